@@ -1,0 +1,243 @@
+"""From data and a kernel to components: choose the operator and the route, solve, and keep what `transform` needs."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import _check_psd_eigenvalues
+
+from kpca.gram import Centered, Gram, MatrixGram
+from kpca.gram.coarse import coarse_eigenvectors
+from kpca.gram.factored import Factored
+from kpca.kernels import Kernel, Linear
+from kpca.plan import Route, kernel_route, linear_route, tile_budget
+from kpca.progress import pass_monitor
+from kpca.projection import KernelProjection, LinearProjection, MatrixProjection, Projection
+from kpca.spectrum import Spectrum, solve_dense, solve_factored, solve_krylov
+from kpca.spectrum.krylov import block_size
+
+FloatArray = NDArray[Any]
+# Columns of the first block that stay random beside the guess: they find what the guess has missed.
+_RANDOM_COLUMNS = 4
+# Components first tried when a fraction of the variance is asked for; doubled until it is reached.
+_FIRST_TRY = 16
+_SAMPLE = 128
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is wanted, and what may be used for it."""
+
+    n_components: int | float | None
+    tol: float
+    eigen_solver: str = "auto"
+    center: bool = True
+    keep_zero: bool = True  # components without variance are returned too, as long as n_components asks for them
+    max_passes: int | None = None
+    seed: int = 0
+    threads: int = 1
+    budget: int = 2**31
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """Components with their certificate, and the way from new points to scores."""
+
+    spectrum: Spectrum
+    projection: Projection
+    route: Route
+
+
+def decompose(kernel: Kernel, X: Any, weights: FloatArray | None, request: Request) -> Decomposition:
+    """Find the components of the rows of X, all of positive weight, under a kernel."""
+    scale = None if weights is None else np.sqrt(weights)
+    if isinstance(kernel, Linear):
+        return _decompose_linear(X, scale, request)
+    gram = Gram(
+        kernel,
+        X,
+        scale=scale,
+        shifted=request.center and _better_shifted(kernel, X),
+        precision="double",
+        threads=request.threads,
+    )
+    spectrum, route = _solve(gram, request, X.dtype)
+    coefficients, offset = _coefficients(gram, spectrum, request.center)
+    projection = KernelProjection(kernel, X, coefficients.astype(X.dtype, copy=False), offset, gram.shifted)
+    return Decomposition(spectrum, projection, route)
+
+
+def decompose_matrix(K: Any, weights: FloatArray | None, request: Request) -> Decomposition:
+    """Find the components that belong to a kernel matrix; rows of weight 0 get no say and no coefficient."""
+    n = K.shape[0]
+    present = np.arange(n) if weights is None else np.flatnonzero(weights)
+    scale = None if weights is None else np.sqrt(weights[present])
+    part = K if len(present) == n else K[present][:, present]
+    gram = MatrixGram(part, scale=scale)
+    spectrum, route = _solve(gram, request, getattr(K, "dtype", np.dtype(np.float64)))
+    some, offset = _coefficients(gram, spectrum, request.center)
+    coefficients = np.zeros((n, some.shape[1]))
+    coefficients[present] = some
+    return Decomposition(spectrum, MatrixProjection(coefficients, offset), route)
+
+
+def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Decomposition:
+    operator = Factored(X, centred=request.center, scale=scale)
+    n, d = X.shape
+    side = min(n, d)
+    wanted, components = _first_count(request, side), np.empty((0, d))
+
+    def solve(count: int) -> tuple[Spectrum, Route]:
+        nonlocal components
+        route = linear_route(n, d, count, request.eigen_solver, sparse=sparse.issparse(X))
+        spectrum, components = solve_factored(
+            operator,
+            count,
+            request.tol,
+            direct=route.solver == "direct",
+            max_passes=request.max_passes,
+            seed=request.seed,
+            monitor=pass_monitor(),
+        )
+        return spectrum, route
+
+    spectrum, route = _until_enough(solve, wanted, side, request)
+    spectrum = _settled(spectrum, X.dtype)
+    if isinstance(request.n_components, int) and request.n_components > side:
+        spectrum = _padded(spectrum, min(request.n_components, n), operator.null)
+    signs = _signs(spectrum.vectors, scale)
+    components = np.vstack([components, np.zeros((len(signs), d))])[: len(signs)] * signs[:, None]
+    components[spectrum.values <= 0] = 0.0  # no variance, no direction
+    spectrum = replace(spectrum, vectors=spectrum.vectors * signs)
+    return Decomposition(spectrum, LinearProjection(components.astype(X.dtype), operator.mean), route)
+
+
+def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> tuple[Spectrum, Route]:
+    """Find the components of a kernel operator, centred if asked for."""
+    n = gram.shape[0]
+    operator = Centered(gram) if request.center else gram
+    start: FloatArray | None = None
+    largest: float | None = None
+
+    def solve(count: int) -> tuple[Spectrum, Route]:
+        nonlocal start, largest
+        route = kernel_route(n, count, request.eigen_solver, request.budget)
+        if route.solver == "dense":
+            return solve_dense(operator, count), route
+        if isinstance(gram, Gram):
+            gram.at("single").keep_tiles(tile_budget(n, count, request.budget))
+            if start is None:
+                guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
+                start, largest = coarse_eigenvectors(gram, guess, centred=request.center, seed=request.seed)
+        spectrum = solve_krylov(
+            operator,
+            count,
+            request.tol,
+            start=start,
+            largest=largest,
+            max_passes=request.max_passes,
+            seed=request.seed,
+            monitor=pass_monitor(),
+        )
+        start, largest = spectrum.vectors, float(spectrum.values[0])
+        return spectrum, route
+
+    spectrum, route = _until_enough(solve, _first_count(request, n), n, request)
+    spectrum = _settled(spectrum, dtype)
+    signs = _signs(spectrum.vectors, None if (gram.scale == 1.0).all() else gram.scale)
+    return replace(spectrum, vectors=spectrum.vectors * signs), route
+
+
+def _first_count(request: Request, available: int) -> int:
+    """Return how many components to look for first."""
+    wanted = request.n_components
+    if wanted is None:
+        return available
+    return min(wanted if isinstance(wanted, int) else _FIRST_TRY, available)
+
+
+def _until_enough(solve: Any, count: int, available: int, request: Request) -> tuple[Spectrum, Route]:
+    """Solve for `count` components; for a fraction of the variance, double them until it is reached, then cut."""
+    while True:
+        spectrum, route = solve(count)
+        fraction = request.n_components
+        if fraction is None or isinstance(fraction, int):
+            return spectrum, route
+        # the smallest d with sum of the first d eigenvalues >= fraction * trace
+        reached = np.cumsum(np.maximum(spectrum.values, 0.0)) >= fraction * spectrum.trace * (1 - 1e-12)
+        if reached.any():
+            return spectrum.head(int(np.argmax(reached)) + 1), route
+        if count == available:
+            return spectrum, route
+        count = min(2 * count, available)
+
+
+def _settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
+    """Return eigenvalues as scikit-learn leaves them: rounding to 0, significant negative ones an error."""
+    values = np.where(np.abs(spectrum.values) <= spectrum.error, 0.0, spectrum.values)
+    if not len(values):
+        return spectrum
+    settled = _check_psd_eigenvalues(values.astype(dtype if dtype == np.float32 else np.float64))
+    values = np.where(settled == 0, 0.0, values)
+    if spectrum.smallest < -1e-5 * max(values[0], 0.0) - 10 * spectrum.error:
+        warnings.warn(
+            f"The kernel matrix is not positive semidefinite: an eigenvalue of {spectrum.smallest:.3g} was found beside "
+            f"the largest, {values[0]:.3g}; components are chosen by value, and negative ones carry no variance.",
+            UserWarning,
+            stacklevel=2,
+        )
+    if not values.any():
+        warnings.warn(
+            "All rows are alike under this kernel, so there is no variance to explain and all scores are 0.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return replace(spectrum, values=values)
+
+
+def _padded(spectrum: Spectrum, count: int, null: FloatArray | None) -> Spectrum:
+    """Return the spectrum with orthonormal vectors of eigenvalue 0 up to `count` pairs."""
+    n, k = spectrum.vectors.shape
+    fresh = np.random.default_rng(0).standard_normal((n, count - k))
+    for _ in range(2):
+        fresh -= spectrum.vectors @ (spectrum.vectors.T @ fresh)
+    vectors = np.column_stack([spectrum.vectors, np.linalg.qr(fresh)[0]])
+    zeros = np.zeros(count - k)
+    return replace(
+        spectrum,
+        values=np.append(spectrum.values, zeros),
+        vectors=vectors,
+        residuals=np.append(spectrum.residuals, zeros + spectrum.error),
+        bounds=np.vstack([spectrum.bounds, np.column_stack([zeros, zeros + spectrum.error])]),
+    )
+
+
+def _signs(vectors: FloatArray, scale: FloatArray | None) -> FloatArray:
+    """Return +-1 per component so that the training score of largest size is positive, ties to the lowest index."""
+    scores = vectors if scale is None else vectors / scale[:, None]
+    sizes = np.abs(scores)
+    close = sizes >= sizes.max(axis=0, initial=0.0) * (1.0 - np.sqrt(np.finfo(np.float64).eps))
+    leading = np.take_along_axis(scores, np.argmax(close, axis=0)[None, :], axis=0)[0]
+    return np.where(leading < 0, -1.0, 1.0)
+
+
+def _coefficients(gram: Gram | MatrixGram, spectrum: Spectrum, center: bool) -> tuple[FloatArray, FloatArray]:
+    """Return A = S U / sqrt(lambda), 0 where there is no variance, and what `transform` subtracts, A' (row means)."""
+    roots = np.sqrt(spectrum.values)
+    A = spectrum.vectors * np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+    A *= gram.scale[:, None]
+    offset = Centered(gram).row_means() @ A if center else np.zeros(len(roots))
+    return A, offset
+
+
+def _better_shifted(kernel: Kernel, X: Any) -> bool:
+    """Return True if kernel values are nearer to f(0) than to 0: then f(t) - f(0) carries more of their digits."""
+    some = X[:: max(1, X.shape[0] // _SAMPLE)]
+    K = kernel.block(some, some)
+    top = float(kernel.diagonal(some[:1])[0])
+    return kernel.shift_invariant and float(np.square(K - top).sum()) < float(np.square(K).sum())

@@ -1,0 +1,7 @@
+"""The kernel matrix as an operator: tiles, never (necessarily) a matrix."""
+
+from kpca.gram.cross import CrossGram
+from kpca.gram.matrix import MatrixGram
+from kpca.gram.operator import Centered, Gram, Moments, Operator, Precision
+
+__all__ = ["Centered", "CrossGram", "Gram", "MatrixGram", "Moments", "Operator", "Precision"]

@@ -1,0 +1,114 @@
+"""A kernel matrix that exists already: dense, sparse, or a SciPy LinearOperator."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+
+from kpca.gram.operator import Moments, Precision
+
+FloatArray = NDArray[Any]
+_EPS = float(np.finfo(np.float64).eps)
+# Columns of the identity multiplied at a time, where a LinearOperator has to be written out.
+_COLUMNS_AT_ONCE = 256
+
+
+class MatrixGram:
+    """S K S of a given K; products are those of NumPy, SciPy or the LinearOperator itself."""
+
+    def __init__(self, K: Any, *, scale: FloatArray | None = None) -> None:
+        self.shape = (K.shape[0], K.shape[0])
+        self._K, self._scale = K, scale
+        self.constant = 0.0
+
+    @property
+    def psd(self) -> bool:
+        """Nothing is known of a matrix that somebody else made."""
+        return False
+
+    @property
+    def null(self) -> None:
+        """Nothing is known to be mapped to 0."""
+        return None
+
+    @property
+    def scale(self) -> FloatArray:
+        """The square roots of the weights.  # shape: (n,)"""
+        return np.ones(self.shape[0]) if self._scale is None else self._scale
+
+    def at(self, precision: Precision) -> MatrixGram:
+        """Return itself: the entries have the precision they came with."""
+        return self
+
+    def __matmul__(self, V: FloatArray) -> FloatArray:
+        """Return S K S V.  # shape: (n, b)"""
+        if self._scale is None:
+            return np.asarray(self._K @ V, dtype=np.float64)
+        return np.asarray(self._K @ (V * self._scale[:, None]), dtype=np.float64) * self._scale[:, None]
+
+    @cached_property
+    def _entries(self) -> tuple[float, float]:
+        """The trace and the square of the Frobenius norm; NaN for an operator without entries."""
+        scale = self.scale
+        if isinstance(self._K, LinearOperator):
+            return math.nan, math.nan
+        diagonal = np.asarray(self._K.diagonal(), dtype=np.float64)
+        if sparse.issparse(self._K):
+            squares = float(scale**2 @ (self._K.multiply(self._K) @ scale**2))
+        else:
+            squares = sum(
+                float(scale[i : i + 512] ** 2 @ (np.square(self._K[i : i + 512], dtype=np.float64) @ scale**2))
+                for i in range(0, self.shape[0], 512)
+            )
+        return float(diagonal @ scale**2), squares
+
+    def moments(self) -> Moments:
+        """Return M s, the trace and the Frobenius norm (NaN where the matrix has no entries)."""
+        trace, frobenius2 = self._entries
+        return Moments(self._image, trace, frobenius2)
+
+    @cached_property
+    def _image(self) -> FloatArray:
+        # the mean over training rows of each column: new rows of kernel values are compared with that
+        if isinstance(self._K, LinearOperator):
+            return (self @ self.scale[:, None])[:, 0]
+        scale = self.scale
+        return np.asarray(self._K.T @ scale**2, dtype=np.float64).ravel() * scale
+
+    def trace(self) -> float:
+        """Return the trace."""
+        return self._entries[0]
+
+    def frobenius2(self) -> float:
+        """Return the sum of the squares of all entries."""
+        return self._entries[1]
+
+    def frobenius2_error(self) -> float:
+        """Return how wrong the sum of squares may be."""
+        return 64 * _EPS * self._entries[1]
+
+    def error(self, V: FloatArray) -> float:
+        """Return the rounding of a float64 product, |M|_F being at least its norm."""
+        norm = math.sqrt(self._entries[1]) if math.isfinite(self._entries[1]) else float(np.linalg.norm(self._image))
+        return 16 * _EPS * norm
+
+    def matrix(self) -> FloatArray:
+        """Return S K S as a float64 array of its own.  # shape: (n, n)"""
+        if isinstance(self._K, LinearOperator):
+            K = np.empty(self.shape)
+            for start in range(0, self.shape[0], _COLUMNS_AT_ONCE):
+                stop = min(start + _COLUMNS_AT_ONCE, self.shape[0])
+                K[:, start:stop] = self._K @ np.eye(self.shape[0], stop - start, -start)
+        else:
+            K = self._K.toarray() if sparse.issparse(self._K) else self._K
+            K = np.array(K, dtype=np.float64)
+        if self._scale is not None:
+            K *= self._scale[:, None]
+            K *= self._scale[None, :]
+        return K

@@ -1,0 +1,397 @@
+"""The kernel matrix as an operator: it multiplies, and never (necessarily) exists.
+
+`Gram` is S K S with S = diag(s), s the square roots of the sample weights (1 without weights); `Centered` removes the mean in
+feature space around any operator. A solver sees `Operator`, never the data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.gram._numpy import Evaluator, evaluator, has_single
+from kpca.gram.tiles import TileStore, edges
+from kpca.gram.workers import in_order
+from kpca.kernels import Kernel
+
+FloatArray = NDArray[Any]
+Precision = Literal["single", "double"]
+_DTYPE = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
+_EPS = float(np.finfo(np.float64).eps)
+# Rows on which a product is checked against float64: most drawn at random, some with the largest diagonal.
+_CHECKED_ROWS, _CHECKED_LARGEST = 64, 16
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What one pass tells of an operator M: its product with s, its trace and the square of its Frobenius norm."""
+
+    image: FloatArray  # M s, shape (n,)
+    trace: float
+    frobenius2: float
+
+
+class Operator(Protocol):
+    """What a solver may ask of a symmetric operator."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def psd(self) -> bool:
+        """True if no eigenvalue can be negative."""
+
+    @property
+    def null(self) -> FloatArray | None:
+        """A unit vector known to be mapped to 0, if there is one.  # shape: (n,)"""
+
+    def __matmul__(self, V: FloatArray) -> FloatArray: ...
+
+    def at(self, precision: Precision) -> Operator:
+        """Return the same operator with products of this precision (itself, where there is only one)."""
+
+    def trace(self) -> float: ...
+
+    def frobenius2(self) -> float: ...
+
+    def frobenius2_error(self) -> float:
+        """Return how wrong the square of the Frobenius norm may be."""
+
+    def error(self, V: FloatArray) -> float:
+        """Return an estimate, on the safe side, of |computed - exact| of a product with the unit columns of V."""
+
+    def matrix(self) -> FloatArray:
+        """Return the whole operator as a float64 array that the caller may overwrite.  # shape: (n, n)"""
+
+
+class Gram:
+    """S K S in tiles of one precision, evaluated on worker threads; kept while `budget` bytes last."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        *,
+        scale: FloatArray | None = None,
+        shifted: bool = False,
+        precision: Precision = "double",
+        threads: int = 1,
+        budget: int = 0,
+    ) -> None:
+        self.kernel, self.shape = kernel, (X.shape[0], X.shape[0])
+        self.dtype = _DTYPE[precision]
+        self.n_evaluations = 0
+        self.shifted, self.threads = shifted, threads
+        self._X, self._scale = X, scale
+        self._edges = edges(X.shape[0], self.dtype)
+        self._pieces = [(i, j) for i in range(len(self._edges)) for j in range(i, len(self._edges))]
+        self._widest = max(cut.stop - cut.start for cut in self._edges)
+        self.keep_tiles(budget)
+        self._other: dict[Precision, Gram] = {precision: self}
+        self._moments: Moments | None = None
+
+    @property
+    def psd(self) -> bool:
+        """True if the kernel is positive semidefinite; a shifted one is so only after centring."""
+        return self.kernel.psd
+
+    @property
+    def null(self) -> None:
+        """Nothing is known to be mapped to 0."""
+        return None
+
+    @property
+    def scale(self) -> FloatArray:
+        """The square roots of the weights.  # shape: (n,)"""
+        return np.ones(self.shape[0]) if self._scale is None else self._scale
+
+    @cached_property
+    def constant(self) -> float:
+        """What is subtracted from every kernel value."""
+        return self._evaluator.constant
+
+    @cached_property
+    def _evaluator(self) -> Evaluator:
+        return evaluator(self.kernel, self._X, self._X, self.dtype, shifted=self.shifted)
+
+    @cached_property
+    def _diagonal(self) -> FloatArray:
+        """k(x_i, x_i) - constant, without weights.  # shape: (n,)"""
+        return self.kernel.diagonal(self._X) - self.constant
+
+    def rows(self, some: NDArray[np.intp] | None) -> Any:
+        """Return the data behind some rows, or behind all."""
+        return self._X if some is None else self._X[some]
+
+    def at(self, precision: Precision) -> Gram:
+        """Return the same operator with tiles of this precision; itself where float32 would save nothing."""
+        if precision not in self._other and not has_single(self.kernel, self._X):
+            return self
+        if precision not in self._other:
+            self._other[precision] = Gram(
+                self.kernel,
+                self._X,
+                scale=self._scale,
+                shifted=self.shifted,
+                precision=precision,
+                threads=self.threads,
+            )
+            self._other[precision]._other = self._other
+        return self._other[precision]
+
+    def keep_tiles(self, budget: int) -> None:
+        """Keep tiles of this precision from now on, as many as `budget` bytes hold; those kept so far are dropped."""
+        self._store = TileStore(len(self._pieces), self._widest**2 * self.dtype.itemsize, budget)
+
+    def diagonal(self) -> FloatArray:
+        """Return the diagonal of S K S.  # shape: (n,)"""
+        return self._diagonal if self._scale is None else self._diagonal * self._scale**2
+
+    def block(self, rows: slice, columns: slice) -> FloatArray:
+        """Return a part of S K S, computed anew.  # shape: (len(rows), len(columns))"""
+        n = self.shape[0]
+        rows, columns = slice(*rows.indices(n)), slice(*columns.indices(n))
+        out = np.empty((rows.stop - rows.start, columns.stop - columns.start), dtype=self.dtype)
+        self._fill(rows, columns, out)
+        if self._scale is not None:
+            out *= self._scale[rows, None].astype(self.dtype)
+            out *= self._scale[None, columns].astype(self.dtype)
+        return out
+
+    def _fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
+        self._evaluator.fill(rows, columns, out)
+        if rows == columns:  # symmetric to the bit, with an exact diagonal
+            out += out.T.copy()
+            out *= 0.5
+        both = range(max(rows.start, columns.start), min(rows.stop, columns.stop))
+        if len(both):
+            i = np.arange(both.start, both.stop)
+            out[i - rows.start, i - columns.start] = self._diagonal[i]
+
+    def _tile(self, number: int, scratch: FloatArray) -> FloatArray:
+        """Return a tile: the one kept, or computed into its room in the store or else into scratch memory."""
+        tile = self._store.get(number)
+        if tile is not None:
+            return tile
+        i, j = self._pieces[number]
+        rows, columns = self._edges[i], self._edges[j]
+        shape = (rows.stop - rows.start, columns.stop - columns.start)
+        room = self._store.room(number, shape, self.dtype)
+        tile = scratch[: shape[0] * shape[1]].reshape(shape) if room is None else room
+        self._fill(rows, columns, tile)
+        self.n_evaluations += tile.size
+        if room is not None:
+            self._store.keep(number, tile)
+        return tile
+
+    def _scratch(self) -> FloatArray:
+        return np.empty(self._widest**2, dtype=self.dtype)
+
+    def __matmul__(self, V: FloatArray) -> FloatArray:
+        """Return S K S V in float64; both triangles come from one evaluation.  # shape: (n, b)"""
+        if self._known_moments(self.dtype) is not None:
+            return self._multiply(V)
+        # The first product of a precision also finds the moments: they cost one more column and a sum of squares.
+        columns = np.column_stack([V, self.scale])
+        W = self._multiply(columns, squares=(squares := [0.0]))
+        self._moments = Moments(W[:, -1].copy(), float(self.diagonal().sum()), squares[0])
+        return W[:, :-1]
+
+    def _multiply(self, V: FloatArray, squares: list[float] | None = None) -> FloatArray:
+        scale = self._scale
+        inner = np.ascontiguousarray(V if scale is None else V * scale[:, None], dtype=self.dtype)
+        weights = (np.ones(self.shape[0]) if scale is None else scale**2).astype(self.dtype)
+        out = np.zeros(V.shape)
+        pieces = [(number, self._edges[i], self._edges[j]) for number, (i, j) in enumerate(self._pieces)]
+
+        def make_worker() -> Any:
+            scratch = self._scratch()
+
+            def multiply(piece: tuple[int, slice, slice]) -> tuple[FloatArray, FloatArray | None, float]:
+                number, rows, columns = piece
+                tile = self._tile(number, scratch)
+                left = tile @ inner[columns]
+                right = tile.T @ inner[rows] if rows is not columns else None
+                total = 0.0
+                if squares is not None:
+                    total = float(np.dot((tile * tile) @ weights[columns], weights[rows].astype(np.float64)))
+                return left, right, total
+
+            return multiply
+
+        def commit(piece: tuple[int, slice, slice], result: tuple[FloatArray, FloatArray | None, float]) -> None:
+            _, rows, columns = piece
+            left, right, total = result
+            out[rows] += left
+            if right is not None:
+                out[columns] += right
+            if squares is not None:
+                squares[0] += total if right is None else 2.0 * total
+
+        in_order(pieces, make_worker, commit, self.threads)
+        if scale is not None:
+            out *= scale[:, None]
+        return out
+
+    def _known_moments(self, at_least: np.dtype[Any]) -> Moments | None:
+        """Return the most precise moments found so far, by this operator or its twin of the other precision."""
+        known = [gram for gram in self._other.values() if gram._moments is not None]
+        best = max(known, key=lambda gram: gram.dtype.itemsize, default=None)
+        return None if best is None or best.dtype.itemsize < at_least.itemsize else best._moments
+
+    def moments(self) -> Moments:
+        """Return M s, the trace and the Frobenius norm; known after any product, otherwise from a pass of its own."""
+        if self._known_moments(_DTYPE["single"]) is None:
+            self @ np.empty((self.shape[0], 0))
+        moments = self._known_moments(_DTYPE["single"])
+        assert moments is not None
+        return moments
+
+    def trace(self) -> float:
+        """Return the trace, from the exact diagonal."""
+        return float(self.diagonal().sum())
+
+    def frobenius2(self) -> float:
+        """Return the sum of the squares of all entries."""
+        return self.moments().frobenius2
+
+    def frobenius2_error(self) -> float:
+        """Return how wrong the sum of squares may be: every entry by a few roundings of its own precision."""
+        precise = self._known_moments(_DTYPE["double"]) is not None
+        eps = _EPS if precise else float(np.finfo(np.float32).eps)
+        return (8 * eps + 2 * self._evaluator.argument_error) * self.frobenius2()
+
+    def error(self, V: FloatArray) -> float:
+        """Return the largest |E v| over the unit columns v of V, E the error of this precision's kernel values.
+
+        float32: measured on some rows against float64, those with the largest diagonal among them, with a factor of 2
+        for the rows not seen. float64: a bound from rounding and from the evaluator's own error of t.
+        """
+        if self.dtype == _DTYPE["double"]:
+            twin = next((gram for gram in self._other.values() if "_evaluator" in gram.__dict__), self)
+            return (16 * _EPS + twin._evaluator.argument_error) * math.sqrt(self.frobenius2())
+        n = self.shape[0]
+        rng = np.random.default_rng(n)
+        rows = np.unique(
+            np.concatenate(
+                [
+                    rng.choice(n, min(n, _CHECKED_ROWS), replace=False),
+                    np.argsort(-np.abs(self.diagonal()), kind="stable")[:_CHECKED_LARGEST],
+                ]
+            )
+        )
+        gap = self._rows_times(rows, V) - self.at("double")._rows_times(rows, V)
+        norms = np.sqrt(np.einsum("ij,ij->j", gap, gap) * n / len(rows))
+        return 2.0 * float(norms.max(initial=0.0))
+
+    def _rows_times(self, rows: NDArray[np.intp], V: FloatArray) -> FloatArray:
+        """Return some rows of S K S V.  # shape: (len(rows), b)"""
+        some = self._X[rows]
+        cross = evaluator(self.kernel, some, self._X, self.dtype, shifted=self.shifted)
+        inner = np.ascontiguousarray(V if self._scale is None else V * self._scale[:, None], dtype=self.dtype)
+        out = np.zeros((len(rows), V.shape[1]))
+        every = slice(0, len(rows))
+        for columns in self._edges:
+            tile = np.empty((len(rows), columns.stop - columns.start), dtype=self.dtype)
+            cross.fill(every, columns, tile)
+            inside = np.flatnonzero((rows >= columns.start) & (rows < columns.stop))
+            tile[inside, rows[inside] - columns.start] = self._diagonal[rows[inside]]
+            out += tile @ inner[columns]
+        return out if self._scale is None else out * self._scale[rows, None]
+
+    def matrix(self) -> FloatArray:
+        """Return S K S as a float64 array, filled by all threads.  # shape: (n, n)"""
+        K = np.empty(self.shape)
+
+        def make_worker() -> Any:
+            return lambda piece: self._fill(piece[0], piece[1], K[piece[0], piece[1]])
+
+        def commit(piece: tuple[slice, slice], _: None) -> None:
+            rows, columns = piece
+            if rows is not columns:
+                K[columns, rows] = K[rows, columns].T
+
+        in_order([(self._edges[i], self._edges[j]) for i, j in self._pieces], make_worker, commit, self.threads)
+        self.n_evaluations += K.size
+        if self._scale is not None:
+            K *= self._scale[:, None]
+            K *= self._scale[None, :]
+        self._moments = Moments(K @ self.scale, float(np.trace(K)), float(np.vdot(K, K)))
+        return K
+
+
+class Centered:
+    """P M P with P = I - s s'/|s|^2: the operator of the data with its (weighted) mean in feature space removed."""
+
+    def __init__(self, inner: Gram | Any) -> None:
+        self.inner, self.shape = inner, inner.shape
+        self._scale = inner.scale
+        self._mass = float(self._scale @ self._scale)
+
+    @property
+    def psd(self) -> bool:
+        """As the operator inside."""
+        return bool(self.inner.psd)
+
+    @cached_property
+    def null(self) -> FloatArray:
+        """s / |s|.  # shape: (n,)"""
+        return self._scale / math.sqrt(self._mass)
+
+    def _project(self, V: FloatArray) -> FloatArray:
+        return V - np.multiply.outer(self._scale, (self._scale @ V) / self._mass)
+
+    def __matmul__(self, V: FloatArray) -> FloatArray:
+        """Return W - mean(W) with W = M (V - mean(V)) (math.md, section 1).  # shape: (n, b)"""
+        return self._project(self.inner @ self._project(V))
+
+    def at(self, precision: Precision) -> Centered:
+        """Return the centred operator of this precision."""
+        return Centered(self.inner.at(precision))
+
+    def trace(self) -> float:
+        """tr B = tr M - s'Ms / |s|^2."""
+        moments = self.inner.moments()
+        return float(moments.trace - (self._scale @ moments.image) / self._mass)
+
+    def frobenius2(self) -> float:
+        """|B|^2 = |M|^2 - 2 |Ms|^2/|s|^2 + (s'Ms)^2/|s|^4."""
+        moments = self.inner.moments()
+        quadratic = float(self._scale @ moments.image) / self._mass
+        square = moments.frobenius2 - 2.0 * float(moments.image @ moments.image) / self._mass + quadratic**2
+        return max(square, 0.0)
+
+    def frobenius2_error(self) -> float:
+        """Return how wrong the sum of squares may be: that of the operator inside, of which much may cancel."""
+        return 4.0 * float(self.inner.frobenius2_error())
+
+    def error(self, V: FloatArray) -> float:
+        """Centring does not lengthen a vector, so the inner operator's error holds."""
+        return float(self.inner.error(V))
+
+    def row_means(self) -> FloatArray:
+        """Return the weighted mean of each row of K, M s / (s |s|^2): what `transform` subtracts.  # shape: (n,)"""
+        image: FloatArray = self.inner.moments().image
+        return image / (self._scale * self._mass)
+
+    def matrix(self) -> FloatArray:
+        """Return P M P as an array, centred in place by means of rows and columns.  # shape: (n, n)"""
+        return center(self.inner.matrix(), self._scale)
+
+
+def center(M: FloatArray, scale: FloatArray) -> FloatArray:
+    """Overwrite M = S K S by its centred form and return it; M need not be symmetric."""
+    mass = float(scale @ scale)
+    columns = (scale @ M) / mass
+    rows = (M @ scale) / mass
+    total = float(columns @ scale) / mass
+    rows -= 0.5 * total * scale
+    columns -= 0.5 * total * scale
+    M -= np.multiply.outer(rows, scale)
+    M -= np.multiply.outer(scale, columns)
+    return M

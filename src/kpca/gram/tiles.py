@@ -1,0 +1,62 @@
+"""How the kernel matrix is cut into tiles, and which of them are kept.
+
+Tiles depend on the number of rows and the precision only, never on free memory or on the number of threads, and their
+contributions are added in one fixed order: a product repeats to the bit (design.md).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[Any]
+
+# A tile of about 1.6 MB was fastest for both precisions: large enough for GEMM, small enough to stay near the core.
+_EDGE = {4: 640, 8: 448}
+# numpy asks for huge pages from 4 MiB on; with small ones the page faults of fresh memory cost more than the kernel.
+_SLAB_BYTES = 64 * 2**20
+
+
+def edges(n: int, dtype: np.dtype[Any]) -> list[slice]:
+    """Return equal consecutive ranges of n rows, none longer than a tile's edge."""
+    count = max(1, -(-n // _EDGE[dtype.itemsize]))
+    cuts = [round(i * n / count) for i in range(count + 1)]
+    return [slice(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+
+
+class TileStore:
+    """Keeps as many tiles as the budget allows; a tile not kept is computed anew each time, to the same bits.
+
+    Tiles are admitted by their number, the first ones first, so what is kept does not depend on the threads.
+    """
+
+    def __init__(self, n_tiles: int, tile_bytes: int, budget: int) -> None:
+        self._capacity = min(n_tiles, max(0, budget) // max(tile_bytes, 1))
+        self._tiles: list[FloatArray | None] = [None] * self._capacity
+        self._slab = np.empty(0, dtype=np.uint8)
+        self._used = 0
+        self._slab_bytes = min(_SLAB_BYTES, self._capacity * tile_bytes)
+        self._lock = threading.Lock()
+
+    def get(self, number: int) -> FloatArray | None:
+        """Return the tile kept under this number, if any."""
+        return self._tiles[number] if number < self._capacity else None
+
+    def room(self, number: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> FloatArray | None:
+        """Return memory to compute this tile into, or None if there is no room for it."""
+        if number >= self._capacity:
+            return None
+        size = shape[0] * shape[1] * dtype.itemsize
+        with self._lock:
+            if self._used + size > self._slab.nbytes:
+                self._slab, self._used = np.empty(max(self._slab_bytes, size), dtype=np.uint8), 0
+            memory = self._slab[self._used : self._used + size]
+            self._used += size
+        return memory.view(dtype).reshape(shape)
+
+    def keep(self, number: int, tile: FloatArray) -> None:
+        """Remember a tile that was computed into its room; only now, so that half a tile is never taken for one."""
+        self._tiles[number] = tile

@@ -1,0 +1,166 @@
+"""Checks of what a user hands in. Each failure is one sentence: what must hold, what arrived, what to do."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn.utils.validation import validate_data
+
+from kpca.errors import InputError
+
+FloatArray = NDArray[Any]
+EIGEN_SOLVERS = ("auto", "dense", "krylov", "arpack", "randomized")
+# The centred form of a precomputed matrix may be asymmetric by this much of its largest entry.
+_ASYMMETRY = 1e-8
+_ROWS_AT_ONCE = 512
+
+
+def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> Any:
+    """Return X as a float32/float64 array or CSR matrix without NaN or infinity, or raise InputError."""
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if kind == "c" or (isinstance(X, list) and np.iscomplexobj(X)):
+        raise InputError("Complex data not supported: X must hold real numbers; give real and imaginary parts as columns.")
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            copy=copy and not isinstance(X, np.memmap),
+        )
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        if "could not convert" in text or "not convertible" in text:
+            first = text.splitlines()[0].rstrip(".")
+            raise InputError(f"X must hold numbers only; {first}: encode or drop such columns.") from error
+        raise
+    _check_finite(checked, names)
+    return checked
+
+
+def _check_finite(X: Any, names: list[str] | None) -> None:
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(float(np.sum(values, dtype=np.float64))):  # cheap, and false alarms only cost the second look
+            return
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    if sparse.issparse(X):
+        column = int(X.tocoo().col[bad].min())
+        what = "NaN" if np.isnan(values[bad]).any() else "infinity"
+    else:
+        column = int(np.flatnonzero(bad.any(axis=0))[0])
+        what = "NaN" if np.isnan(X[:, column]).any() else "infinity"
+    label = f"column {column}" + (f" ({names[column]!r})" if names and column < len(names) else "")
+    raise InputError(f"X must be finite; got {what} first in {label}: remove or impute such rows (infinity, NaN).")
+
+
+def check_rows(n: int, what: str = "X") -> None:
+    """Refuse fewer than two rows: one has no variance."""
+    if n < 2:
+        raise InputError(f"{what} must have at least 2 rows, components are directions of variance; got {n} sample(s).")
+
+
+def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
+    """Return weights as float64, None if there are none or all are 1."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.array(np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), (n,)))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"sample_weight must be one number per row, {n} in all; got shape {np.shape(sample_weight)}."
+        ) from error
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        row = int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
+        raise InputError(f"sample_weight must be finite and not negative; got {weights[row]} in row {row}.")
+    if not (weights > 0).any():
+        raise InputError("sample_weight must be positive for at least two rows; got zeros only.")
+    return None if (weights == 1).all() else weights
+
+
+def check_precomputed(K: Any) -> None:
+    """Refuse a kernel matrix that is not square."""
+    if K.shape[0] != K.shape[1]:
+        raise InputError(f"A precomputed kernel matrix must be square at fit; got shape {tuple(K.shape)}.")
+
+
+def check_symmetric(K: Any, *, centred: bool) -> None:
+    """Refuse a matrix whose (centred) form is asymmetric; a LinearOperator is asked about random vectors."""
+    if isinstance(K, LinearOperator):
+        _check_symmetric_operator(K)
+        return
+    gap, largest = _asymmetry(K, centred)
+    if gap > _ASYMMETRY * largest:
+        form = "After centring, a" if centred else "A"
+        raise InputError(
+            f"{form} precomputed kernel matrix must be symmetric; entries (i, j) and (j, i) differ by up to {gap:.2g} "
+            f"(largest entry {largest:.2g}): use (K + K.T) / 2 if that is what you mean."
+        )
+
+
+def _asymmetry(K: Any, centred: bool) -> tuple[float, float]:
+    """Return the largest |B_ij - B_ji| and the largest |B_ij|, a band of rows at a time."""
+    n = K.shape[0]
+    rows, columns = (np.asarray(K.sum(axis=axis), dtype=np.float64).ravel() / n for axis in (1, 0))
+    # B_ij - B_ji = (K_ij - K_ji) - (tilt_i - tilt_j): centring removes any a 1' + 1 b'.
+    tilt = rows - columns if centred else np.zeros(n)
+    gap = largest = 0.0
+    for start in range(0, n, _ROWS_AT_ONCE):
+        band = slice(start, start + _ROWS_AT_ONCE)
+        if sparse.issparse(K):
+            part, other = K[band].toarray(), K[:, band].toarray().T
+        else:
+            part, other = np.asarray(K[band], dtype=np.float64), np.asarray(K[:, band], dtype=np.float64).T
+        largest = max(largest, float(np.abs(part).max(initial=0.0)))
+        gap = max(gap, float(np.abs(part - other - tilt[band, None] + tilt[None, :]).max(initial=0.0)))
+    return gap, largest
+
+
+def _check_symmetric_operator(K: LinearOperator) -> None:
+    u, v = np.random.default_rng(0).standard_normal((2, K.shape[0]))
+    left, right = float(u @ np.ravel(K @ v)), float(v @ np.ravel(K @ u))
+    size = float(np.linalg.norm(K @ v) * np.linalg.norm(u))
+    if not math.isfinite(size):
+        raise InputError("A precomputed LinearOperator must give finite numbers; got NaN or infinity from a product.")
+    if abs(left - right) > _ASYMMETRY * size:
+        raise InputError(f"A precomputed LinearOperator must be symmetric; u'Kv = {left:.6g} but v'Ku = {right:.6g}.")
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check every constructor parameter that is not checked where it is used."""
+    k = estimator.n_components
+    whole = isinstance(k, Integral) and not isinstance(k, bool)
+    if not (k is None or (whole and k >= 1) or (isinstance(k, Real) and not whole and 0 < k < 1)):
+        raise InputError(f"n_components must be None, a whole number from 1, or a fraction between 0 and 1; got {k!r}.")
+    _check_one_of("eigen_solver", estimator.eigen_solver, EIGEN_SOLVERS)
+    _check_real("tol", estimator.tol, minimum=0.0)
+    _check_real("alpha", estimator.alpha, minimum=0.0)
+    limit = estimator.max_iter
+    if limit is not None and not (isinstance(limit, Integral) and limit >= 1):
+        raise InputError(f"max_iter must be None or a whole number of passes from 1; got {limit!r}.")
+    jobs = estimator.n_jobs
+    if jobs is not None and not (isinstance(jobs, Integral) and jobs != 0):
+        raise InputError(f"n_jobs must be None, -1 or a whole number of threads; got {jobs!r}.")
+    if estimator.kernel == "precomputed" and estimator.fit_inverse_transform:
+        raise InputError("Cannot fit_inverse_transform with a precomputed kernel: there is no data to return to.")
+
+
+def _check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+
+
+def _check_real(name: str, value: object, *, minimum: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not minimum <= float(value) < math.inf:
+        raise InputError(f"{name} must be a number of at least {minimum:g}; got {value!r}.")

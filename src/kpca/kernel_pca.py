@@ -1,0 +1,275 @@
+"""KernelPCA: scikit-learn's contract around the engine, and nothing numerical of its own."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from kpca import inputs, kernels
+from kpca.decompose import Decomposition, Request, decompose, decompose_matrix
+from kpca.errors import InputError
+from kpca.preimage import RidgeMap, fit_ridge_map
+from kpca.projection import LinearProjection
+from kpca.settings import memory_budget, thread_count
+
+FloatArray = NDArray[Any]
+# What tol=0 means: the residual each precision can reach, relative to the largest eigenvalue.
+_FINEST_TOL = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
+
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Kernel PCA that never (necessarily) stores the kernel matrix; drop-in for scikit-learn's.
+
+    Parameters
+    ----------
+    n_components : int, float or None
+        How many components; a fraction between 0 and 1 asks for as many as explain that share of the variance. None keeps
+        all with a nonzero eigenvalue.
+    kernel : str, callable, kernel object or "precomputed"
+        A name of `kpca.kernels.NAMES`, a kernel of `kpca.kernels` (or a sum or product of them), a Gaussian-process kernel of
+        scikit-learn, `f(X, Y) -> matrix`, `f(x, y) -> number`, or "precomputed": X is then the kernel matrix, dense,
+        sparse or a SciPy LinearOperator.
+    gamma : float, "scale", "median", array or None
+        Coefficient of rbf, poly, sigmoid, laplacian and chi2: None is 1/n_features, "scale" 1/(n_features * X.var()), "median"
+        1/(2 m^2) with m the median distance of at most 1000 rows. One per feature is possible for rbf.
+    degree, coef0, kernel_params : as in scikit-learn.
+    alpha, fit_inverse_transform : penalty of the ridge map behind `inverse_transform`, and whether to fit it.
+    eigen_solver : {"auto", "dense", "krylov", "arpack", "randomized"}
+        "dense" is LAPACK on the whole matrix, "krylov" block Krylov with certificates; the two names of scikit-learn are
+        accepted and served by "auto".
+    tol : float
+        Residual of every pair, relative to the largest eigenvalue; 0 asks for 1e-10 (float64) or 1e-5 (float32).
+    max_iter : int or None
+        Passes over the kernel matrix after which to stop with a warning.
+    iterated_power : accepted for compatibility; passes end when the residuals are small.
+    remove_zero_eig : drop components without variance also when n_components is given.
+    random_state : seed of the random start; results hardly depend on it, and not at all on repetition.
+    copy_X : keep a copy of X for `transform`; if False, X must not change afterwards.
+    n_jobs : threads; None is `kpca.config(threads=...)`.
+    center : False leaves the mean in feature space in: eigenvalues are then second moments, not variances.
+
+    Attributes
+    ----------
+    eigenvalues_ : (k,), eigenvectors_ : (n, k)
+        Of the centred kernel matrix, in descending order; scores of the training rows are eigenvectors_ * sqrt(eigenvalues_).
+    explained_variance_, explained_variance_ratio_, information_ratio_ : (k,)
+        Eigenvalues over n - 1; over the trace; and the root of the summed squares of the first so many eigenvalues over that of
+        all. The last two count what was not computed.
+    residuals_ : (k,), eigenvalue_bounds_ : (k, 2)
+        |B u - lambda u| of every pair over the largest eigenvalue, and bounds that contain the exact eigenvalues.
+    solver_, n_passes_ : the route taken and the passes over the kernel matrix it needed.
+    components_, mean_ : (k, d), (d,), for the linear kernel only.
+    gamma_, kernel_, n_components_, X_fit_, dual_coef_, X_transformed_fit_, n_features_in_, feature_names_in_.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kpca import KernelPCA
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> KernelPCA(n_components=7, kernel="rbf", gamma="median").fit_transform(X).shape
+    (1797, 7)
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        *,
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: float = 1.0,
+        fit_inverse_transform: bool = False,
+        eigen_solver: str = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        iterated_power: int | str = "auto",
+        remove_zero_eig: bool = False,
+        random_state: Any = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+        center: bool = True,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.fit_inverse_transform = fit_inverse_transform
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.iterated_power = iterated_power
+        self.remove_zero_eig = remove_zero_eig
+        self.random_state = random_state
+        self.copy_X = copy_X
+        self.n_jobs = n_jobs
+        self.center = center
+
+    # -- fitting ----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the components of the rows of X.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame or CSR matrix; (n, n) kernel matrix if kernel="precomputed".
+        y : ignored.
+        sample_weight : (n,) weights, not negative; whole numbers act as repeated rows, 0 as an absent one.
+        """
+        inputs.check_parameters(self)
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            return self._fit_matrix(X, sample_weight)
+        X = inputs.check_data(self, X, reset=True, copy=self.copy_X)
+        weights = inputs.check_weights(sample_weight, X.shape[0])
+        if weights is not None and not weights.all():
+            X, weights = X[weights > 0], weights[weights > 0]
+        inputs.check_rows(X.shape[0])
+        gamma = kernels.resolve_gamma(self.gamma, X)
+        kernel = self._resolved(X, gamma)
+        kernel.check(X)
+        found = decompose(kernel, X, weights, self._request(X.shape[0], X.dtype))
+        inverse = self._inverse_map(found, X, gamma) if self.fit_inverse_transform else None
+        self.gamma_, self.kernel_, self.X_fit_ = gamma, kernel, X
+        return self._store(found, X.dtype, X.shape[0] if weights is None else float(weights.sum()), weights, inverse)
+
+    def _fit_matrix(self, K: Any, sample_weight: Any) -> Self:
+        if isinstance(K, LinearOperator):
+            self.n_features_in_, dtype = K.shape[1], np.dtype(np.float64)
+        else:
+            K = inputs.check_data(self, K, reset=True, copy=self.copy_X)
+            dtype = K.dtype
+        inputs.check_precomputed(K)
+        inputs.check_rows(K.shape[0], "The kernel matrix")
+        weights = inputs.check_weights(sample_weight, K.shape[0])
+        inputs.check_symmetric(K, centred=self.center)
+        found = decompose_matrix(K, weights, self._request(K.shape[0], dtype))
+        self.gamma_, self.kernel_, self.X_fit_ = kernels.resolve_gamma(None, K), None, K
+        return self._store(found, dtype, K.shape[0] if weights is None else float(weights.sum()), weights, None)
+
+    def _resolved(self, X: Any, gamma: Any) -> kernels.Kernel:
+        return kernels.resolve(
+            self.kernel, X, gamma=gamma, degree=self.degree, coef0=self.coef0, kernel_params=self.kernel_params
+        )
+
+    def _request(self, n: int, dtype: np.dtype[Any]) -> Request:
+        wanted = self.n_components
+        if isinstance(wanted, Integral):
+            wanted = int(wanted)
+            if wanted > n:
+                warnings.warn(f"n_components={wanted} is more than the {n} rows; {n} are returned.", stacklevel=3)
+                wanted = n
+        seed = self.random_state
+        seed = 0 if seed is None else int(check_random_state(seed).randint(2**31 - 1))
+        return Request(
+            n_components=wanted,
+            tol=float(self.tol) or _FINEST_TOL[dtype],
+            eigen_solver=self.eigen_solver,
+            center=bool(self.center),
+            max_passes=self.max_iter,
+            seed=seed,
+            threads=thread_count(self.n_jobs),
+            budget=memory_budget(),
+        )
+
+    def _store(
+        self, found: Decomposition, dtype: np.dtype[Any], mass: float, weights: Any, inverse: RidgeMap | None
+    ) -> Self:
+        spectrum = found.spectrum
+        keep = np.ones(len(spectrum.values), dtype=bool)
+        if self.remove_zero_eig or self.n_components is None:
+            keep = spectrum.values > 0
+        values = spectrum.values[keep]
+        top = float(spectrum.values.max(initial=0.0)) or 1.0
+        degrees = mass - 1.0 if self.center and mass > 1.0 else mass
+        total = spectrum.trace if spectrum.trace > 0 else 1.0
+        self.eigenvalues_ = values.astype(dtype)
+        self.eigenvectors_ = np.ascontiguousarray(spectrum.vectors[:, keep], dtype=dtype)
+        self.explained_variance_ = (values / degrees).astype(dtype)
+        self.explained_variance_ratio_ = (values / total).astype(dtype)
+        squares = max(spectrum.frobenius2, float(np.sum(values**2)), 1e-300)
+        self.information_ratio_ = np.sqrt(np.cumsum(values**2) / squares).astype(dtype)
+        self.residuals_ = spectrum.residuals[keep] / top
+        self.eigenvalue_bounds_ = spectrum.bounds[keep]
+        self.solver_, self.n_passes_ = spectrum.solver, spectrum.n_passes
+        self.n_components_ = len(values)
+        self._projection = found.projection.only(keep)
+        self._roots = np.ones(1) if weights is None else np.sqrt(weights[weights > 0])[:, None]
+        self._inverse = inverse
+        if isinstance(self._projection, LinearProjection):
+            self.components_, self.mean_ = self._projection.components, self._projection.mean.astype(dtype)
+        if inverse is not None:
+            self.dual_coef_, self.X_transformed_fit_ = inverse.dual_coef, inverse.scores
+        return self
+
+    def _inverse_map(self, found: Decomposition, X: Any, gamma: Any) -> RidgeMap:
+        if sparse.issparse(X):
+            raise NotImplementedError("inverse_transform needs dense rows to learn from; X is sparse: densify it.")
+        values = found.spectrum.values
+        scores = (found.spectrum.vectors * np.sqrt(values)).astype(X.dtype)
+        if self.remove_zero_eig or self.n_components is None:
+            scores = np.ascontiguousarray(scores[:, values > 0])
+        if np.ndim(gamma) or isinstance(self.kernel, kernels.Kernel):
+            # A bandwidth per feature of X means nothing in score space.
+            raise InputError("fit_inverse_transform needs a kernel by name, with a single gamma, for the space of scores.")
+        return fit_ridge_map(
+            self._resolved(scores, gamma), scores, X, float(self.alpha), threads=thread_count(self.n_jobs)
+        )
+
+    # -- using ------------------------------------------------------------------------------------------------------
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+        """Fit to X and return the scores of its rows.  # shape: (n, k)"""
+        self.fit(X, y, sample_weight)
+        if len(self.eigenvectors_) != X.shape[0] if hasattr(X, "shape") else len(X):
+            return self.transform(X)  # rows of weight 0 took no part in the fit, but have scores
+        return self.eigenvectors_ * np.sqrt(self.eigenvalues_) / self._roots.astype(self.eigenvalues_.dtype)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X; kernel values are computed in tiles and not kept.  # shape: (m, k)"""
+        check_is_fitted(self)
+        if isinstance(X, LinearOperator):
+            return np.asarray(X @ self._projection.coefficients) - self._projection.offset
+        X = inputs.check_data(self, X, reset=False)
+        if self.kernel_ is not None:
+            self.kernel_.check(X)
+            if X.dtype != self.X_fit_.dtype:
+                X = X.astype(self.X_fit_.dtype)
+        scores: FloatArray = self._projection(X, threads=thread_count(self.n_jobs)).astype(X.dtype, copy=False)
+        return scores
+
+    def inverse_transform(self, X: Any) -> FloatArray:
+        """Return rows of data whose scores are about X, by the ridge map fitted with fit_inverse_transform=True."""
+        check_is_fitted(self)
+        if self._inverse is None:
+            raise NotFittedError("inverse_transform needs KernelPCA(fit_inverse_transform=True); set it and fit again.")
+        scores = np.ascontiguousarray(X, dtype=self._inverse.scores.dtype)
+        if scores.ndim != 2 or scores.shape[1] != self.n_components_:
+            raise InputError(
+                f"Scores must be of shape (m, {self.n_components_}), as transform returns them; got {scores.shape}."
+            )
+        return self._inverse(scores, threads=thread_count(self.n_jobs))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.eigenvalues_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags

@@ -1,0 +1,43 @@
+"""What "similar" means: the kernels, the algebra on them, and how a name or a bandwidth becomes one."""
+
+from kpca.kernels.bandwidth import resolve_gamma
+from kpca.kernels.base import DotKernel, Kernel, ProfileKernel, RadialKernel
+from kpca.kernels.blocks import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
+from kpca.kernels.callables import PairwiseCallable, VectorisedCallable, from_callable
+from kpca.kernels.composite import Composite, Constant, Product, Scaled, Sum
+from kpca.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
+from kpca.kernels.gaussian_process import GaussianProcess, from_gaussian_process
+from kpca.kernels.radial import RBF, Exponential, Matern, RationalQuadratic
+from kpca.kernels.resolve import NAMES, resolve
+
+__all__ = [
+    "NAMES",
+    "RBF",
+    "AdditiveChi2",
+    "Chi2",
+    "Composite",
+    "Constant",
+    "Cosine",
+    "DotKernel",
+    "Exponential",
+    "GaussianProcess",
+    "HistogramIntersection",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "PairwiseCallable",
+    "Polynomial",
+    "Product",
+    "ProfileKernel",
+    "RadialKernel",
+    "RationalQuadratic",
+    "Scaled",
+    "Sigmoid",
+    "Sum",
+    "VectorisedCallable",
+    "from_callable",
+    "from_gaussian_process",
+    "resolve",
+    "resolve_gamma",
+]

@@ -1,0 +1,127 @@
+"""scikit-learn's Gaussian-process kernels: translated where this package has the same one, wrapped where it has not.
+
+White noise is no function of two rows but of "the same sample": kernel(X) has it on its diagonal, kernel(X, Y) has it
+nowhere. Kernel PCA compares rows, and scikit-learn's KernelPCA evaluates kernel(X, X): noise counts as zero, here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.gaussian_process import kernels as gp
+
+from kpca.errors import InputError
+from kpca.kernels._checks import FloatArray, Matrix, float_dtype
+from kpca.kernels.base import Kernel
+from kpca.kernels.composite import Constant
+from kpca.kernels.dot import Polynomial
+from kpca.kernels.radial import RBF, Matern, RationalQuadratic
+
+# What PairwiseKernel may compute and is positive semidefinite ("poly" has degree 3 and coef0 1 there).
+_PSD_METRICS = {"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"}
+
+
+@dataclass(frozen=True)
+class GaussianProcess(Kernel):
+    """A Gaussian-process kernel as it is: `kernel(X, Y)` and its diagonal."""
+
+    kernel: Any = field(hash=False)
+    name: ClassVar[str] = "gaussian_process"
+
+    @property
+    def psd(self) -> bool:
+        """A covariance function is, except for metrics and powers that are only called one."""
+        return _is_psd(self.kernel)
+
+    @property
+    def shift_invariant(self) -> bool:
+        """scikit-learn calls it stationary."""
+        return bool(self.kernel.is_stationary())
+
+    def check(self, X: Matrix) -> None:
+        """Refuse sparse input, and lengths per feature that do not fit."""
+        if sparse.issparse(X):
+            raise InputError(
+                f"kernel {self.kernel} must be given a dense array; got a sparse matrix: sparse input is not supported "
+                "by this Gaussian-process kernel, so convert it with X.toarray()."
+            )
+        try:
+            self.kernel(X[:1])
+        except ValueError as error:
+            raise InputError(f"kernel {self.kernel} must be defined on these data; it says: {error}") from error
+
+    def block(self, X: Matrix, Y: Matrix) -> FloatArray:
+        """Return kernel(X, Y), which is without white noise even where Y is X.  # shape: (n, m)"""
+        return np.asarray(self.kernel(X, Y)).astype(float_dtype(X), copy=False)
+
+    def diagonal(self, X: Matrix) -> NDArray[np.float64]:
+        """Return kernel.diag(X), but without white noise, as in `block`.  # shape: (n,)"""
+        if not _has_noise(self.kernel):
+            return np.array(self.kernel.diag(X), dtype=np.float64)
+        return np.array([self.kernel(x, x)[0, 0] for x in X[:, None, :]], dtype=np.float64)
+
+
+def is_gaussian_process(kernel: object) -> bool:
+    """Return whether this is one of scikit-learn's Gaussian-process kernels."""
+    return isinstance(kernel, gp.Kernel)
+
+
+def from_gaussian_process(kernel: Any) -> Kernel:
+    """Return a Gaussian-process kernel with its current parameters as a kernel of this package."""
+    if isinstance(kernel, gp.CompoundKernel):
+        raise InputError(
+            "kernel must give one matrix; got a CompoundKernel, which gives several: pass one of its kernels."
+        )
+    # Exact types: a subclass may have changed what the kernel computes.
+    translate = _TRANSLATIONS.get(type(kernel))
+    translated = translate(kernel) if translate else None
+    return GaussianProcess(kernel) if translated is None else translated
+
+
+def _matern(kernel: Any) -> Kernel | None:
+    if kernel.nu == np.inf:
+        return RBF(sigma=_length_scale(kernel))
+    return Matern(kernel.nu, _length_scale(kernel)) if kernel.nu in (0.5, 1.5, 2.5) else None
+
+
+def _power(kernel: Any) -> Kernel | None:
+    base, exponent = kernel.kernel, kernel.exponent
+    return Polynomial(exponent, 1.0, base.sigma_0**2) if type(base) is gp.DotProduct and exponent >= 0 else None
+
+
+# type -> our kernel, or None for parameters that ours does not have
+_TRANSLATIONS: dict[type, Callable[[Any], Kernel | None]] = {
+    gp.Sum: lambda kernel: from_gaussian_process(kernel.k1) + from_gaussian_process(kernel.k2),
+    gp.Product: lambda kernel: from_gaussian_process(kernel.k1) * from_gaussian_process(kernel.k2),
+    gp.Exponentiation: _power,
+    gp.ConstantKernel: lambda kernel: Constant(kernel.constant_value),
+    gp.WhiteKernel: lambda kernel: Constant(0.0),
+    gp.RBF: lambda kernel: RBF(sigma=_length_scale(kernel)),
+    gp.Matern: _matern,
+    gp.RationalQuadratic: lambda kernel: RationalQuadratic(kernel.alpha, _length_scale(kernel)),
+    gp.DotProduct: lambda kernel: Polynomial(1, 1.0, kernel.sigma_0**2),
+}
+
+
+def _length_scale(kernel: Any) -> Any:
+    """Return the length scale, or one per feature; scikit-learn counts an array of one as a number."""
+    return np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
+
+
+def _has_noise(kernel: Any) -> bool:
+    """Return whether white noise is this kernel, or somewhere in it."""
+    return any(isinstance(part, gp.WhiteKernel) for part in (kernel, *kernel.get_params(deep=True).values()))
+
+
+def _is_psd(kernel: Any) -> bool:
+    """Return False where a member is known to be able to be indefinite."""
+    if isinstance(kernel, gp.KernelOperator):
+        return _is_psd(kernel.k1) and _is_psd(kernel.k2)
+    if isinstance(kernel, gp.Exponentiation):
+        return float(kernel.exponent).is_integer() and kernel.exponent >= 0 and _is_psd(kernel.kernel)
+    return not isinstance(kernel, gp.PairwiseKernel) or kernel.metric in _PSD_METRICS

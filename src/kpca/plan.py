@@ -1,0 +1,60 @@
+"""Which way a fit goes, and why: from sizes and limits alone, so that the same request always takes the same way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kpca.errors import InputError
+from kpca.spectrum.dense import dense_bytes
+from kpca.spectrum.krylov import basis_size
+
+# Up to this many rows the whole matrix is solved faster than a pool of threads is started.
+_SMALL = 320
+# From this share of all components on, the whole spectrum is cheaper than a Krylov basis of that size.
+_LARGE_SHARE = 1 / 6
+# The small side of the linear kernel is formed up to this size; beyond it, and for few components, only multiplied.
+_DIRECT_SIDE = 1000
+
+
+@dataclass(frozen=True)
+class Route:
+    """How the eigenproblem is solved: `solver` is "dense", "krylov", "direct" or "multiplied" (the linear kernel's two)."""
+
+    solver: str
+    reason: str
+
+
+def kernel_route(n: int, k: int, eigen_solver: str, budget: int) -> Route:
+    """Return the route for a kernel matrix of n rows, of which k components are wanted."""
+    if eigen_solver == "dense":
+        _require_memory(n, k, budget)
+        return Route("dense", "eigen_solver='dense'")
+    if n <= _SMALL:
+        return Route("dense", f"{n} rows are few")
+    if k > n * _LARGE_SHARE:
+        _require_memory(n, k, budget)
+        return Route("dense", f"{k} of {n} components are a large share")
+    return Route("krylov", f"{k} of {n} components need only products with the kernel matrix")
+
+
+def linear_route(n: int, d: int, k: int, eigen_solver: str, *, sparse: bool) -> Route:
+    """Return the route for the linear kernel, whose small side is min(n, d)."""
+    side = min(n, d)
+    if eigen_solver == "dense" or side <= (_SMALL if sparse else _DIRECT_SIDE) or k > side * _LARGE_SHARE:
+        return Route("direct", f"the small side of the data, {side}, is formed and solved whole")
+    return Route("multiplied", f"{k} of {side} components need only products with the data")
+
+
+def tile_budget(n: int, k: int, budget: int) -> int:
+    """Return what is left of the memory for tiles, after basis, images and their temporaries."""
+    return max(0, budget - 8 * n * (2 * basis_size(k, n) + 4 * basis_size(k, n) // 3 + 64) - 32 * 2**20)
+
+
+def _require_memory(n: int, k: int, budget: int) -> None:
+    needed = dense_bytes(n, k)
+    if needed > budget:
+        raise InputError(
+            f"{k} components of {n} rows need the whole kernel matrix, {needed / 2**30:.1f} GiB; the memory limit is "
+            f"{budget / 2**30:.1f} GiB: ask for n_components below {int(n * _LARGE_SHARE)}, or raise "
+            f"kpca.config(memory_limit=...)."
+        )

@@ -1,0 +1,51 @@
+"""Back from scores to data: the learned map of scikit-learn, with an intercept.
+
+Kernel ridge regression from the training scores to the training rows (Bakir, Weston and Schoelkopf 2004). The rows are centred
+first, so that a constant added to the data is added to the reconstruction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, solve
+
+from kpca.errors import InputError
+from kpca.gram import CrossGram, Gram
+from kpca.kernels import Kernel
+
+FloatArray = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class RidgeMap:
+    """A fitted map from scores to rows of data."""
+
+    kernel: Kernel
+    scores: FloatArray  # of the training rows, shape: (n, k)
+    dual_coef: FloatArray  # shape: (n, d)
+    mean: FloatArray  # shape: (d,)
+
+    def __call__(self, scores: FloatArray, *, threads: int = 1) -> FloatArray:
+        """Return the rows that belong to these scores.  # shape: (m, d)"""
+        cross = CrossGram(self.kernel, scores, self.scores, dtype=scores.dtype, threads=threads)
+        return (cross @ self.dual_coef + self.mean).astype(scores.dtype, copy=False)
+
+
+def fit_ridge_map(kernel: Kernel, scores: FloatArray, X: FloatArray, alpha: float, *, threads: int = 1) -> RidgeMap:
+    """Solve (K + alpha I) C = X - mean, with K the kernel matrix of the scores."""
+    kernel.check(scores)
+    K = Gram(kernel, scores, threads=threads).matrix()
+    K.flat[:: len(K) + 1] += alpha
+    mean = X.mean(axis=0, dtype=np.float64)
+    try:
+        dual_coef = solve(K, X - mean, assume_a="pos", overwrite_a=True, check_finite=False)
+    except LinAlgError as error:
+        raise InputError(
+            f"The ridge system of fit_inverse_transform must be positive definite; with alpha={alpha} it is singular: "
+            "raise alpha."
+        ) from error
+    return RidgeMap(kernel, scores, dual_coef.astype(X.dtype, copy=False), mean)

@@ -1,0 +1,60 @@
+"""All of the matrix at once, by LAPACK: for small n, or for a large share of all components."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from kpca.gram.operator import Operator
+from kpca.spectrum.result import Spectrum
+
+FloatArray = NDArray[Any]
+_EPS = float(np.finfo(np.float64).eps)
+# From this share of all eigenpairs on, divide and conquer for all of them is faster than bisection for some.
+_SHARE_FOR_ALL = 1 / 8
+# Residuals of more pairs than this are estimated together, from products with random combinations of them.
+_MEASURED_ONE_BY_ONE = 32
+_COMBINATIONS = 8
+
+
+def dense_bytes(n: int, k: int) -> int:
+    """Return the memory the dense route takes: the matrix, and LAPACK's workspace or the eigenvectors."""
+    return 8 * n * n * (3 if k > n * _SHARE_FOR_ALL else 1) + 8 * n * (k + 64)
+
+
+def solve_dense(operator: Operator, k: int) -> Spectrum:
+    """Return the k largest eigenpairs of the whole matrix."""
+    n = operator.shape[0]
+    B = operator.matrix()
+    trace, frobenius2 = float(np.trace(B)), float(np.vdot(B, B))
+    if k > n * _SHARE_FOR_ALL:
+        values, vectors = eigh(B, driver="evd", overwrite_a=True, check_finite=False)
+    else:
+        values, vectors = eigh(
+            B, driver="evr", subset_by_index=(n - k, n - 1), overwrite_a=True, check_finite=False
+        )
+    smallest = float(values[0])
+    values, vectors = values[::-1][:k].copy(), np.ascontiguousarray(vectors[:, ::-1][:, :k])
+    del B
+    residuals = _residuals(operator, values, vectors)
+    # LAPACK is backward stable: each value is an eigenvalue, of its own index, of a matrix this near.
+    error = operator.error(vectors) + 16 * _EPS * math.sqrt(frobenius2)
+    spread = error + float(residuals.max(initial=0.0))
+    bounds = np.column_stack([values - spread, values + spread])
+    return Spectrum(values, vectors, residuals, bounds, trace, frobenius2, smallest, 1, True, "dense", error)
+
+
+def _residuals(operator: Operator, values: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return |B u - lambda u|, measured with a product of its own.  # shape: (k,)"""
+    k = vectors.shape[1]
+    if k <= _MEASURED_ONE_BY_ONE:
+        gaps = operator @ vectors - vectors * values
+        return np.sqrt(np.einsum("ij,ij->j", gaps, gaps))
+    # E|R w|^2 = |R|_F^2 for random signs w, and no residual exceeds |R|_F.
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(k, _COMBINATIONS))
+    gaps = operator @ (vectors @ signs) - vectors @ (values[:, None] * signs)
+    return np.full(k, float(np.linalg.norm(gaps)) / math.sqrt(_COMBINATIONS))

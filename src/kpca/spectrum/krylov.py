@@ -1,0 +1,287 @@
+"""Block Krylov with Rayleigh-Ritz, restarts and certificates: a few passes over an operator that is never stored.
+
+Each pass multiplies a block; the basis grows by the residuals of the leading Ritz pairs. The precision of a pass is chosen by what
+it can still spoil: a product that enters a Ritz vector with weight y is wrong by y times its own error, and y shrinks with the
+residual. So the first pass may have to be precise, the later ones hardly ever (inexact Krylov methods: Bouras & Fraysse 2005,
+Simoncini & Szyld 2003). The error each image carries is kept beside it and ends in the certificate.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from sklearn.exceptions import ConvergenceWarning
+
+from kpca.gram.operator import Operator, Precision
+from kpca.spectrum.certificate import eigenvalue_bounds
+from kpca.spectrum.result import Spectrum
+
+FloatArray = NDArray[Any]
+Monitor = Callable[[int, float, float], None]
+_EPS = float(np.finfo(np.float64).eps)
+# A column counts as dependent when orthogonalisation leaves less than this of it.
+_DEPENDENT = 1e-8
+# A Ritz vector's weight on the newest block is about its residual over the gap to the rest of the spectrum.
+_WEIGHT_PER_RESIDUAL = 10.0
+# Ritz values closer than this (relative to the largest) may be copies of one eigenvalue.
+_EQUAL = 1e-6
+DEFAULT_PASSES = 300
+
+
+def block_size(k: int) -> int:
+    """Return the number of columns of a pass: well above a small k (fewer passes), a fraction of a large one.
+
+    A multiple of 8, because GEMM is slower on a ragged edge.
+    """
+    wanted = max(16, 2 * k + 4) if k <= 64 else max(136, k // 3)
+    return -(-wanted // 8) * 8
+
+
+def basis_size(k: int, n: int) -> int:
+    """Return the number of basis vectors after which the iteration restarts; never a matter of free memory."""
+    return min(n, k + 6 * block_size(k))
+
+
+def solve_krylov(
+    operator: Operator,
+    k: int,
+    tol: float,
+    *,
+    start: FloatArray | None = None,
+    largest: float | None = None,
+    max_passes: int | None = None,
+    seed: int = 0,
+    monitor: Monitor | None = None,
+) -> Spectrum:
+    """Return the k largest eigenpairs with residuals of at most tol times the largest eigenvalue.
+
+    Parameters
+    ----------
+    start : columns that lie near the wanted eigenvectors, if known; random ones are added.  # shape: (n, <= block)
+    largest : an estimate of the largest eigenvalue, which helps to choose the precision of the first pass.
+    monitor : called after each pass with its number, the largest relative residual and the time is the caller's to take.
+    """
+    return _Iteration(operator, k, tol, seed).run(start, largest, max_passes or DEFAULT_PASSES, monitor)
+
+
+class _Iteration:
+    """One run of the iteration: the basis, its images, and the Ritz pairs they give."""
+
+    def __init__(self, operator: Operator, k: int, tol: float, seed: int) -> None:
+        self.operator, self.k, self.tol = operator, k, tol
+        self.n = operator.shape[0]
+        self.rank = self.n - (operator.null is not None)  # dimension of the space the operator acts on
+        self.block = min(block_size(k), self.rank)
+        self.rng = np.random.default_rng(seed)
+        room = min(basis_size(k, self.n), self.rank)
+        self.Q = np.empty((self.n, room), order="F")
+        self.A = np.empty((self.n, room), order="F")  # images B Q
+        self.H = np.zeros((room, room))  # Q' B Q
+        self.errors = np.empty(room)  # how wrong each image may be
+        self.size = 0
+        self.passes = 0
+        self.single_error: float | None = None
+
+    # -- the loop ---------------------------------------------------------------------------------------------------
+
+    def run(
+        self, start: FloatArray | None, largest: float | None, max_passes: int, monitor: Monitor | None
+    ) -> Spectrum:
+        """Iterate until the residuals are small, the space is exhausted or the passes are."""
+        columns = self._start_columns(start)
+        precision = self._first_precision(columns, largest)
+        probed = False
+        while True:
+            self._extend(columns, precision)
+            residual = self._ritz()
+            reached = residual + self.drift <= self.tol * self.top
+            done = bool(reached[: self.k].all()) and len(self.theta) >= self.k
+            if monitor is not None:
+                monitor(self.passes, float(residual[: self.k].max(initial=0.0)) / max(self.top, 1e-300), self.tol)
+            if done and not probed and self._may_hide_copies(start):
+                done, probed = False, True
+                columns, precision = self._fresh(self.block), "single"
+                self._make_room(columns.shape[1])
+                continue
+            if done or self.size >= self.rank:
+                return self._spectrum(converged=True)
+            if self.passes >= max_passes:
+                worst = float(residual[: self.k].max()) / max(self.top, 1e-300)
+                warnings.warn(
+                    f"The eigenvectors did not converge in {self.passes} passes: the largest residual is {worst:.1e} of "
+                    f"the largest eigenvalue, asked was {self.tol:.1e}; raise max_iter or tol.",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
+                return self._spectrum(converged=False)
+            if bool((residual[: self.k] <= 0.5 * self.tol * self.top).all()):
+                # Only the images' own errors stand in the way: take the Ritz vectors' images anew, in full precision.
+                columns, precision = self._restart_vectors(self.block), "double"
+                self.size = 0
+                continue
+            columns = self._residual_directions(residual)
+            self._make_room(columns.shape[1])
+            weight = min(1.0, _WEIGHT_PER_RESIDUAL * float(residual[: self.k].max()) / max(self.top, 1e-300))
+            precision = "single" if self._single_suffices(columns, weight, self.top) else "double"
+
+    # -- precision --------------------------------------------------------------------------------------------------
+
+    def _first_precision(self, columns: FloatArray, largest: float | None) -> Precision:
+        if largest is None:
+            return "single" if self.tol >= 1e-7 else "double"
+        return "single" if self._single_suffices(columns, 1.0, largest) else "double"
+
+    def _single_suffices(self, columns: FloatArray, weight: float, largest: float) -> bool:
+        if self.single_error is None:
+            single = self.operator.at("single")
+            self.single_error = single.error(columns) if single is not self.operator.at("double") else 0.0
+        return self.single_error * weight <= 0.25 * self.tol * largest
+
+    # -- the basis --------------------------------------------------------------------------------------------------
+
+    def _start_columns(self, start: FloatArray | None) -> FloatArray:
+        # One less than a block: the first product of an operator also multiplies a column for its moments.
+        count = min(max(self.block - 1, 1), self.rank)
+        if start is not None:
+            start = start[:, : self.Q.shape[1] - self.block]
+            count = min(max(count, start.shape[1] + 4), self.rank, self.Q.shape[1])
+        columns = self.rng.standard_normal((self.n, count))
+        if start is not None:
+            columns[:, : start.shape[1]] = start[:, :count]
+        return self._orthonormal(columns)
+
+    def _fresh(self, count: int) -> FloatArray:
+        return self._orthonormal(self.rng.standard_normal((self.n, min(count, self.rank - self.size))))
+
+    def _orthonormal(self, V: FloatArray) -> FloatArray:
+        """Return an orthonormal basis of V orthogonal to the basis so far; columns that vanish become random ones."""
+        null = self.operator.null
+        Q = self.Q[:, : self.size]
+        V = V / np.maximum(np.linalg.norm(V, axis=0), 1e-300)
+        for _ in range(4):
+            for _ in range(2):  # twice is enough (Kahan, Parlett)
+                if null is not None:
+                    V = V - np.multiply.outer(null, null @ V)
+                if self.size:
+                    V = V - Q @ (Q.T @ V)
+            V, R = np.linalg.qr(V)
+            lost = np.abs(np.diag(R)) < _DEPENDENT
+            # QR of columns that lost almost everything leaves their remainder unclean: once more, from scratch if need be.
+            if not lost.any() and (np.abs(np.diag(R)) > 0.1).all():
+                return V
+            V[:, lost] = self.rng.standard_normal((self.n, int(lost.sum()))) / np.sqrt(self.n)
+        return V
+
+    def _extend(self, V: FloatArray, precision: Precision) -> None:
+        """Multiply a block and add it to the basis."""
+        operator = self.operator.at(precision)
+        W = operator @ V
+        self.passes += 1
+        old, new = self.size, self.size + V.shape[1]
+        self.Q[:, old:new], self.A[:, old:new] = V, W
+        exact = operator is self.operator.at("double")
+        self.errors[old:new] = 0.0 if exact else self._error_of_single(V)
+        cross = self.Q[:, :new].T @ W
+        self.H[:new, old:new] = cross
+        self.H[old:new, :old] = cross[:old].T
+        self.H[old:new, old:new] = 0.5 * (cross[old:] + cross[old:].T)
+        self.size = new
+
+    def _error_of_single(self, V: FloatArray) -> float:
+        if self.single_error is None:
+            self.single_error = self.operator.at("single").error(V)
+        return self.single_error
+
+    def _make_room(self, count: int) -> None:
+        """Restart with the leading Ritz vectors when the next block does not fit (thick restart)."""
+        if self.size + count <= self.Q.shape[1]:
+            return
+        keep = min(self.k + self.block, self.Q.shape[1] - count, self.size)
+        Y = self.Y[:, :keep]
+        errors = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))
+        self.Q[:, :keep] = self.Q[:, : self.size] @ Y
+        self.A[:, :keep] = self.A[:, : self.size] @ Y
+        self.H[:keep, :keep] = np.diag(self.theta[:keep])
+        self.errors[:keep] = errors
+        self.size = keep
+
+    def _restart_vectors(self, count: int) -> FloatArray:
+        vectors = self.Q[:, : self.size] @ self.Y[:, :count]
+        self.size = 0
+        return self._orthonormal(vectors)
+
+    # -- Ritz pairs -------------------------------------------------------------------------------------------------
+
+    def _ritz(self) -> FloatArray:
+        """Find the Ritz pairs, and return the residual norms of the leading ones.  # shape: (<= block or k,)"""
+        theta, Y = eigh(self.H[: self.size, : self.size], driver="evd", check_finite=False)
+        self.theta, self.Y = theta[::-1], Y[:, ::-1]
+        self.top = max(float(np.abs(self.theta).max()), 0.0)
+        count = min(max(self.k, self.block), self.size)
+        y = np.ascontiguousarray(self.Y[:, :count])
+        self.R = self.A[:, : self.size] @ y
+        self.R -= (self.Q[:, : self.size] @ y) * self.theta[:count]
+        self.drift = np.sqrt((self.errors[: self.size] ** 2) @ (y**2))
+        return np.sqrt(np.einsum("ij,ij->j", self.R, self.R))
+
+    def _residual_directions(self, residual: FloatArray) -> FloatArray:
+        """Return the next block: the residuals of the first pairs that have not converged."""
+        open_ = np.flatnonzero(residual > 1e-14 * max(self.top, 1e-300))
+        open_ = open_[: min(self.block, self.rank - self.size)]
+        if len(open_) == 0:
+            return self._fresh(self.block)
+        return self._orthonormal(self.R[:, open_])
+
+    def _may_hide_copies(self, start: FloatArray | None) -> bool:
+        """Return True if an eigenvalue may have more copies than the random columns of the block could find."""
+        random_columns = self.block - (0 if start is None else min(start.shape[1], self.block))
+        if self.size >= self.rank:
+            return False
+        theta = self.theta[: self.k + 1]
+        equal = np.abs(np.diff(theta)) <= _EQUAL * self.top
+        run = longest = 1
+        for same in equal:
+            run = run + 1 if same else 1
+            longest = max(longest, run)
+        return longest >= max(random_columns, 2) or self.block < self.k
+
+    # -- the result -------------------------------------------------------------------------------------------------
+
+    def _spectrum(self, *, converged: bool) -> Spectrum:
+        operator = self.operator.at("double" if (self.errors[: self.size] == 0.0).any() else "single")
+        k = min(self.k, self.size)
+        Q, A, Y = self.Q[:, : self.size], self.A[:, : self.size], self.Y
+        vectors = Q @ Y[:, :k]
+        R = A @ Y - (Q @ Y) * self.theta
+        residuals = np.sqrt(np.einsum("ij,ij->j", R, R))
+        drift = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))
+        error = float(drift[:k].max(initial=0.0)) + self.operator.at("double").error(vectors[:, :0])
+        trace, frobenius2 = operator.trace(), operator.frobenius2()
+        bounds = eigenvalue_bounds(
+            self.theta,
+            np.concatenate([residuals[:k] + drift[:k], residuals[k:] + drift[k:]]),
+            k,
+            error=error,
+            trace=trace,
+            frobenius2=frobenius2,
+            frobenius2_error=operator.frobenius2_error(),
+            psd=self.operator.psd,
+        )
+        return Spectrum(
+            self.theta[:k].copy(),
+            vectors,
+            residuals[:k] + drift[:k],
+            bounds,
+            trace,
+            frobenius2,
+            float(self.theta[-1]),
+            self.passes,
+            converged,
+            "krylov",
+            error,
+        )

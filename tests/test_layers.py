@@ -15,12 +15,12 @@ PACKAGE = ROOT / "src" / "kpca"
 # Lowest first. A module imports from its own row and from the rows above it in this list.
 LAYERS = [
     ["errors"],
-    ["settings", "progress"],
+    ["settings", "progress", "inputs"],
     ["kernels"],
     ["gram"],
     ["spectrum", "features"],
     ["plan"],
-    ["preimage"],
+    ["projection", "decompose", "preimage"],
     ["kernel_pca", "incremental"],
     ["selection", "diagnostics", "detector", "explain"],
     ["plots"],

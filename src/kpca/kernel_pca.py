@@ -234,7 +234,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
         """Fit to X and return the scores of its rows.  # shape: (n, k)"""
         self.fit(X, y, sample_weight)
-        if len(self.eigenvectors_) != X.shape[0] if hasattr(X, "shape") else len(X):
+        if sample_weight is not None and not np.all(sample_weight):
             return self.transform(X)  # rows of weight 0 took no part in the fit, but have scores
         return self.eigenvectors_ * np.sqrt(self.eigenvalues_) / self._roots.astype(self.eigenvalues_.dtype)
 

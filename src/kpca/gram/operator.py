@@ -332,6 +332,7 @@ class Centered:
         self.inner, self.shape = inner, inner.shape
         self._scale = inner.scale
         self._mass = float(self._scale @ self._scale)
+        self._other: Centered | None = None
 
     @property
     def psd(self) -> bool:
@@ -352,7 +353,15 @@ class Centered:
 
     def at(self, precision: Precision) -> Centered:
         """Return the centred operator of this precision."""
-        return Centered(self.inner.at(precision))
+        inner = self.inner.at(precision)
+        return self if inner is self.inner else self._twin(inner)
+
+    def _twin(self, inner: Any) -> Centered:
+        # one object per operator inside, so that solvers can tell whether two precisions are one
+        if self._other is None or self._other.inner is not inner:
+            self._other = Centered(inner)
+            self._other._other = self
+        return self._other
 
     def trace(self) -> float:
         """tr B = tr M - s'Ms / |s|^2."""

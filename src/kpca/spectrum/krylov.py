@@ -24,10 +24,10 @@ from kpca.spectrum.result import Spectrum
 FloatArray = NDArray[Any]
 Monitor = Callable[[int, float, float], None]
 _EPS = float(np.finfo(np.float64).eps)
-# A column counts as dependent when orthogonalisation leaves less than this of it.
-_DEPENDENT = 1e-8
+# A direction counts as missing when its share of the block's squared lengths is below this.
+_DEPENDENT = 1e-14
 # A Ritz vector's weight on the newest block is about its residual over the gap to the rest of the spectrum.
-_WEIGHT_PER_RESIDUAL = 10.0
+_WEIGHT_PER_RESIDUAL = 4.0
 # Ritz values closer than this (relative to the largest) may be copies of one eigenvalue.
 _EQUAL = 1e-6
 DEFAULT_PASSES = 300
@@ -85,7 +85,7 @@ class _Iteration:
         self.errors = np.empty(room)  # how wrong each image may be
         self.size = 0
         self.passes = 0
-        self.single_error: float | None = None
+        self.single_error = 0.0
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class _Iteration:
                 monitor(self.passes, float(residual[: self.k].max(initial=0.0)) / max(self.top, 1e-300), self.tol)
             if done and not probed and self._may_hide_copies(start):
                 done, probed = False, True
-                columns, precision = self._fresh(self.block), "single"
+                columns, precision = self._fresh(self.block), self.cheap
                 self._make_room(columns.shape[1])
                 continue
             if done or self.size >= self.rank:
@@ -119,28 +119,41 @@ class _Iteration:
                     stacklevel=2,
                 )
                 return self._spectrum(converged=False)
-            if bool((residual[: self.k] <= 0.5 * self.tol * self.top).all()):
-                # Only the images' own errors stand in the way: take the Ritz vectors' images anew, in full precision.
-                columns, precision = self._restart_vectors(self.block), "double"
-                self.size = 0
+            if self._refresh_is_due(residual):
+                # The images' own errors are what stands in the way: take those of the Ritz vectors anew, in double.
+                columns, precision = self._restart_vectors(), "double"
                 continue
             columns = self._residual_directions(residual)
             self._make_room(columns.shape[1])
-            weight = min(1.0, _WEIGHT_PER_RESIDUAL * float(residual[: self.k].max()) / max(self.top, 1e-300))
-            precision = "single" if self._single_suffices(columns, weight, self.top) else "double"
+            precision = self.cheap
 
     # -- precision --------------------------------------------------------------------------------------------------
 
     def _first_precision(self, columns: FloatArray, largest: float | None) -> Precision:
-        if largest is None:
-            return "single" if self.tol >= 1e-7 else "double"
-        return "single" if self._single_suffices(columns, 1.0, largest) else "double"
+        """Choose the cheap precision, with which all passes but the refreshing ones are made.
 
-    def _single_suffices(self, columns: FloatArray, weight: float, largest: float) -> bool:
-        if self.single_error is None:
-            single = self.operator.at("single")
-            self.single_error = single.error(columns) if single is not self.operator.at("double") else 0.0
-        return self.single_error * weight <= 0.25 * self.tol * largest
+        float32 will not do if its error is so large that no residual it can reach would make it harmless.
+        """
+        single = self.operator.at("single")
+        self.cheap: Precision = "double"
+        if single is self.operator.at("double"):
+            return "double"
+        self.single_error = single.error(columns)
+        scale = self.single_error / (self.tol * largest) if largest else 0.0
+        floor = self.single_error / largest if largest else 0.0
+        if scale * min(1.0, _WEIGHT_PER_RESIDUAL * 10 * floor) <= 0.25:
+            self.cheap = "single"
+        return self.cheap
+
+    def _refresh_is_due(self, residual: FloatArray) -> bool:
+        """Return True if the errors of the images keep the pairs from converging, and a refresh would end that."""
+        goal = self.tol * self.top
+        blocked = self.drift[: self.k] > 0.5 * goal
+        if not blocked.any():
+            return False
+        # Once refreshed, float32 images enter with the weight of the residual.
+        weight = _WEIGHT_PER_RESIDUAL * float(residual[: self.k].max()) / max(self.top, 1e-300)
+        return self.single_error * weight <= 0.25 * goal or bool((residual[: self.k] <= 0.5 * goal).all())
 
     # -- the basis --------------------------------------------------------------------------------------------------
 
@@ -159,23 +172,28 @@ class _Iteration:
         return self._orthonormal(self.rng.standard_normal((self.n, min(count, self.rank - self.size))))
 
     def _orthonormal(self, V: FloatArray) -> FloatArray:
-        """Return an orthonormal basis of V orthogonal to the basis so far; columns that vanish become random ones."""
-        null = self.operator.null
-        Q = self.Q[:, : self.size]
-        V = V / np.maximum(np.linalg.norm(V, axis=0), 1e-300)
-        for _ in range(4):
-            for _ in range(2):  # twice is enough (Kahan, Parlett)
-                if null is not None:
-                    V = V - np.multiply.outer(null, null @ V)
-                if self.size:
-                    V = V - Q @ (Q.T @ V)
-            V, R = np.linalg.qr(V)
-            lost = np.abs(np.diag(R)) < _DEPENDENT
-            # QR of columns that lost almost everything leaves their remainder unclean: once more, from scratch if need be.
-            if not lost.any() and (np.abs(np.diag(R)) > 0.1).all():
-                return V
-            V[:, lost] = self.rng.standard_normal((self.n, int(lost.sum()))) / np.sqrt(self.n)
+        """Return an orthonormal basis of V orthogonal to the basis so far; columns that vanish become random ones.
+
+        Twice is enough (Kahan, Parlett), and once more after columns were replaced. Within the block the eigenvectors of
+        V'V do what QR does, at the speed of GEMM, and show which directions are missing (Stathopoulos and Wu 2002).
+        """
+        V = V / np.maximum(np.sqrt(np.einsum("ij,ij->j", V, V)), 1e-300)
+        clean = 0
+        while clean < 2:
+            V = self._projected(V)
+            g, Y = np.linalg.eigh(V.T @ V)
+            missing = g < _DEPENDENT * max(float(g[-1]), 1e-300)
+            V = V @ (Y / np.sqrt(np.where(missing, 1.0, g)))
+            if missing.any():
+                V[:, missing] = self.rng.standard_normal((self.n, int(missing.sum()))) / np.sqrt(self.n)
+            clean = 0 if missing.any() else clean + 1
         return V
+
+    def _projected(self, V: FloatArray) -> FloatArray:
+        null, Q = self.operator.null, self.Q[:, : self.size]
+        if null is not None:
+            V = V - np.multiply.outer(null, null @ V)
+        return V - Q @ (Q.T @ V) if self.size else V
 
     def _extend(self, V: FloatArray, precision: Precision) -> None:
         """Multiply a block and add it to the basis."""
@@ -185,17 +203,14 @@ class _Iteration:
         old, new = self.size, self.size + V.shape[1]
         self.Q[:, old:new], self.A[:, old:new] = V, W
         exact = operator is self.operator.at("double")
-        self.errors[old:new] = 0.0 if exact else self._error_of_single(V)
-        cross = self.Q[:, :new].T @ W
-        self.H[:new, old:new] = cross
-        self.H[old:new, :old] = cross[:old].T
-        self.H[old:new, old:new] = 0.5 * (cross[old:] + cross[old:].T)
+        self.errors[old:new] = 0.0 if exact else self.single_error
+        # The coupling to the old basis comes from the old images: it is as small as the residuals, and the new ones may
+        # be wrong by more than that.
+        self.H[old:new, :old] = V.T @ self.A[:, :old]
+        self.H[:old, old:new] = self.H[old:new, :old].T
+        inside = V.T @ W
+        self.H[old:new, old:new] = 0.5 * (inside + inside.T)
         self.size = new
-
-    def _error_of_single(self, V: FloatArray) -> float:
-        if self.single_error is None:
-            self.single_error = self.operator.at("single").error(V)
-        return self.single_error
 
     def _make_room(self, count: int) -> None:
         """Restart with the leading Ritz vectors when the next block does not fit (thick restart)."""
@@ -210,7 +225,9 @@ class _Iteration:
         self.errors[:keep] = errors
         self.size = keep
 
-    def _restart_vectors(self, count: int) -> FloatArray:
+    def _restart_vectors(self) -> FloatArray:
+        """Empty the basis, and return its leading Ritz vectors."""
+        count = min(max(self.block, self.k + self.block // 4), self.size)
         vectors = self.Q[:, : self.size] @ self.Y[:, :count]
         self.size = 0
         return self._orthonormal(vectors)
@@ -257,14 +274,17 @@ class _Iteration:
         k = min(self.k, self.size)
         Q, A, Y = self.Q[:, : self.size], self.A[:, : self.size], self.Y
         vectors = Q @ Y[:, :k]
-        R = A @ Y - (Q @ Y) * self.theta
-        residuals = np.sqrt(np.einsum("ij,ij->j", R, R))
+        # |r|^2 = |A y|^2 - theta^2, good enough for the trailing pairs; the leading ones were measured.
+        images2 = np.einsum("ij,ij->j", Y, (A.T @ A) @ Y)
+        residuals = np.sqrt(np.maximum(images2 - self.theta**2, 0.0))
+        leading = np.sqrt(np.einsum("ij,ij->j", self.R, self.R))
+        residuals[: len(leading)] = leading
         drift = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))
         error = float(drift[:k].max(initial=0.0)) + self.operator.at("double").error(vectors[:, :0])
         trace, frobenius2 = operator.trace(), operator.frobenius2()
         bounds = eigenvalue_bounds(
             self.theta,
-            np.concatenate([residuals[:k] + drift[:k], residuals[k:] + drift[k:]]),
+            residuals + drift,
             k,
             error=error,
             trace=trace,

@@ -29,6 +29,8 @@ def kernel_route(n: int, k: int, eigen_solver: str, budget: int) -> Route:
     if eigen_solver == "dense":
         _require_memory(n, k, budget)
         return Route("dense", "eigen_solver='dense'")
+    if eigen_solver == "krylov" and k <= n // 2:
+        return Route("krylov", "eigen_solver='krylov'")
     if n <= _SMALL:
         return Route("dense", f"{n} rows are few")
     if k > n * _LARGE_SHARE:

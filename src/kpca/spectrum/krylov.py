@@ -30,6 +30,8 @@ _DEPENDENT = 1e-14
 _WEIGHT_PER_RESIDUAL = 4.0
 # Ritz values closer than this (relative to the largest) may be copies of one eigenvalue.
 _EQUAL = 1e-6
+# Passes after which the random columns beside a guess have shown what the guess may have missed.
+_PASSES_FOR_A_GUESS = 3
 DEFAULT_PASSES = 300
 
 
@@ -103,11 +105,14 @@ class _Iteration:
             done = bool(reached[: self.k].all()) and len(self.theta) >= self.k
             if monitor is not None:
                 monitor(self.passes, float(residual[: self.k].max(initial=0.0)) / max(self.top, 1e-300), self.tol)
-            if done and not probed and self._may_hide_copies(start):
-                done, probed = False, True
-                columns, precision = self._fresh(self.block), self.cheap
-                self._make_room(columns.shape[1])
-                continue
+            if done and not self._nothing_unseen():
+                if start is not None and self.passes < _PASSES_FOR_A_GUESS:
+                    done = False  # a guess may have left something out: its random columns get time to find it
+                elif not probed and self._may_hide_copies(start):
+                    probed = True
+                    columns, precision = self._fresh(self.block), self.cheap
+                    self._make_room(columns.shape[1])
+                    continue
             if done or self.size >= self.rank:
                 return self._spectrum(converged=True)
             if self.passes >= max_passes:
@@ -267,41 +272,58 @@ class _Iteration:
             longest = max(longest, run)
         return longest >= max(random_columns, 2) or self.block < self.k
 
+    def _nothing_unseen(self) -> bool:
+        """Return True if trace and Frobenius norm leave no room for an eigenvalue that was missed."""
+        bounds = self._bounds()
+        return bool((bounds[:, 1] - self.theta[: len(bounds)] <= 100 * self.tol * self.top).all())
+
     # -- the result -------------------------------------------------------------------------------------------------
 
     def _spectrum(self, *, converged: bool) -> Spectrum:
-        operator = self.operator.at("double" if (self.errors[: self.size] == 0.0).any() else "single")
         k = min(self.k, self.size)
-        Q, A, Y = self.Q[:, : self.size], self.A[:, : self.size], self.Y
-        vectors = Q @ Y[:, :k]
+        measured = self._measured()
+        return Spectrum(
+            values=self.theta[:k].copy(),
+            vectors=self.Q[:, : self.size] @ self.Y[:, :k],
+            residuals=self._all_residuals()[:k],
+            bounds=self._bounds(),
+            trace=measured.trace(),
+            frobenius2=measured.frobenius2(),
+            smallest=float(self.theta[-1]),
+            n_passes=self.passes,
+            converged=converged,
+            solver="krylov",
+            error=self._error(),
+        )
+
+    def _measured(self) -> Operator:
+        """Return the operator of the best precision used: its moments are known without another pass."""
+        return self.operator.at("double" if (self.errors[: self.size] == 0.0).any() else self.cheap)
+
+    def _all_residuals(self) -> FloatArray:
+        """Return the residual norms of all Ritz pairs, each with what its image may be wrong by.  # shape: (size,)"""
+        A, Y = self.A[:, : self.size], self.Y
         # |r|^2 = |A y|^2 - theta^2, good enough for the trailing pairs; the leading ones were measured.
-        images2 = np.einsum("ij,ij->j", Y, (A.T @ A) @ Y)
-        residuals = np.sqrt(np.maximum(images2 - self.theta**2, 0.0))
+        residuals = np.sqrt(np.maximum(np.einsum("ij,ij->j", Y, (A.T @ A) @ Y) - self.theta**2, 0.0))
         leading = np.sqrt(np.einsum("ij,ij->j", self.R, self.R))
         residuals[: len(leading)] = leading
-        drift = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))
-        error = float(drift[:k].max(initial=0.0)) + self.operator.at("double").error(vectors[:, :0])
-        trace, frobenius2 = operator.trace(), operator.frobenius2()
-        bounds = eigenvalue_bounds(
+        drift: FloatArray = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))
+        return residuals + drift
+
+    def _error(self) -> float:
+        """Return what the products may have done to an eigenvalue: the images' errors and rounding."""
+        none = np.empty((self.n, 0))
+        return float(self.drift[: self.k].max(initial=0.0)) + self.operator.at("double").error(none)
+
+    def _bounds(self) -> FloatArray:
+        measured = self._measured()
+        return eigenvalue_bounds(
             self.theta,
-            residuals + drift,
-            k,
-            error=error,
-            trace=trace,
-            frobenius2=frobenius2,
-            frobenius2_error=operator.frobenius2_error(),
+            self._all_residuals(),
+            min(self.k, self.size),
+            error=self._error(),
+            trace=measured.trace(),
+            frobenius2=measured.frobenius2(),
+            frobenius2_error=measured.frobenius2_error(),
             psd=self.operator.psd,
-        )
-        return Spectrum(
-            self.theta[:k].copy(),
-            vectors,
-            residuals[:k] + drift[:k],
-            bounds,
-            trace,
-            frobenius2,
-            float(self.theta[-1]),
-            self.passes,
-            converged,
-            "krylov",
-            error,
         )

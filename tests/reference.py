@@ -1,0 +1,91 @@
+"""The slow, obvious truth: every fast path is compared with this. Plain NumPy, float64, one formula per line."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import eigh
+
+
+def squared_distances(X, Y):
+    """Differences first: no cancellation."""
+    X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
+    return np.array([[np.sum((x - y) ** 2) for y in Y] for x in X]) if len(X) * len(Y) < 2000 else _squared(X, Y)
+
+
+def _squared(X, Y):
+    total = np.zeros((len(X), len(Y)))
+    for m in range(X.shape[1]):
+        total += np.subtract.outer(X[:, m], Y[:, m]) ** 2
+    return total
+
+
+def kernel_values(name, X, Y, *, gamma=None, degree=3, coef0=1.0):
+    """k(x, y) for all pairs, by the definition; gamma=None is 1 / n_features."""
+    X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
+    gamma = 1.0 / X.shape[1] if gamma is None else gamma
+    if name == "linear":
+        return X @ Y.T
+    if name == "poly":
+        return (gamma * (X @ Y.T) + coef0) ** degree
+    if name == "sigmoid":
+        return np.tanh(gamma * (X @ Y.T) + coef0)
+    if name == "cosine":
+        return (X / np.linalg.norm(X, axis=1)[:, None]) @ (Y / np.linalg.norm(Y, axis=1)[:, None]).T
+    if name == "laplacian":
+        return np.exp(-gamma * np.array([[np.abs(x - y).sum() for y in Y] for x in X]))
+    if name == "histogram_intersection":
+        return np.array([[np.minimum(x, y).sum() for y in Y] for x in X])
+    if name in ("chi2", "additive_chi2"):
+        with np.errstate(invalid="ignore"):
+            parts = np.array([[np.nansum((x - y) ** 2 / (x + y)) for y in Y] for x in X])
+        return np.exp(-gamma * parts) if name == "chi2" else -parts
+    return _radial(name, squared_distances(X, Y), gamma)
+
+
+def _radial(name, s, gamma):
+    if name == "rbf":
+        return np.exp(-gamma * s)
+    r = np.sqrt(s) * math.sqrt(2.0 * gamma)  # distance over length scale, l = 1 / sqrt(2 gamma)
+    if name in ("exponential", "matern12"):
+        return np.exp(-r)
+    if name == "matern32":
+        return (1 + math.sqrt(3) * r) * np.exp(-math.sqrt(3) * r)
+    if name == "matern52":
+        return (1 + math.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-math.sqrt(5) * r)
+    if name == "rational_quadratic":
+        return 1 / (1 + r**2 / 2)
+    raise ValueError(name)
+
+
+def centred(K, weights=None):
+    """W^1/2 H K H' W^1/2 with H = I - 1 w'/sum(w), written out."""
+    n = len(K)
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    H = np.eye(n) - np.outer(np.ones(n), w) / w.sum()
+    root = np.diag(np.sqrt(w))
+    return root @ H @ K @ H.T @ root
+
+
+def spectrum(B):
+    """All eigenpairs, largest first."""
+    values, vectors = eigh((B + B.T) / 2)
+    return values[::-1], vectors[:, ::-1]
+
+
+def scores(K, K_new, k, weights=None):
+    """Scores of new points: A'(k_x - means), with every mean written out."""
+    n = len(K)
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    values, U = spectrum(centred(K, weights))
+    A = np.sqrt(w)[:, None] * U[:, :k] / np.sqrt(values[:k])
+    p = w / w.sum()
+    centred_rows = K_new - (K_new @ p)[:, None] - (K @ p)[None, :] + p @ K @ p
+    return centred_rows @ A
+
+
+def projector_error(U, V, values, k, gap_floor=1e-12):
+    """|UU' - VV'| of the leading k, times gap / largest eigenvalue: what a residual of 1 could explain."""
+    gap = (values[k - 1] - values[k]) / values[0] if k < len(values) else 1.0
+    return float(np.linalg.norm(U[:, :k] @ U[:, :k].T - V[:, :k] @ V[:, :k].T, 2)) * max(gap, gap_floor)

@@ -8,17 +8,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 
-def squared_distances(X, Y):
-    """Differences first: no cancellation."""
-    X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
-    return np.array([[np.sum((x - y) ** 2) for y in Y] for x in X]) if len(X) * len(Y) < 2000 else _squared(X, Y)
-
-
-def _squared(X, Y):
-    total = np.zeros((len(X), len(Y)))
-    for m in range(X.shape[1]):
-        total += np.subtract.outer(X[:, m], Y[:, m]) ** 2
-    return total
+def over_features(X, Y, term):
+    """Sum of term(x_m, y_m) over the features m, for all pairs; differences are taken before anything is squared."""
+    return sum(term(X[:, m][:, None], Y[:, m][None, :]) for m in range(X.shape[1]))
 
 
 def kernel_values(name, X, Y, *, gamma=None, degree=3, coef0=1.0):
@@ -34,14 +26,13 @@ def kernel_values(name, X, Y, *, gamma=None, degree=3, coef0=1.0):
     if name == "cosine":
         return (X / np.linalg.norm(X, axis=1)[:, None]) @ (Y / np.linalg.norm(Y, axis=1)[:, None]).T
     if name == "laplacian":
-        return np.exp(-gamma * np.array([[np.abs(x - y).sum() for y in Y] for x in X]))
+        return np.exp(-gamma * over_features(X, Y, lambda x, y: np.abs(x - y)))
     if name == "histogram_intersection":
-        return np.array([[np.minimum(x, y).sum() for y in Y] for x in X])
+        return over_features(X, Y, np.minimum)
     if name in ("chi2", "additive_chi2"):
-        with np.errstate(invalid="ignore"):
-            parts = np.array([[np.nansum((x - y) ** 2 / (x + y)) for y in Y] for x in X])
+        parts = over_features(X, Y, lambda x, y: (x - y) ** 2 / np.where(x + y == 0, 1.0, x + y))
         return np.exp(-gamma * parts) if name == "chi2" else -parts
-    return _radial(name, squared_distances(X, Y), gamma)
+    return _radial(name, over_features(X, Y, lambda x, y: (x - y) ** 2), gamma)
 
 
 def _radial(name, s, gamma):

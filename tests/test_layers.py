@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "kpca"
 # Lowest first. A module imports from its own row and from the rows above it in this list.
 LAYERS = [
     ["errors"],
-    ["settings", "progress", "inputs"],
+    ["settings", "progress", "inputs", "linalg"],
     ["kernels"],
     ["gram"],
     ["spectrum", "features"],

@@ -73,7 +73,9 @@ class _Blocks:
         self._kernel, self._X, self._Y = kernel, X, Y
 
     def fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
-        out[...] = self._kernel.block(self._X[rows], self._Y[columns])
+        # float64 rows give float64 values: those of float32 rows would be rounded before they are summed
+        X, Y = (part.astype(np.float64, copy=False) for part in (self._X[rows], self._Y[columns]))
+        out[...] = self._kernel.block(X, X if rows == columns and self._X is self._Y else Y)
 
 
 class _Dot:

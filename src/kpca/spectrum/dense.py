@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from kpca.gram.operator import Operator
+from kpca.linalg import SHARE_FOR_ALL, largest_eigenpairs
 from kpca.spectrum.result import Spectrum
 
 FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
-# From this share of all eigenpairs on, divide and conquer for all of them is faster than bisection for some.
-_SHARE_FOR_ALL = 1 / 8
 # Residuals of more pairs than this are estimated together, from products with random combinations of them.
 _MEASURED_ONE_BY_ONE = 32
 _COMBINATIONS = 8
@@ -23,22 +21,14 @@ _COMBINATIONS = 8
 
 def dense_bytes(n: int, k: int) -> int:
     """Return the memory the dense route takes: the matrix, and LAPACK's workspace or the eigenvectors."""
-    return 8 * n * n * (3 if k > n * _SHARE_FOR_ALL else 1) + 8 * n * (k + 64)
+    return 8 * n * n * (3 if k > n * SHARE_FOR_ALL else 1) + 8 * n * (k + 64)
 
 
 def solve_dense(operator: Operator, k: int) -> Spectrum:
     """Return the k largest eigenpairs of the whole matrix."""
-    n = operator.shape[0]
     B = operator.matrix()
     trace, frobenius2 = float(np.trace(B)), float(np.vdot(B, B))
-    if k > n * _SHARE_FOR_ALL:
-        values, vectors = eigh(B, driver="evd", overwrite_a=True, check_finite=False)
-    else:
-        values, vectors = eigh(
-            B, driver="evr", subset_by_index=(n - k, n - 1), overwrite_a=True, check_finite=False
-        )
-    smallest = float(values[0])
-    values, vectors = values[::-1][:k].copy(), np.ascontiguousarray(vectors[:, ::-1][:, :k])
+    values, vectors, smallest = largest_eigenpairs(B, k)
     del B
     residuals = _residuals(operator, values, vectors)
     # LAPACK is backward stable: each value is an eigenvalue, of its own index, of a matrix this near.

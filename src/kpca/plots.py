@@ -1,0 +1,189 @@
+"""Pictures of fitted models, as matplotlib figures: shown by a notebook, or saved with `figure.savefig("name.png")`.
+
+The figures are made without pyplot, so that nothing depends on a screen and no global state is left behind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from kpca.kernel_pca import KernelPCA
+
+FloatArray = NDArray[Any]
+
+# Ten colours that people with any colour vision can tell apart (after Paul Tol's "muted"), light ones a little darker.
+_COLOURS = (
+    "#332288",
+    "#CC6677",
+    "#117733",
+    "#D1B13C",
+    "#66B6E0",
+    "#882255",
+    "#44AA99",
+    "#8A8A1F",
+    "#AA4499",
+    "#7F7F7F",
+)
+_INK, _FAINT, _BAR = "#222222", "#D9D9D9", "#4C6A92"
+_RESOLUTION = 150  # dots per inch of a saved picture
+
+
+def scores(model: KernelPCA, X: Any, y: Any = None, components: tuple[int, int] = (0, 1)) -> Figure:
+    """Return a scatter of the scores of the rows of X on two components.
+
+    Parameters
+    ----------
+    model : a fitted KernelPCA.
+    X : rows to show; what `model.transform` takes.
+    y : a class or a number per row, shown as colour; at most ten different values are classes, more numbers a scale.
+    components : the two components, counted from 0.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kpca import KernelPCA, plots
+    >>> X, y = load_iris(return_X_y=True)
+    >>> figure = plots.scores(KernelPCA(3, kernel="rbf", gamma="median").fit(X), X, y)
+    >>> figure.axes[0].get_xlabel()
+    'component 1 (55.6 % of variance)'
+    """
+    figure = _figure(6.4, 6.0)
+    _scatter(figure.add_subplot(), model, np.asarray(model.transform(X)), _labels(y, X), components)
+    return figure
+
+
+def spectrum(model: KernelPCA) -> Figure:
+    """Return the share of variance of each component, with its certified bounds."""
+    figure = _figure(6.4, 4.0)
+    _bars(figure.add_subplot(), model)
+    return figure
+
+
+def overview(model: KernelPCA, scores: FloatArray, labels: Any = None) -> Figure:
+    """Return the scores on the first two components beside the spectrum.
+
+    Parameters
+    ----------
+    model : a fitted KernelPCA with at least two components.
+    scores : what `model.fit_transform` or `model.transform` returned.  # shape: (m, k)
+    labels : a class or a number per row, as `y` of `plots.scores`.
+    """
+    figure = _figure(10.5, 6.0)
+    left, right = figure.subplots(1, 2, width_ratios=(1.75, 1.0))
+    _scatter(left, model, scores, _labels(labels, scores), (0, 1))
+    _bars(right, model)
+    return figure
+
+
+def _figure(width: float, height: float) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("Pictures need matplotlib, which is not installed: pip install 'kpca[plot]'.") from error
+    return Figure(figsize=(width, height), dpi=_RESOLUTION, layout="constrained", facecolor="white")
+
+
+def _labels(y: Any, X: Any) -> NDArray[Any] | None:
+    if y is None:
+        return None
+    labels, rows = np.asarray(y), np.shape(X)[0]
+    if labels.shape != (rows,):
+        raise InputError(f"There must be one label per row, {rows} in all; got shape {labels.shape}.")
+    return labels
+
+
+# -- panels ---------------------------------------------------------------------------------------------------------
+
+
+def _scatter(
+    axes: Axes, model: KernelPCA, scores: FloatArray, labels: NDArray[Any] | None, components: tuple[int, int]
+) -> None:
+    first, second = components
+    if not (0 <= first < scores.shape[1] and 0 <= second < scores.shape[1]):
+        raise InputError(f"components must be two of 0 to {scores.shape[1] - 1}; got {components}.")
+    x, y = scores[:, first], scores[:, second]
+    style: dict[str, Any] = {"s": _dot_size(len(x)), "alpha": 0.7, "linewidths": 0}
+    if labels is None:
+        axes.scatter(x, y, color=_BAR, **style)
+    elif len(np.unique(labels)) <= len(_COLOURS):
+        _scatter_classes(axes, x, y, labels, style)
+    elif labels.dtype.kind in "iuf":
+        points = axes.scatter(x, y, c=labels, cmap="viridis", **style)
+        axes.figure.colorbar(points, ax=axes, shrink=0.8)
+    else:
+        raise InputError(
+            f"Labels must be numbers, or at most {len(_COLOURS)} classes; got {len(np.unique(labels))} classes."
+        )
+    axes.set_xlabel(_axis_name(model, first))
+    axes.set_ylabel(_axis_name(model, second))
+    axes.set_title(f"Scores of {len(x):,} rows", loc="left", fontweight="bold")
+    axes.set_box_aspect(1)
+    _tidy(axes, grid="both")
+
+
+def _scatter_classes(axes: Axes, x: FloatArray, y: FloatArray, labels: NDArray[Any], style: dict[str, Any]) -> None:
+    """Draw classes in colours, and write each one's name at its middle: colour alone does not reach everybody."""
+    classes, member = np.unique(labels, return_inverse=True)
+    colours = np.array(_COLOURS[: len(classes)])
+    # All classes in one call, in mixed order: none hides another by being drawn last.
+    order = np.random.default_rng(0).permutation(len(x))
+    axes.scatter(x[order], y[order], c=colours[member[order]], **style)
+    for number, name in enumerate(classes):
+        axes.annotate(
+            str(name),
+            (float(np.median(x[member == number])), float(np.median(y[member == number]))),
+            color=_INK,
+            fontsize=11,
+            fontweight="bold",
+            ha="center",
+            va="center",
+            bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": colours[number], "linewidth": 2},
+        )
+
+
+def _bars(axes: Axes, model: KernelPCA) -> None:
+    """Draw the share of variance of each component; a whisker shows its bounds, where they are wide enough to see."""
+    from matplotlib.ticker import MaxNLocator
+
+    share = 100.0 * np.asarray(model.explained_variance_ratio_, dtype=np.float64)
+    total = float(model.eigenvalues_[0] / model.explained_variance_ratio_[0]) if share.any() else 1.0
+    bounds = 100.0 * np.asarray(model.eigenvalue_bounds_) / total
+    number = np.arange(1, len(share) + 1)
+    gaps = np.maximum([share - bounds[:, 0], bounds[:, 1] - share], 0.0)  # shape: (2, k)
+    wide = gaps.sum(axis=0) > 0.005 * share.max(initial=0.0)
+    axes.bar(number, share, width=0.72, color=_BAR)
+    if wide.any():
+        axes.errorbar(number[wide], share[wide], yerr=gaps[:, wide], fmt="none", ecolor=_INK, elinewidth=1.2, capsize=3)
+    axes.set_xlabel("component")
+    axes.set_ylabel("variance explained (%)")
+    axes.set_title(f"Spectrum: {share.sum():.0f} % in {len(share)} components", loc="left", fontweight="bold")
+    axes.xaxis.set_major_locator(MaxNLocator(12, steps=[1, 2, 5, 10], integer=True))
+    axes.set_xlim(0.3, len(share) + 0.7)
+    axes.set_ylim(bottom=0)
+    _tidy(axes, grid="y")
+
+
+def _axis_name(model: KernelPCA, component: int) -> str:
+    return f"component {component + 1} ({100 * float(model.explained_variance_ratio_[component]):.1f} % of variance)"
+
+
+def _dot_size(count: int) -> float:
+    """Return the area of a dot: smaller the more there are."""
+    return float(np.clip(18000.0 / max(count, 1), 5.0, 40.0))
+
+
+def _tidy(axes: Axes, *, grid: str) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(_FAINT)
+    axes.tick_params(colors=_INK, length=0)
+    axes.grid(axis=grid, color=_FAINT, linewidth=0.6)  # type: ignore[arg-type]
+    axes.set_axisbelow(True)

@@ -15,6 +15,7 @@ from scipy import sparse
 from kpca.kernels import Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
 
 FloatArray = NDArray[Any]
+Rows = slice | NDArray[np.intp]
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 # float32 distances are used while eps * max|x|^2 stays below this (math.md, section 4); beyond it float64 ones.
@@ -33,7 +34,7 @@ class Evaluator(Protocol):
     constant: float
     argument_error: float
 
-    def fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         """Write k(x_i, y_j) - constant into `out`.  # shape: (len(rows), len(columns))"""
 
 
@@ -72,10 +73,10 @@ class _Blocks:
     def __init__(self, kernel: Kernel, X: Any, Y: Any) -> None:
         self._kernel, self._X, self._Y = kernel, X, Y
 
-    def fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         # float64 rows give float64 values: those of float32 rows would be rounded before they are summed
         X, Y = (part.astype(np.float64, copy=False) for part in (self._X[rows], self._Y[columns]))
-        out[...] = self._kernel.block(X, X if rows == columns and self._X is self._Y else Y)
+        out[...] = self._kernel.block(X, X if isinstance(rows, slice) and rows == columns and self._X is self._Y else Y)
 
 
 class _Dot:
@@ -89,7 +90,7 @@ class _Dot:
         self._L = _prepared(kernel, X, dtype)
         self._R = self._L if Y is X else _prepared(kernel, Y, dtype)
 
-    def fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         np.matmul(self._L[rows], self._R[columns].T, out=out)
         self._kernel.value(out)
 
@@ -136,7 +137,7 @@ class _Radial:
             radius = max(radius, float(norms.max(initial=0.0)))
         return rows, radius
 
-    def fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         L, R = self._L[rows], self._R[columns]
         t = out if out.dtype == self._dtype else np.empty(out.shape, self._dtype)
         np.matmul(L, R.T, out=t)
@@ -187,7 +188,7 @@ class _SparseProfile:
             self.argument_error = min(error, 1.0 / _CLOSE[DOUBLE]) if self._correct else error
             self._close = -error * _CLOSE[DOUBLE]
 
-    def fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         X, Y = self._X[rows], self._Y[columns]
         t = (X @ Y.T).toarray()
         if self._radial:
@@ -211,7 +212,7 @@ class _Combined:
         self.constant = sum(member.constant for member in members)  # of a product all are 0
         self.argument_error = sum(member.argument_error for member in members)
 
-    def fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         self._members[0].fill(rows, columns, out)
         other = np.empty_like(out)
         for member in self._members[1:]:
@@ -227,7 +228,7 @@ class _Times:
         self.constant = factor * member.constant
         self.argument_error = member.argument_error
 
-    def fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         self._member.fill(rows, columns, out)
         out *= self._factor
 

@@ -23,8 +23,9 @@ FloatArray = NDArray[Any]
 Precision = Literal["single", "double"]
 _DTYPE = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 _EPS = float(np.finfo(np.float64).eps)
-# Rows on which a product is checked against float64: most drawn at random, some with the largest diagonal.
+# Rows on which a float32 product is checked against float64: most drawn at random, some far out, where errors are largest.
 _CHECKED_ROWS, _CHECKED_LARGEST = 64, 16
+_SAFETY = 4.0
 
 
 @dataclass(frozen=True)
@@ -269,36 +270,27 @@ class Gram:
     def error(self, V: FloatArray) -> float:
         """Return the largest |E v| over the unit columns v of V, E the error of this precision's kernel values.
 
-        float32: measured on some rows against float64, those with the largest diagonal among them, with a factor of 2
-        for the rows not seen. float64: a bound from rounding and from the evaluator's own error of t.
+        float32: measured on some rows against float64, the farthest from the mean among them, times a factor for the
+        rows not seen. float64: a bound from rounding and from the evaluator's own error of t.
         """
         if self.dtype == _DTYPE["double"]:
             twin = next((gram for gram in self._other.values() if "_evaluator" in gram.__dict__), self)
             return (16 * _EPS + twin._evaluator.argument_error) * math.sqrt(self.frobenius2())
-        n = self.shape[0]
-        rng = np.random.default_rng(n)
-        rows = np.unique(
-            np.concatenate(
-                [
-                    rng.choice(n, min(n, _CHECKED_ROWS), replace=False),
-                    np.argsort(-np.abs(self.diagonal()), kind="stable")[:_CHECKED_LARGEST],
-                ]
-            )
-        )
+        n, X = self.shape[0], np.asarray(self._X)  # float32 tiles exist for dense rows only
+        sizes = np.einsum("ij,ij->i", X - X.mean(axis=0), X - X.mean(axis=0))
+        drawn = np.random.default_rng(n).choice(n, min(n, _CHECKED_ROWS), replace=False)
+        rows = np.union1d(drawn, np.argsort(-sizes, kind="stable")[:_CHECKED_LARGEST])
         gap = self._rows_times(rows, V) - self.at("double")._rows_times(rows, V)
         norms = np.sqrt(np.einsum("ij,ij->j", gap, gap) * n / len(rows))
-        return 2.0 * float(norms.max(initial=0.0))
+        return _SAFETY * float(norms.max(initial=0.0))
 
     def _rows_times(self, rows: NDArray[np.intp], V: FloatArray) -> FloatArray:
         """Return some rows of S K S V.  # shape: (len(rows), b)"""
-        some = self._X[rows]
-        cross = evaluator(self.kernel, some, self._X, self.dtype, shifted=self.shifted)
         inner = np.ascontiguousarray(V if self._scale is None else V * self._scale[:, None], dtype=self.dtype)
         out = np.zeros((len(rows), V.shape[1]))
-        every = slice(0, len(rows))
         for columns in self._edges:
             tile = np.empty((len(rows), columns.stop - columns.start), dtype=self.dtype)
-            cross.fill(every, columns, tile)
+            self._evaluator.fill(rows, columns, tile)
             inside = np.flatnonzero((rows >= columns.start) & (rows < columns.stop))
             tile[inside, rows[inside] - columns.start] = self._diagonal[rows[inside]]
             out += tile @ inner[columns]

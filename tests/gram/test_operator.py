@@ -1,0 +1,192 @@
+"""The tiled operator against the matrix it stands for."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
+
+from kpca.gram import Centered, CrossGram, Gram, MatrixGram
+from kpca.gram.tiles import TileStore, edges
+from kpca.gram.workers import in_order
+from kpca.kernels import RBF, Chi2, Exponential, Laplacian, Linear, Matern, Polynomial
+from reference import centred, kernel_values
+
+RNG = np.random.default_rng(0)
+X = np.abs(RNG.standard_normal((1400, 6)))  # three tiles of each precision
+CASES = {
+    "rbf": (RBF(gamma=0.2), "rbf", {"gamma": 0.2}),
+    "exponential": (Exponential(length_scale=1 / np.sqrt(0.4)), "exponential", {"gamma": 0.2}),
+    "poly": (Polynomial(degree=3, gamma=0.2, coef0=1.0), "poly", {"gamma": 0.2}),
+    "laplacian": (Laplacian(gamma=0.2), "laplacian", {"gamma": 0.2}),
+    "chi2": (Chi2(gamma=0.2), "chi2", {"gamma": 0.2}),
+}
+ERROR = {"single": 3e-6, "double": 1e-12}
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_products_and_moments(name, precision, weighted):
+    kernel, reference, parameters = CASES[name]
+    weights = RNG.uniform(0.1, 3.0, len(X)) if weighted else np.ones(len(X))
+    s = np.sqrt(weights)
+    M = s[:, None] * kernel_values(reference, X, X, **parameters) * s
+    gram = Gram(kernel, X, scale=s if weighted else None, threads=2).at(precision)
+    V = RNG.standard_normal((len(X), 5))
+    size = np.abs(M).sum(axis=1).max()
+    np.testing.assert_allclose(gram @ V, M @ V, atol=ERROR[precision] * size * 10)
+    moments = gram.moments()
+    np.testing.assert_allclose(moments.image, M @ s, atol=ERROR[precision] * size * s.max())
+    np.testing.assert_allclose(moments.trace, np.trace(M), rtol=1e-12)
+    np.testing.assert_allclose(moments.frobenius2, np.sum(M**2), rtol=ERROR[precision])
+    np.testing.assert_allclose(gram.diagonal(), np.diag(M), rtol=1e-12)
+    np.testing.assert_allclose(gram.block(slice(3, 9), slice(5, 800)), M[3:9, 5:800], rtol=1e-5 if precision == "single" else 1e-9)
+    np.testing.assert_allclose(gram.matrix(), M, atol=ERROR[precision] * np.abs(M).max())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shifted", [False, True])
+def test_centring(weighted, shifted):
+    weights = RNG.uniform(0.1, 3.0, len(X)) if weighted else np.ones(len(X))
+    B = centred(kernel_values("rbf", X, X, gamma=0.2), weights)
+    gram = Gram(RBF(gamma=0.2), X, scale=np.sqrt(weights) if weighted else None, shifted=shifted, threads=2)
+    operator = Centered(gram)
+    V = RNG.standard_normal((len(X), 3))
+    np.testing.assert_allclose(operator @ V, B @ V, atol=1e-10)
+    np.testing.assert_allclose(operator.trace(), np.trace(B), rtol=1e-10)
+    np.testing.assert_allclose(operator.frobenius2(), np.sum(B**2), rtol=1e-9)
+    np.testing.assert_allclose(operator.matrix(), B, atol=1e-12)
+    np.testing.assert_allclose(operator @ operator.null[:, None], 0, atol=1e-10)
+
+
+def test_bits_do_not_depend_on_threads_or_memory():
+    V = RNG.standard_normal((len(X), 7))
+    first = Gram(RBF(gamma=0.2), X, precision="single") @ V
+    for threads in (1, 2, 5):
+        for budget in (0, 3_000_000, 100_000_000):  # nothing, some and all of the tiles kept
+            gram = Gram(RBF(gamma=0.2), X, precision="single", threads=threads, budget=budget)
+            for _ in range(3):
+                np.testing.assert_array_equal(gram @ V, first)
+
+
+def test_tiles_are_kept_as_far_as_the_budget_goes():
+    V = RNG.standard_normal((len(X), 2))
+    half = sum(len(range(*a.indices(1400))) for a in edges(1400, np.dtype(np.float32)))
+    assert half == 1400
+    n_tiles = 6
+    for budget, kept in ((0, 0), (2_000_000, 2), (10**9, n_tiles)):
+        gram = Gram(RBF(gamma=0.2), X, precision="single", budget=budget)
+        gram @ V
+        once = gram.n_evaluations
+        gram @ V
+        assert (gram.n_evaluations - once) / once == pytest.approx(1 - kept / n_tiles, abs=0.1)
+
+
+def test_half_a_tile_is_never_kept():
+    store = TileStore(4, 800, 10_000)
+    room = store.room(0, (10, 10), np.dtype(np.float64))
+    assert store.get(0) is None
+    store.keep(0, room)
+    assert store.get(0) is room
+
+
+def test_sparse_rows_are_not_densified():
+    S = sparse.random(900, 100_000, density=1e-4, random_state=0, format="csr")
+    K = Gram(RBF(gamma=0.5), S, threads=2) @ np.eye(900)[:, :4]  # dense rows would be 0.7 GB
+    D = S.toarray()[:, np.asarray(S.sum(axis=0)).ravel() > 0]
+    np.testing.assert_allclose(K, kernel_values("rbf", D, D[:4], gamma=0.5), atol=1e-12)
+
+
+def test_memory_mapped_rows(tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, X)
+    mapped = np.load(path, mmap_mode="r")
+    V = RNG.standard_normal((len(X), 2))
+    np.testing.assert_array_equal(Gram(RBF(gamma=0.2), mapped) @ V, Gram(RBF(gamma=0.2), X) @ V)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("kernel", [RBF(gamma=0.3), Matern(nu=1.5), Exponential()])
+def test_an_offset_changes_nothing(kernel, offset):
+    moved = X + offset  # rounded: the truth is that of the rounded rows
+    K = Gram(kernel, moved).matrix()
+    np.testing.assert_allclose(K, kernel.block(moved - offset, moved - offset), atol=1e-12)
+
+
+def test_sums_and_products():
+    kernel = 0.5 * RBF(gamma=0.2) + Linear() * Matern(nu=2.5)
+    np.testing.assert_allclose(Gram(kernel, X).matrix(), kernel.block(X, X), rtol=1e-11)
+    np.testing.assert_allclose(Gram(kernel, X).at("single") @ np.ones((1400, 1)), kernel.block(X, X).sum(1)[:, None], rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1500])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cross(rows, dtype):
+    new = np.abs(RNG.standard_normal((rows, 6))).astype(dtype)
+    A = RNG.standard_normal((len(X), 4))
+    cross = CrossGram(RBF(gamma=0.2), new, X.astype(dtype), dtype=np.dtype(dtype), threads=2)
+    expected = kernel_values("rbf", new, X.astype(dtype), gamma=0.2) @ A
+    np.testing.assert_allclose(cross @ A, expected, atol=1e-10 if dtype == "float64" else 1e-3)
+
+
+def test_given_matrices_agree():
+    K = kernel_values("rbf", X, X, gamma=2.0)
+    K[K < 0.1] = 0.0
+    V = RNG.standard_normal((len(X), 3))
+    for given in (K, sparse.csr_matrix(K), aslinearoperator(K)):
+        operator = MatrixGram(given)
+        np.testing.assert_allclose(operator @ V, K @ V, atol=1e-12)
+        np.testing.assert_allclose(operator.matrix(), K)
+    assert MatrixGram(sparse.csr_matrix(K)).frobenius2() == pytest.approx(np.sum(K**2))
+    assert np.isnan(MatrixGram(aslinearoperator(K)).trace())
+
+
+def test_single_error_is_honest():
+    """The estimate of the float32 error is no smaller than the error, and of its order."""
+    gram = Gram(RBF(gamma=0.2), X)
+    V, _ = np.linalg.qr(RNG.standard_normal((len(X), 6)))
+    actual = np.linalg.norm(gram.at("single") @ V - gram @ V, axis=0).max()
+    estimate = gram.at("single").error(V)
+    assert actual <= estimate <= 20 * actual
+
+
+def test_results_arrive_in_order_and_errors_stop_the_rest():
+    arrived = []
+    in_order(list(range(50)), lambda: lambda i: time.sleep(0.001 * (i % 3)), lambda i, _: arrived.append(i), 4)
+    assert arrived == list(range(50))
+    done = []
+
+    def fail(i):
+        done.append(i)
+        if i == 5:
+            raise ValueError("broken piece")
+        time.sleep(0.002)
+
+    with pytest.raises(ValueError, match="broken piece"):
+        in_order(list(range(500)), lambda: fail, lambda i, _: None, 3)
+    assert len(done) < 50
+    assert threading.active_count() < 20
+
+
+def test_interrupt_leaves_promptly():
+    """Ctrl-C in the middle of a long product ends the process within a second or so, not after the pass."""
+    code = (
+        "import numpy as np; from kpca.gram import Gram; from kpca.kernels import RBF\n"
+        "gram = Gram(RBF(gamma=0.1), np.random.default_rng(0).standard_normal((60000, 20)), threads=2)\n"
+        "print('started', flush=True)\n"
+        "gram @ np.ones((60000, 8))\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline().strip() == "started"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    began = time.perf_counter()
+    _, errors = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in errors
+    assert time.perf_counter() - began < 10  # the pass itself takes longer; loose, for a busy machine

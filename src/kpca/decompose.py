@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from kpca.kernels import Kernel, Linear
 from kpca.plan import Route, kernel_route, linear_route, tile_budget
 from kpca.progress import pass_monitor
 from kpca.projection import KernelProjection, LinearProjection, MatrixProjection, Projection
+from kpca.settings import memory_budget
 from kpca.spectrum import Spectrum, solve_dense, solve_factored, solve_krylov
 from kpca.spectrum.krylov import block_size
 
@@ -41,7 +43,7 @@ class Request:
     max_passes: int | None = None
     seed: int = 0
     threads: int = 1
-    budget: int = 2**31
+    budget: Callable[[], int] = memory_budget  # asked only where memory matters: the answer takes a while
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> t
         if route.solver == "dense":
             return solve_dense(operator, count), route
         if isinstance(gram, Gram):
-            gram.at("single").keep_tiles(tile_budget(n, count, request.budget))
+            gram.at("single").keep_tiles(tile_budget(n, count, request.budget()))
             if start is None:
                 guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
                 start, largest = coarse_eigenvectors(gram, guess, centred=request.center, seed=request.seed)
@@ -237,7 +239,9 @@ def _coefficients(gram: Gram | MatrixGram, spectrum: Spectrum, center: bool) -> 
 
 def _better_shifted(kernel: Kernel, X: Any) -> bool:
     """Return True if kernel values are nearer to f(0) than to 0: then f(t) - f(0) carries more of their digits."""
+    if not kernel.shift_invariant:
+        return False
     some = X[:: max(1, X.shape[0] // _SAMPLE)]
     K = kernel.block(some, some)
     top = float(kernel.diagonal(some[:1])[0])
-    return kernel.shift_invariant and float(np.square(K - top).sum()) < float(np.square(K).sum())
+    return float(np.square(K - top).sum()) < float(np.square(K).sum())

@@ -23,7 +23,7 @@ from kpca.errors import InputError
 from kpca.kernel_pca import KernelPCA
 
 FloatArray = NDArray[Any]
-DEFAULT_ROWS = 5000
+DEFAULT_ROWS = 4000
 N_COMPONENTS = 10
 PICTURE_FORMATS = (".png", ".svg", ".pdf")
 _COPIES = 5

@@ -23,6 +23,7 @@ from kpca.projection import LinearProjection
 from kpca.settings import memory_budget, thread_count
 
 FloatArray = NDArray[Any]
+_FITTED_PRIVATE = ("_projection", "_inverse", "_roots")
 # What tol=0 means: the residual each precision can reach, relative to the largest eigenvalue.
 _FINEST_TOL = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 
@@ -130,6 +131,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         y : ignored.
         sample_weight : (n,) weights, not negative; whole numbers act as repeated rows, 0 as an absent one.
         """
+        before = dict(vars(self))
+        try:
+            for name in [name for name in before if name in _FITTED_PRIVATE or name.endswith("_")]:
+                delattr(self, name)  # nothing of an earlier fit is mixed with this one
+            return self._fit(X, sample_weight)
+        except BaseException:
+            self.__dict__.clear()  # a fit that fails, or is interrupted, leaves everything as it was
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, sample_weight: Any) -> Self:
         inputs.check_parameters(self)
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             return self._fit_matrix(X, sample_weight)
@@ -182,7 +194,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             max_passes=self.max_iter,
             seed=seed,
             threads=thread_count(self.n_jobs),
-            budget=memory_budget(),
+            budget=memory_budget,
         )
 
     def _store(
@@ -235,14 +247,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Fit to X and return the scores of its rows.  # shape: (n, k)"""
         self.fit(X, y, sample_weight)
         if sample_weight is not None and not np.all(sample_weight):
-            return self.transform(X)  # rows of weight 0 took no part in the fit, but have scores
+            return self._scores(X)  # rows of weight 0 took no part in the fit, but have scores
         return self.eigenvectors_ * np.sqrt(self.eigenvalues_) / self._roots.astype(self.eigenvalues_.dtype)
 
     def transform(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X; kernel values are computed in tiles and not kept.  # shape: (m, k)"""
         check_is_fitted(self)
-        if isinstance(X, LinearOperator):
-            return np.asarray(X @ self._projection.coefficients) - self._projection.offset
+        return self._scores(X)
+
+    def _scores(self, X: Any) -> FloatArray:
+        if isinstance(X, LinearOperator) and self.kernel_ is None:
+            return self._projection(X)
         X = inputs.check_data(self, X, reset=False)
         if self.kernel_ is not None:
             self.kernel_.check(X)
@@ -266,6 +281,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     @property
     def _n_features_out(self) -> int:
         return int(self.eigenvalues_.shape[0])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "eigenvalues_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kpca.errors import InputError
@@ -24,17 +25,17 @@ class Route:
     reason: str
 
 
-def kernel_route(n: int, k: int, eigen_solver: str, budget: int) -> Route:
+def kernel_route(n: int, k: int, eigen_solver: str, budget: Callable[[], int]) -> Route:
     """Return the route for a kernel matrix of n rows, of which k components are wanted."""
     if eigen_solver == "dense":
-        _require_memory(n, k, budget)
+        _require_memory(n, k, budget())
         return Route("dense", "eigen_solver='dense'")
     if eigen_solver == "krylov" and k <= n // 2:
         return Route("krylov", "eigen_solver='krylov'")
     if n <= _SMALL:
         return Route("dense", f"{n} rows are few")
     if k > n * _LARGE_SHARE:
-        _require_memory(n, k, budget)
+        _require_memory(n, k, budget())
         return Route("dense", f"{k} of {n} components are a large share")
     return Route("krylov", f"{k} of {n} components need only products with the kernel matrix")
 

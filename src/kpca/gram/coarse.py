@@ -22,8 +22,9 @@ def coarse_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) -> 
     The eigenvectors of the operator on some of the rows are extended to all rows by the kernel (Nystroem).
     """
     n = gram.shape[0]
-    some = np.sort(np.random.default_rng(seed).choice(n, min(n, max(_LANDMARKS, 3 * count)), replace=False))
-    X, m = gram.rows(some), len(some)
+    m = min(n, max(min(_LANDMARKS, n // 8), 3 * count))
+    some = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
+    X = gram.rows(some)
     part = Gram(gram.kernel, X, scale=gram.scale[some], shifted=gram.shifted, threads=1).matrix()
     if centred:
         part = center(part, gram.scale[some])

@@ -26,6 +26,10 @@ _EPS = float(np.finfo(np.float64).eps)
 # Rows on which a float32 product is checked against float64: most drawn at random, some far out, where errors are largest.
 _CHECKED_ROWS, _CHECKED_LARGEST = 64, 16
 _SAFETY = 4.0
+# Up to this many rows float64 tiles throughout are faster than a change of precision on the way.
+_DOUBLE_ROWS = 4096
+# Up to this many rows a product is over before a second thread has started.
+_ONE_THREAD_ROWS = 1200
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class Gram:
         self.kernel, self.shape = kernel, (X.shape[0], X.shape[0])
         self.dtype = _DTYPE[precision]
         self.n_evaluations = 0
-        self.shifted, self.threads = shifted, threads
+        self.shifted, self.threads = shifted, threads if X.shape[0] > _ONE_THREAD_ROWS else 1
         self._X, self._scale = X, scale
         self._edges = edges(X.shape[0], self.dtype)
         self._pieces = [(i, j) for i in range(len(self._edges)) for j in range(i, len(self._edges))]
@@ -131,7 +135,7 @@ class Gram:
 
     def at(self, precision: Precision) -> Gram:
         """Return the same operator with tiles of this precision; itself where float32 would save nothing."""
-        if precision not in self._other and not has_single(self.kernel, self._X):
+        if precision not in self._other and (self.shape[0] <= _DOUBLE_ROWS or not has_single(self.kernel, self._X)):
             return self
         if precision not in self._other:
             self._other[precision] = Gram(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import _check_psd_eigenvalues
 
 from kpca.gram import Centered, Gram, MatrixGram
 from kpca.gram.coarse import coarse_eigenvectors
 from kpca.gram.factored import Factored
+from kpca.gram.workers import single_threaded_blas
 from kpca.kernels import Kernel, Linear
 from kpca.plan import Route, kernel_route, linear_route, tile_budget
 from kpca.progress import pass_monitor
@@ -29,6 +32,8 @@ _RANDOM_COLUMNS = 4
 # Components first tried when a fraction of the variance is asked for; doubled until it is reached.
 _FIRST_TRY = 16
 _SAMPLE = 128
+# Up to this many rows LAPACK is no faster on several threads.
+_SMALL_FOR_BLAS = 256
 
 
 @dataclass(frozen=True)
@@ -79,13 +84,25 @@ def decompose_matrix(K: Any, weights: FloatArray | None, request: Request) -> De
     n = K.shape[0]
     present = np.arange(n) if weights is None else np.flatnonzero(weights)
     scale = None if weights is None else np.sqrt(weights[present])
-    part = K if len(present) == n else K[present][:, present]
-    gram = MatrixGram(part, scale=scale)
+    gram = MatrixGram(K if len(present) == n else _principal_part(K, present), scale=scale)
     spectrum, route = _solve(gram, request, getattr(K, "dtype", np.dtype(np.float64)))
     some, offset = _coefficients(gram, spectrum, request.center)
     coefficients = np.zeros((n, some.shape[1]))
     coefficients[present] = some
     return Decomposition(spectrum, MatrixProjection(coefficients, offset), route)
+
+
+def _principal_part(K: Any, rows: NDArray[np.intp]) -> Any:
+    """Return the rows and columns of K that are present."""
+    if not isinstance(K, LinearOperator):
+        return K[rows][:, rows]
+
+    def multiply(V: FloatArray) -> FloatArray:
+        whole = np.zeros((K.shape[0], V.shape[1]))
+        whole[rows] = V
+        return np.asarray(K @ whole)[rows]
+
+    return LinearOperator((len(rows), len(rows)), matmat=multiply, matvec=lambda v: multiply(v[:, None])[:, 0], dtype=float)
 
 
 def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Decomposition:
@@ -130,22 +147,25 @@ def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> t
         nonlocal start, largest
         route = kernel_route(n, count, request.eigen_solver, request.budget)
         if route.solver == "dense":
-            return solve_dense(operator, count), route
-        if isinstance(gram, Gram):
-            gram.at("single").keep_tiles(tile_budget(n, count, request.budget()))
-            if start is None:
-                guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
-                start, largest = coarse_eigenvectors(gram, guess, centred=request.center, seed=request.seed)
-        spectrum = solve_krylov(
-            operator,
-            count,
-            request.tol,
-            start=start,
-            largest=largest,
-            max_passes=request.max_passes,
-            seed=request.seed,
-            monitor=pass_monitor(),
-        )
+            with single_threaded_blas() if n <= _SMALL_FOR_BLAS else nullcontext():
+                return solve_dense(operator, count), route
+        # BLAS threads that wait for work by spinning would take the cores from ours; a given matrix has only theirs.
+        with single_threaded_blas() if isinstance(gram, Gram) else nullcontext():
+            if isinstance(gram, Gram):
+                gram.at("single").keep_tiles(tile_budget(n, count, request.budget()))
+                if start is None:
+                    guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
+                    start, largest = coarse_eigenvectors(gram, guess, centred=request.center, seed=request.seed)
+            spectrum = solve_krylov(
+                operator,
+                count,
+                request.tol,
+                start=start,
+                largest=largest,
+                max_passes=request.max_passes,
+                seed=request.seed,
+                monitor=pass_monitor(),
+            )
         start, largest = spectrum.vectors, float(spectrum.values[0])
         return spectrum, route
 
@@ -233,6 +253,10 @@ def _coefficients(gram: Gram | MatrixGram, spectrum: Spectrum, center: bool) -> 
     roots = np.sqrt(spectrum.values)
     A = spectrum.vectors * np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     A *= gram.scale[:, None]
+    if center:
+        # Exactly 1'A = 0: the vectors of tiny eigenvalues are mixed with the null vector, and 1/sqrt(lambda) enlarges that.
+        weights = gram.scale**2
+        A -= np.multiply.outer(weights / weights.sum(), A.sum(axis=0))
     offset = Centered(gram).row_means() @ A if center else np.zeros(len(roots))
     return A, offset
 

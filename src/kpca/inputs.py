@@ -17,7 +17,7 @@ from kpca.errors import InputError
 FloatArray = NDArray[Any]
 EIGEN_SOLVERS = ("auto", "dense", "krylov", "arpack", "randomized")
 # The centred form of a precomputed matrix may be asymmetric by this much of its largest entry.
-_ASYMMETRY = 1e-8
+_ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 _ROWS_AT_ONCE = 512
 
 
@@ -37,12 +37,11 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> An
             ensure_all_finite=False,
             copy=copy and not isinstance(X, np.memmap),
         )
-    except (TypeError, ValueError) as error:
-        text = str(error)
+    except ValueError as error:
+        text = " ".join(str(error).split())
         if "could not convert" in text or "not convertible" in text:
-            first = text.splitlines()[0].rstrip(".")
-            raise InputError(f"X must hold numbers only; {first}: encode or drop such columns.") from error
-        raise
+            raise InputError(f"X must hold numbers only; {text.rstrip('.')}: encode or drop such columns.") from error
+        raise InputError(text if text.endswith(".") else f"{text}.") from error
     _check_finite(checked, names)
     return checked
 
@@ -55,12 +54,9 @@ def _check_finite(X: Any, names: list[str] | None) -> None:
     bad = ~np.isfinite(values)
     if not bad.any():
         return
-    if sparse.issparse(X):
-        column = int(X.tocoo().col[bad].min())
-        what = "NaN" if np.isnan(values[bad]).any() else "infinity"
-    else:
-        column = int(np.flatnonzero(bad.any(axis=0))[0])
-        what = "NaN" if np.isnan(X[:, column]).any() else "infinity"
+    columns = X.tocoo().col[bad] if sparse.issparse(X) else np.nonzero(bad)[1]
+    column = int(columns.min())
+    what = "NaN" if np.isnan(values[bad][columns == column]).any() else "infinity"
     label = f"column {column}" + (f" ({names[column]!r})" if names and column < len(names) else "")
     raise InputError(f"X must be finite; got {what} first in {label}: remove or impute such rows (infinity, NaN).")
 
@@ -76,11 +72,13 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
     if sample_weight is None:
         return None
     try:
-        weights = np.array(np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), (n,)))
+        weights = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"sample_weight must be one number per row, {n} in all; got shape {np.shape(sample_weight)}."
-        ) from error
+        raise InputError(f"sample_weight must be one number per row; got {type(sample_weight).__name__}.") from error
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise InputError(f"sample_weight must be one number per row, {n} in all; got shape {weights.shape}.")
     if not np.isfinite(weights).all() or (weights < 0).any():
         row = int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
         raise InputError(f"sample_weight must be finite and not negative; got {weights[row]} in row {row}.")
@@ -95,13 +93,21 @@ def check_precomputed(K: Any) -> None:
         raise InputError(f"A precomputed kernel matrix must be square at fit; got shape {tuple(K.shape)}.")
 
 
+def check_operator_rows(K: LinearOperator, n: int, *, precomputed: bool) -> None:
+    """Refuse a LinearOperator that is not the kernel values of new rows."""
+    if not precomputed:
+        raise InputError("A LinearOperator can only be transformed with kernel='precomputed'; give rows of data instead.")
+    if K.shape[1] != n:
+        raise InputError(f"A LinearOperator of new rows must have {n} columns, one per training row; got {K.shape[1]}.")
+
+
 def check_symmetric(K: Any, *, centred: bool) -> None:
     """Refuse a matrix whose (centred) form is asymmetric; a LinearOperator is asked about random vectors."""
     if isinstance(K, LinearOperator):
         _check_symmetric_operator(K)
         return
     gap, largest = _asymmetry(K, centred)
-    if gap > _ASYMMETRY * largest:
+    if gap > _ASYMMETRY[K.dtype] * largest:
         form = "After centring, a" if centred else "A"
         raise InputError(
             f"{form} precomputed kernel matrix must be symmetric; entries (i, j) and (j, i) differ by up to {gap:.2g} "
@@ -112,14 +118,14 @@ def check_symmetric(K: Any, *, centred: bool) -> None:
 def _asymmetry(K: Any, centred: bool) -> tuple[float, float]:
     """Return the largest |B_ij - B_ji| and the largest |B_ij|, a band of rows at a time."""
     n = K.shape[0]
-    rows, columns = (np.asarray(K.sum(axis=axis), dtype=np.float64).ravel() / n for axis in (1, 0))
+    rows, columns = (np.asarray(K.sum(axis=axis, dtype=np.float64)).ravel() / n for axis in (1, 0))
     # B_ij - B_ji = (K_ij - K_ji) - (tilt_i - tilt_j): centring removes any a 1' + 1 b'.
     tilt = rows - columns if centred else np.zeros(n)
     gap = largest = 0.0
     for start in range(0, n, _ROWS_AT_ONCE):
         band = slice(start, start + _ROWS_AT_ONCE)
         if sparse.issparse(K):
-            part, other = K[band].toarray(), K[:, band].toarray().T
+            part, other = K[band].toarray().astype(np.float64), K[:, band].toarray().T.astype(np.float64)
         else:
             part, other = np.asarray(K[band], dtype=np.float64), np.asarray(K[:, band], dtype=np.float64).T
         largest = max(largest, float(np.abs(part).max(initial=0.0)))
@@ -133,8 +139,21 @@ def _check_symmetric_operator(K: LinearOperator) -> None:
     size = float(np.linalg.norm(K @ v) * np.linalg.norm(u))
     if not math.isfinite(size):
         raise InputError("A precomputed LinearOperator must give finite numbers; got NaN or infinity from a product.")
-    if abs(left - right) > _ASYMMETRY * size:
+    if abs(left - right) > 1e-8 * size:
         raise InputError(f"A precomputed LinearOperator must be symmetric; u'Kv = {left:.6g} but v'Ku = {right:.6g}.")
+
+
+def check_scores(scores: Any, k: int, dtype: np.dtype[Any]) -> FloatArray:
+    """Return scores as `transform` gives them, for the way back."""
+    try:
+        checked = np.ascontiguousarray(scores, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Scores must be numbers, as transform returns them; got {type(scores).__name__}.") from error
+    if checked.ndim != 2 or checked.shape[1] != k:
+        raise InputError(f"Scores must be of shape (m, {k}), as transform returns them; got {checked.shape}.")
+    if not np.isfinite(checked).all():
+        raise InputError("Scores must be finite; got NaN or infinity: remove such rows.")
+    return checked
 
 
 def check_parameters(estimator: Any) -> None:

@@ -154,7 +154,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         kernel = self._resolved(X, gamma)
         kernel.check(X)
         found = decompose(kernel, X, weights, self._request(X.shape[0], X.dtype))
-        inverse = self._inverse_map(found, X, gamma) if self.fit_inverse_transform else None
+        inverse = self._inverse_map(found, X, weights, gamma) if self.fit_inverse_transform else None
         self.gamma_, self.kernel_, self.X_fit_ = gamma, kernel, X
         return self._store(found, X.dtype, X.shape[0] if weights is None else float(weights.sum()), weights, inverse)
 
@@ -165,8 +165,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             K = inputs.check_data(self, K, reset=True, copy=self.copy_X)
             dtype = K.dtype
         inputs.check_precomputed(K)
-        inputs.check_rows(K.shape[0], "The kernel matrix")
         weights = inputs.check_weights(sample_weight, K.shape[0])
+        inputs.check_rows(K.shape[0] if weights is None else int(np.count_nonzero(weights)), "The kernel matrix")
         inputs.check_symmetric(K, centred=self.center)
         found = decompose_matrix(K, weights, self._request(K.shape[0], dtype))
         self.gamma_, self.kernel_, self.X_fit_ = kernels.resolve_gamma(None, K), None, K
@@ -207,12 +207,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         values = spectrum.values[keep]
         top = float(spectrum.values.max(initial=0.0)) or 1.0
         degrees = mass - 1.0 if self.center and mass > 1.0 else mass
-        total = spectrum.trace if spectrum.trace > 0 else 1.0
+        total = 1.0 if spectrum.trace <= 0 else spectrum.trace  # NaN where the matrix has no entries to sum
         self.eigenvalues_ = values.astype(dtype)
         self.eigenvectors_ = np.ascontiguousarray(spectrum.vectors[:, keep], dtype=dtype)
         self.explained_variance_ = (values / degrees).astype(dtype)
         self.explained_variance_ratio_ = (values / total).astype(dtype)
-        squares = max(spectrum.frobenius2, float(np.sum(values**2)), 1e-300)
+        squares = np.maximum(spectrum.frobenius2, max(float(np.sum(values**2)), 1e-300))
         self.information_ratio_ = np.sqrt(np.cumsum(values**2) / squares).astype(dtype)
         self.residuals_ = spectrum.residuals[keep] / top
         self.eigenvalue_bounds_ = spectrum.bounds[keep]
@@ -227,19 +227,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self.dual_coef_, self.X_transformed_fit_ = inverse.dual_coef, inverse.scores
         return self
 
-    def _inverse_map(self, found: Decomposition, X: Any, gamma: Any) -> RidgeMap:
+    def _inverse_map(self, found: Decomposition, X: Any, weights: FloatArray | None, gamma: Any) -> RidgeMap:
         if sparse.issparse(X):
             raise NotImplementedError("inverse_transform needs dense rows to learn from; X is sparse: densify it.")
         values = found.spectrum.values
-        scores = (found.spectrum.vectors * np.sqrt(values)).astype(X.dtype)
+        roots = 1.0 if weights is None else np.sqrt(weights)[:, None]
+        scores = (found.spectrum.vectors * np.sqrt(values) / roots).astype(X.dtype)
         if self.remove_zero_eig or self.n_components is None:
             scores = np.ascontiguousarray(scores[:, values > 0])
-        if np.ndim(gamma) or isinstance(self.kernel, kernels.Kernel):
-            # A bandwidth per feature of X means nothing in score space.
-            raise InputError("fit_inverse_transform needs a kernel by name, with a single gamma, for the space of scores.")
-        return fit_ridge_map(
-            self._resolved(scores, gamma), scores, X, float(self.alpha), threads=thread_count(self.n_jobs)
-        )
+        if np.ndim(gamma):
+            raise InputError("fit_inverse_transform needs a single gamma: one per feature of X means nothing for scores.")
+        kernel = self._resolved(scores, gamma)
+        return fit_ridge_map(kernel, scores, X, float(self.alpha), weights, threads=thread_count(self.n_jobs))
 
     # -- using ------------------------------------------------------------------------------------------------------
 
@@ -256,14 +255,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self._scores(X)
 
     def _scores(self, X: Any) -> FloatArray:
-        if isinstance(X, LinearOperator) and self.kernel_ is None:
-            return self._projection(X)
-        X = inputs.check_data(self, X, reset=False)
+        dtype = self.eigenvalues_.dtype
+        if isinstance(X, LinearOperator):
+            inputs.check_operator_rows(X, self.n_features_in_, precomputed=self.kernel_ is None)
+        else:
+            X = inputs.check_data(self, X, reset=False)
         if self.kernel_ is not None:
             self.kernel_.check(X)
-            if X.dtype != self.X_fit_.dtype:
-                X = X.astype(self.X_fit_.dtype)
-        scores: FloatArray = self._projection(X, threads=thread_count(self.n_jobs)).astype(X.dtype, copy=False)
+            X = X.astype(dtype, copy=False)
+            if sparse.issparse(self.X_fit_) != sparse.issparse(X):  # new rows take the form of the training rows
+                X = X.toarray() if sparse.issparse(X) else sparse.csr_matrix(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores: FloatArray = self._projection(X, threads=thread_count(self.n_jobs)).astype(dtype, copy=False)
+        if not np.isfinite(scores).all():
+            raise InputError("Kernel values of new rows must be finite; some are NaN or too large: scale the rows.")
         return scores
 
     def inverse_transform(self, X: Any) -> FloatArray:
@@ -271,11 +276,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         if self._inverse is None:
             raise NotFittedError("inverse_transform needs KernelPCA(fit_inverse_transform=True); set it and fit again.")
-        scores = np.ascontiguousarray(X, dtype=self._inverse.scores.dtype)
-        if scores.ndim != 2 or scores.shape[1] != self.n_components_:
-            raise InputError(
-                f"Scores must be of shape (m, {self.n_components_}), as transform returns them; got {scores.shape}."
-            )
+        scores = inputs.check_scores(X, self.n_components_, self._inverse.scores.dtype)
         return self._inverse(scores, threads=thread_count(self.n_jobs))
 
     @property

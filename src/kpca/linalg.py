@@ -1,4 +1,4 @@
-"""The largest eigenpairs of a symmetric matrix that may be overwritten, by the LAPACK driver that is right for them."""
+"""Two pieces of linear algebra that must not lose digits: eigenpairs by the right LAPACK driver, and means of rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from scipy.linalg import eigh
 FloatArray = NDArray[Any]
 # From this share of all eigenpairs on, divide and conquer for all of them is faster than bisection for some.
 SHARE_FOR_ALL = 1 / 8
+_ROWS_AT_ONCE = 4096
 
 
 def largest_eigenpairs(B: FloatArray, k: int) -> tuple[FloatArray, FloatArray, float]:
@@ -38,3 +39,17 @@ def largest_eigenpairs(B: FloatArray, k: int) -> tuple[FloatArray, FloatArray, f
 def _all(B: FloatArray, k: int) -> tuple[FloatArray, FloatArray, float]:
     values, vectors = eigh(B.T, lower=True, driver="evd", overwrite_a=True, check_finite=False)
     return values[::-1][:k].copy(), np.ascontiguousarray(vectors[:, ::-1][:, :k]), float(values[0])
+
+
+def mean_of_rows(X: FloatArray, weights: FloatArray | None = None) -> NDArray[np.float64]:
+    """Return the (weighted) mean row in float64; of rows that are all alike, exactly that row.
+
+    Sums are taken of differences from the first row, so an offset common to all rows costs no digits.
+    """
+    origin = X[0].astype(np.float64)
+    total = np.zeros(X.shape[1])
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        part = X[start : start + _ROWS_AT_ONCE] - origin
+        total += part.sum(axis=0) if weights is None else weights[start : start + _ROWS_AT_ONCE] @ part
+    mean: NDArray[np.float64] = origin + total / (len(X) if weights is None else weights.sum())
+    return mean

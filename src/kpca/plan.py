@@ -57,7 +57,7 @@ def _require_memory(n: int, k: int, budget: int) -> None:
     needed = dense_bytes(n, k)
     if needed > budget:
         raise InputError(
-            f"{k} components of {n} rows need the whole kernel matrix, {needed / 2**30:.1f} GiB; the memory limit is "
-            f"{budget / 2**30:.1f} GiB: ask for n_components below {int(n * _LARGE_SHARE)}, or raise "
+            f"{k} components of {n} rows need the whole kernel matrix, {needed / 2**20:,.0f} MiB; the memory limit is "
+            f"{budget / 2**20:,.0f} MiB: ask for n_components below {int(n * _LARGE_SHARE)}, or raise "
             f"kpca.config(memory_limit=...)."
         )

@@ -54,7 +54,7 @@ def scores(model: KernelPCA, X: Any, y: Any = None, components: tuple[int, int] 
     >>> X, y = load_iris(return_X_y=True)
     >>> figure = plots.scores(KernelPCA(3, kernel="rbf", gamma="median").fit(X), X, y)
     >>> figure.axes[0].get_xlabel()
-    'component 1 (55.6 % of variance)'
+    'component 1 (69.7 % of variance)'
     """
     figure = _figure(6.4, 6.0)
     _scatter(figure.add_subplot(), model, np.asarray(model.transform(X)), _labels(y, X), components)

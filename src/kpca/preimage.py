@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve
 
 from kpca.errors import InputError
 from kpca.gram import CrossGram, Gram
 from kpca.kernels import Kernel
+from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 
@@ -35,12 +35,20 @@ class RidgeMap:
         return (cross @ self.dual_coef + self.mean).astype(scores.dtype, copy=False)
 
 
-def fit_ridge_map(kernel: Kernel, scores: FloatArray, X: FloatArray, alpha: float, *, threads: int = 1) -> RidgeMap:
-    """Solve (K + alpha I) C = X - mean, with K the kernel matrix of the scores."""
+def fit_ridge_map(
+    kernel: Kernel,
+    scores: FloatArray,
+    X: FloatArray,
+    alpha: float,
+    weights: FloatArray | None = None,
+    *,
+    threads: int = 1,
+) -> RidgeMap:
+    """Solve (K + alpha / weights) C = X - mean, with K the kernel matrix of the scores."""
     kernel.check(scores)
     K = Gram(kernel, scores, threads=threads).matrix()
-    K.flat[:: len(K) + 1] += alpha
-    mean = X.mean(axis=0, dtype=np.float64)
+    K.flat[:: len(K) + 1] += alpha if weights is None else alpha / weights
+    mean = mean_of_rows(X, weights)
     try:
         dual_coef = solve(K, X - mean, assume_a="pos", overwrite_a=True, check_finite=False)
     except LinAlgError as error:

@@ -1,6 +1,6 @@
 """Settings about the machine, not the model: memory, threads, progress.
 
-`kpca.config(...)` sets them for a `with` block, `kpca.set_config(...)` until changed. They live in a context variable, so
+`kpca.set_config(...)` sets them for the process, `kpca.config(...)` for a `with` block; blocks live in a context variable, so
 threads and coroutines of a program do not disturb each other.
 """
 
@@ -13,7 +13,8 @@ import multiprocessing
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,24 @@ class Settings:
     progress: bool | ProgressCallback = False
 
 
-_current: contextvars.ContextVar[Settings] = contextvars.ContextVar("kpca_settings", default=Settings())  # noqa: B039
+_process = [Settings()]  # what set_config changes, for all threads
+_block: contextvars.ContextVar[dict[str, Any] | None] = contextvars.ContextVar("kpca_block", default=None)
 _UNSET: Any = object()
+
+
+def _now() -> Settings:
+    """Return the settings in force: those of the process, changed by the `with` blocks around this call."""
+    return replace(_process[0], **(_block.get() or {}))
 
 
 def get_config() -> dict[str, Any]:
     """Return the settings in force as a dictionary."""
-    settings = _current.get()
-    return {"memory_limit": settings.memory_limit, "threads": settings.threads, "progress": settings.progress}
+    return asdict(_now())
 
 
 def set_config(*, memory_limit: Any = _UNSET, threads: Any = _UNSET, progress: Any = _UNSET) -> None:
-    """Change settings until they are changed again; what is not given stays as it is."""
-    _current.set(_changed(memory_limit, threads, progress))
+    """Change settings of the process until they are changed again; what is not given stays as it is."""
+    _process[0] = replace(_process[0], **_checked(memory_limit, threads, progress))
 
 
 @contextlib.contextmanager
@@ -73,46 +79,48 @@ def config(*, memory_limit: Any = _UNSET, threads: Any = _UNSET, progress: Any =
     ...     kpca.get_config()["memory_limit"]
     2147483648
     """
-    token = _current.set(_changed(memory_limit, threads, progress))
+    token = _block.set({**(_block.get() or {}), **_checked(memory_limit, threads, progress)})
     try:
         yield
     finally:
-        _current.reset(token)
+        _block.reset(token)
 
 
-def _changed(memory_limit: Any, threads: Any, progress: Any) -> Settings:
-    settings = _current.get()
+def _checked(memory_limit: Any, threads: Any, progress: Any) -> dict[str, Any]:
+    """Return the settings that were given, in their final form."""
+    given: dict[str, Any] = {}
     if memory_limit is not _UNSET:
-        settings = replace(settings, memory_limit=None if memory_limit is None else parse_bytes(memory_limit))
+        given["memory_limit"] = None if memory_limit is None else parse_bytes(memory_limit)
     if threads is not _UNSET:
-        settings = replace(settings, threads=None if threads is None else _positive_int("threads", threads))
+        given["threads"] = None if threads is None else _positive_int("threads", threads)
     if progress is not _UNSET:
         if not (isinstance(progress, bool) or callable(progress)):
             raise InputError(f"progress must be True, False or a callable; got {progress!r}.")
-        settings = replace(settings, progress=progress)
-    return settings
+        given["progress"] = progress
+    return given
 
 
 def parse_bytes(limit: object) -> int:
     """Return a number of bytes from a number or from text such as "300MiB"."""
+    given = limit
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", limit)
         if match and match[2].lower() in _UNITS:
             limit = float(match[1]) * _UNITS[match[2].lower()]
-    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 1 <= limit < 2**63:
-        raise InputError(f'memory_limit must be a number of bytes or text such as "2GiB" or "300MB"; got {limit!r}.')
+    if isinstance(limit, bool) or not isinstance(limit, Real) or not 1 <= limit < 2**63:
+        raise InputError(f'memory_limit must be a number of bytes or text such as "2GiB" or "300MB"; got {given!r}.')
     return int(limit)
 
 
 def _positive_int(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise InputError(f"{name} must be a whole number of at least 1; got {value!r}.")
-    return value
+    return int(value)
 
 
 def progress_callback() -> bool | ProgressCallback:
     """Return the progress setting in force."""
-    return _current.get().progress
+    return _now().progress
 
 
 def thread_count(n_jobs: int | None = None) -> int:
@@ -122,12 +130,12 @@ def thread_count(n_jobs: int | None = None) -> int:
     """
     if n_jobs is not None:
         return int(joblib.effective_n_jobs(n_jobs))
-    return _current.get().threads or _core_share()
+    return _now().threads or _core_share()
 
 
 def memory_budget() -> int:
     """Return the bytes a fit may take: the limit set, or half of what is free, shared among joblib workers."""
-    limit = _current.get().memory_limit
+    limit = _now().memory_limit
     if limit is not None:
         return limit
     return int(0.5 * _free_memory() * _core_share() / _cores())

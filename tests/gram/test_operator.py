@@ -11,11 +11,18 @@ import pytest
 from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
+import kpca.gram.operator as operator_module
 from kpca.gram import Centered, CrossGram, Gram, MatrixGram
 from kpca.gram.tiles import TileStore, edges
 from kpca.gram.workers import in_order
 from kpca.kernels import RBF, Chi2, Exponential, Laplacian, Linear, Matern, Polynomial
 from reference import centred, kernel_values
+
+@pytest.fixture(autouse=True)
+def float32_tiles_also_for_few_rows(monkeypatch):
+    monkeypatch.setattr(operator_module, "_DOUBLE_ROWS", 0)
+    monkeypatch.setattr(operator_module, "_ONE_THREAD_ROWS", 0)
+
 
 RNG = np.random.default_rng(0)
 X = np.abs(RNG.standard_normal((1400, 6)))  # three tiles of each precision

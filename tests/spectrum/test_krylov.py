@@ -4,14 +4,21 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
+import kpca.gram.operator as operator_module
 from kpca.gram import Centered, Gram, MatrixGram
 from kpca.kernels import RBF, Exponential, Polynomial
 from kpca.spectrum import solve_dense, solve_krylov
 from reference import centred, kernel_values, spectrum
+
+
+@pytest.fixture(autouse=True)
+def float32_tiles_also_for_few_rows(monkeypatch):
+    monkeypatch.setattr(operator_module, "_DOUBLE_ROWS", 0)
+    monkeypatch.setattr(operator_module, "_ONE_THREAD_ROWS", 0)
 
 
 class Known(MatrixGram):
@@ -72,6 +79,7 @@ def test_copies_beyond_the_block_are_found():
     np.testing.assert_allclose(found.values, [2, 1, 1, 1, 1], atol=1e-9)
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     n=st.integers(40, 160),
     k=st.integers(1, 8),
@@ -95,6 +103,7 @@ def test_bounds_contain_the_truth(n, k, seed, copies, zeros, spread, tol):
     assert np.abs(found.values - truth).max() <= max(tol, 1e-10) * 10 * truth[0]
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 10_000),
     log_width=st.floats(-3, 3),

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca.kernels import Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
+from kpca.kernels import DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
+from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 Rows = slice | NDArray[np.intp]
@@ -44,7 +45,15 @@ def has_single(kernel: Kernel, X: Any) -> bool:
         return all(has_single(member, X) for member in kernel.members)
     if isinstance(kernel, Scaled):
         return has_single(kernel.kernel, X)
-    return isinstance(kernel, ProfileKernel) and not sparse.issparse(X)
+    if sparse.issparse(X) or not isinstance(kernel, ProfileKernel):
+        return False
+    return not isinstance(kernel, DotKernel) or _fits_single(kernel, X)
+
+
+def _fits_single(kernel: DotKernel, X: FloatArray) -> bool:
+    """Return True if no kernel value comes near the largest float32."""
+    largest = float(max(kernel.diagonal(X).max(initial=0.0), 1.0))
+    return largest < 1e30
 
 
 def evaluator(kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool = False) -> Evaluator:
@@ -104,7 +113,7 @@ class _Radial:
         self._profile = kernel.shifted if shifted else kernel.value
         self._smooth = kernel.smooth_past_zero
         self.constant = kernel.at_zero if shifted else 0.0
-        centre = Y.mean(axis=0, dtype=np.float64)
+        centre = mean_of_rows(Y)
         self._R, radius = self._augmented(kernel, Y, centre, dtype, column=True)
         self._L, radius_rows = self._augmented(kernel, X, centre, dtype, column=False)
         radius = max(radius, radius_rows)
@@ -235,7 +244,11 @@ class _Times:
 
 def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
     """Return the prepared rows, rounded once to the dtype of the tiles."""
-    return np.ascontiguousarray(kernel.prepare(X.astype(np.float64, copy=False)), dtype=dtype)
+    rows = np.empty(X.shape, dtype=dtype)
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        rows[part] = kernel.prepare(X[part].astype(np.float64, copy=False))
+    return rows
 
 
 def _sparse_squared_norms(X: Any) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca.gram.operator import Precision
+from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
@@ -39,12 +40,7 @@ class Factored:
         weights = self._scale**2
         if sparse.issparse(self._X):
             return np.asarray(self._X.T @ weights, dtype=np.float64).ravel() / self._mass
-        # Sums of differences from one row: an offset common to all rows costs no digits.
-        origin = self._X[0].astype(np.float64)
-        total = np.zeros(self._X.shape[1])
-        for rows in self._chunks():
-            total += weights[rows] @ (self._X[rows] - origin)
-        return origin + total / self._mass
+        return mean_of_rows(self._X, weights)
 
     def _chunks(self) -> list[slice]:
         return [slice(i, min(i + _ROWS_AT_ONCE, len(self._scale))) for i in range(0, len(self._scale), _ROWS_AT_ONCE)]

@@ -14,10 +14,12 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca.errors import InputError
 from kpca.gram._numpy import Evaluator, evaluator, has_single
 from kpca.gram.tiles import TileStore, edges
 from kpca.gram.workers import in_order
 from kpca.kernels import Kernel
+from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 Precision = Literal["single", "double"]
@@ -204,8 +206,16 @@ class Gram:
         # The first product of a precision also finds the moments: they cost one more column and a sum of squares.
         columns = np.column_stack([V, self.scale])
         W = self._multiply(columns, squares=(squares := [0.0]))
-        self._moments = Moments(W[:, -1].copy(), float(self.diagonal().sum()), squares[0])
+        self._set_moments(W[:, -1].copy(), squares[0])
         return W[:, :-1]
+
+    def _set_moments(self, image: FloatArray, frobenius2: float) -> None:
+        if not math.isfinite(frobenius2):
+            raise InputError(
+                f"The values of the {self.kernel.name} kernel must be finite; for this data some are NaN or too large: "
+                "scale the data, or choose other parameters of the kernel."
+            )
+        self._moments = Moments(image, float(self.diagonal().sum()), frobenius2)
 
     def _multiply(self, V: FloatArray, squares: list[float] | None = None) -> FloatArray:
         scale = self._scale
@@ -280,8 +290,9 @@ class Gram:
         if self.dtype == _DTYPE["double"]:
             twin = next((gram for gram in self._other.values() if "_evaluator" in gram.__dict__), self)
             return (16 * _EPS + twin._evaluator.argument_error) * math.sqrt(self.frobenius2())
-        n, X = self.shape[0], np.asarray(self._X)  # float32 tiles exist for dense rows only
-        sizes = np.einsum("ij,ij->i", X - X.mean(axis=0), X - X.mean(axis=0))
+        n = self.shape[0]
+        centred = self._X - mean_of_rows(self._X)  # float32 tiles exist for dense rows only
+        sizes = np.einsum("ij,ij->i", centred, centred)
         drawn = np.random.default_rng(n).choice(n, min(n, _CHECKED_ROWS), replace=False)
         rows = np.union1d(drawn, np.argsort(-sizes, kind="stable")[:_CHECKED_LARGEST])
         gap = self._rows_times(rows, V) - self.at("double")._rows_times(rows, V)
@@ -317,7 +328,7 @@ class Gram:
         if self._scale is not None:
             K *= self._scale[:, None]
             K *= self._scale[None, :]
-        self._moments = Moments(K @ self.scale, float(np.trace(K)), float(np.vdot(K, K)))
+        self._set_moments(K @ self.scale, float(np.vdot(K, K)))
         return K
 
 

@@ -1,0 +1,1 @@
+"""Races against scikit-learn and against the machine: one file per race, each competitor in a fresh process."""

@@ -1,0 +1,128 @@
+"""What runs in a fresh process: read a job from stdin, run it, print what it measured as JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import re
+import resource
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+MIB = 2.0**20
+
+
+def memory_now() -> float:
+    """Return the resident memory of this process in bytes; its peak so far where the system does not tell."""
+    return _status("VmRSS") or _usage()
+
+
+def memory_peak() -> float:
+    """Return the largest resident memory in bytes since `reset_peak`."""
+    # Not ru_maxrss where it can be helped: a new process inherits the peak of the one that started it.
+    return _status("VmHWM") or _usage()
+
+
+def reset_peak() -> None:
+    """Forget the peak of imports and of making data."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _status(field: str) -> float:
+    with contextlib.suppress(OSError):
+        match = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        return float(match[1]) * 1024 if match else 0.0
+    return 0.0
+
+
+def _usage() -> float:
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
+
+
+class OtherWork:
+    """How much of the machine other programs took meanwhile: times measured on a busy machine mean little."""
+
+    def __init__(self) -> None:
+        self._start = self._cpu_seconds()
+
+    def share(self, seconds: float) -> float:
+        """Return the part of all cores that others used in the last `seconds`, from the start on."""
+        now = self._cpu_seconds()
+        others = (now[0] - self._start[0]) - (now[1] - self._start[1])
+        return max(0.0, others / (seconds * (os.cpu_count() or 1)))
+
+    @staticmethod
+    def _cpu_seconds() -> tuple[float, float]:
+        """Return the time all programs have used, and this one."""
+        own = time.process_time()
+        with contextlib.suppress(OSError):
+            user, nice, system = map(int, Path("/proc/stat").read_text().split(maxsplit=4)[1:4])
+            return (user + nice + system) / os.sysconf("SC_CLK_TCK"), own
+        return own, own
+
+
+def measure(call: Callable[[], Result]) -> tuple[Result, dict[str, float]]:
+    """Call once, and return the result, the seconds, and the peak memory above what the process held before."""
+    gc.collect()
+    reset_peak()
+    before = memory_now()
+    others = OtherWork()
+    start = time.perf_counter()
+    result = call()
+    seconds = time.perf_counter() - start
+    share = others.share(seconds)
+    return result, {"seconds": seconds, "peak_mib": (memory_peak() - before) / MIB, "others_share": share}
+
+
+def measure_many(call: Callable[[], Result], *, at_least: int, budget: float) -> tuple[Result, dict[str, float]]:
+    """Call `at_least` times, and on until `budget` seconds are spent; return the last result, best and median time."""
+    result, first = measure(call)
+    times: list[float] = []
+    others = OtherWork()
+    while len(times) < at_least or sum(times) < budget:
+        start = time.perf_counter()
+        result = call()
+        times.append(time.perf_counter() - start)
+    return result, {
+        "seconds": min(times),
+        "median_seconds": statistics.median(times),
+        "first_seconds": first["seconds"],
+        "calls": len(times),
+        "peak_mib": first["peak_mib"],
+        "others_share": others.share(sum(times)),
+    }
+
+
+def touch(gib: float) -> dict[str, float]:
+    """Allocate, fill and free memory."""
+    import numpy as np
+
+    held = [np.ones(2**27) for _ in range(int(gib))]  # 1 GiB each, all held at the same time
+    return {"gib": float(len(held))}
+
+
+def main() -> None:
+    """Run the job on stdin: {"task": "module:function", "args": {...}}."""
+    job = json.load(sys.stdin)
+    module, name = job["task"].split(":")
+    # Whatever a library prints must not get into the JSON.
+    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        result: dict[str, Any] = getattr(importlib.import_module(module), name)(**job["args"])
+    if caught:
+        result["warnings"] = sorted({str(warning.message) for warning in caught})
+    json.dump(result, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

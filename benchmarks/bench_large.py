@@ -1,0 +1,146 @@
+"""100 000 rows on this machine: time, passes, memory in all, share of the roofline, and how the cost grows with n."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from benchmarks._child import MIB, OtherWork, memory_peak, reset_peak
+from benchmarks._data import clustered, median_gamma
+from benchmarks._race import Run, chosen, log, parse, run_task, save, show, touch_memory, verdict
+from benchmarks._truth import rbf_residual
+
+_MAX_GIB, _MIN_SHARE, _MAX_EXPONENT = 0.7, 0.65, 2.05
+_SIDE, _TILE = 2048, 512
+
+
+def fit(*, n: int, d: int, k: int, tol: float, memory_limit: str, check: bool) -> dict[str, Any]:
+    """Fit once, noting when each pass ends, between two measurements of the machine; in the fresh process."""
+    import kpca
+    from kpca.spectrum.krylov import block_size
+
+    X = clustered(n, d)
+    gamma = median_gamma(X)
+    model = kpca.KernelPCA(k, kernel="rbf", gamma=gamma, tol=tol, random_state=0)
+    model.fit(X[:600])
+    rates = roofline()
+    ends: list[float] = []
+    reset_peak()
+    others = OtherWork()
+    start = time.perf_counter()
+    with kpca.config(memory_limit=memory_limit, progress=lambda state: ends.append(time.perf_counter())):
+        model.fit(X)
+    seconds = time.perf_counter() - start
+    result: dict[str, Any] = {"seconds": seconds, "others_share": others.share(seconds)}
+    result |= {"total_peak_mib": memory_peak() / MIB, "passes": model.n_passes_}
+    # The first pass also has the start of the fit in it, so it counts only where there is no other.
+    result["pass_seconds"] = np.diff(ends).tolist() or [seconds]
+    rates = {name: max(rate, rates[name]) for name, rate in roofline().items()}
+    pairs, b = n * (n + 1) / 2, block_size(k)
+    # math.md, section 2: distance, both products, one exp per unordered pair
+    ideal = pairs * (2 * (d + 2) + 4 * b) / rates["gemm_flops"] + pairs / rates["exps"]
+    result |= {"rates": rates, "block": b, "ideal_pass_seconds": ideal}
+    if check:
+        result["residual"] = rbf_residual(X, gamma, model.eigenvalues_, model.eigenvectors_)
+    return result
+
+
+def roofline() -> dict[str, float]:
+    """Return the best rates of this machine on all cores, in float32: flops of a large GEMM, exps inside the cache."""
+    from threadpoolctl import threadpool_limits
+
+    from kpca.settings import thread_count
+
+    threads = thread_count()
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(_SIDE, _SIDE)).astype(np.float32)
+    outs = [np.empty_like(A) for _ in range(threads)]
+    tiles = [-3.0 * rng.random((_TILE, _TILE), dtype=np.float32) for _ in range(threads)]
+    values = [np.empty_like(tile) for tile in tiles]
+
+    def multiply(i: int) -> None:
+        np.matmul(A, A, out=outs[i])
+
+    def exponentiate(i: int) -> None:
+        for _ in range(50):
+            np.exp(tiles[i], out=values[i])
+
+    flops = 2.0 * _SIDE**3
+    together = _best_seconds(lambda: multiply(0))
+    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+        apart = _best_seconds(lambda: list(pool.map(multiply, range(threads))))
+        exp = _best_seconds(lambda: list(pool.map(exponentiate, range(threads))))
+    return {"gemm_flops": max(flops / together, threads * flops / apart), "exps": threads * 50 * _TILE**2 / exp}
+
+
+def _best_seconds(call: Any, repeats: int = 7) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def pass_seconds(runs: list[Run]) -> float:
+    """Return the time of a typical pass, in the round least disturbed."""
+    return float(min(statistics.median(run["pass_seconds"]) for run in runs))
+
+
+def summary(n: int, runs: list[Run], judged: bool) -> tuple[dict[str, Any], list[str]]:
+    """Return the results for one n, and its line in the table."""
+    best = min(run["seconds"] for run in runs)
+    median = statistics.median(run["seconds"] for run in runs)
+    share = max(run["ideal_pass_seconds"] / statistics.median(run["pass_seconds"]) for run in runs)
+    whole = max(run["ideal_pass_seconds"] * run["passes"] / run["seconds"] for run in runs)
+    gib = max(run["total_peak_mib"] for run in runs) / 1024
+    row = {"n": n, "best": best, "median": median, "pass_seconds": pass_seconds(runs), "share": share, "gib": gib}
+    row |= {"share_of_whole_fit": whole, "residual": runs[0]["residual"], "runs": runs}
+    cells = [
+        str(n),
+        f"{best:.2f}",
+        f"{median:.2f}",
+        str(runs[0]["passes"]),
+        f"{row['pass_seconds']:.3f}",
+        f"{min(run['ideal_pass_seconds'] for run in runs):.3f}",
+        f"{share:.0%}",
+        verdict(share >= _MIN_SHARE if judged else None, f"≥ {_MIN_SHARE:.0%}"),
+        f"{whole:.0%}",
+        f"{gib:.2f}",
+        verdict(gib < _MAX_GIB if judged else None, f"< {_MAX_GIB}"),
+        f"{row['residual']:.1e}",
+        f"{max(run['others_share'] for run in runs):.0%}",
+    ]
+    return row, cells
+
+
+def main() -> None:
+    """Run the race."""
+    options = parse(__doc__)
+    touch_memory(min(options.touch_gib, 2))
+    sizes = chosen((1500, 3000, 6000) if options.quick else (25_000, 50_000, 100_000), options, str)
+    runs: dict[int, list[Run]] = {n: [] for n in sizes}
+    for number in range(options.repeats):
+        for n in sizes:
+            args = {"n": n, "d": 50, "k": 10, "tol": 1e-6, "memory_limit": "300MiB", "check": number == 0}
+            runs[n].append(run_task("benchmarks.bench_large:fit", args))
+            log(f"n={n}: round {number + 1}: {runs[n][-1]['seconds']:.2f} s")
+    summaries = [summary(n, runs[n], n == sizes[-1]) for n in sizes]
+    logs = [math.log(n) for n in sizes], [math.log(pass_seconds(runs[n])) for n in sizes]
+    exponent = float(np.polyfit(*logs, 1)[0]) if len(sizes) > 1 else math.nan
+    columns = ["n", "best s", "median s", "passes", "pass s", "ideal pass s", "share", "asked", "share of fit"]
+    columns += ["GiB in all", "asked", "residual", "others"]
+    show("fit of large data, d=50, k=10, tol=1e-6, no tiles kept", columns, [cells for _, cells in summaries])
+    if len(sizes) > 1:
+        met = exponent <= _MAX_EXPONENT
+        show("growth", ["cost of a pass", "asked"], [[f"n^{exponent:.3f}", verdict(met, f"≤ {_MAX_EXPONENT}")]])
+    save("large", options, {"sizes": [row for row, _ in summaries], "exponent": exponent if len(sizes) > 1 else None})
+
+
+if __name__ == "__main__":
+    main()

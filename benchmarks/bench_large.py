@@ -42,7 +42,7 @@ def fit(*, n: int, d: int, k: int, tol: float, memory_limit: str, check: bool) -
     result["pass_seconds"] = np.diff(ends).tolist() or [seconds]
     rates = {name: max(rate, rates[name]) for name, rate in roofline().items()}
     pairs, b = n * (n + 1) / 2, block_size(k)
-    # math.md, section 2: distance, both products, one exp per unordered pair
+    # docs/mathematics.md, section 2: distance, both products, one exp per unordered pair
     ideal = pairs * (2 * (d + 2) + 4 * b) / rates["gemm_flops"] + pairs / rates["exps"]
     result |= {"rates": rates, "block": b, "ideal_pass_seconds": ideal}
     if check:

@@ -9,7 +9,7 @@ from benchmarks._data import clustered, digits, median_gamma, normal
 from benchmarks._race import chosen, log, parse, run_task, save, show, touch_memory, verdict
 from benchmarks._truth import rbf_residual
 
-# The passes a random start with a block of 16 took (math.md, section 2): more would be a step back.
+# The passes a random start with a block of 16 took: more would be a step back.
 _KNOWN = {("clustered", 20_000): 6, ("normal", 20_000): 9, ("digits x10", 0): 10}
 
 

@@ -1,4 +1,4 @@
-"""KernelPCA against the truth: scikit-learn's dense solver, PCA, identities of math.md, LAPACK on the plain matrix."""
+"""KernelPCA against the truth: scikit-learn's dense solver, PCA, identities of docs/mathematics.md, LAPACK on the plain matrix."""
 
 from __future__ import annotations
 

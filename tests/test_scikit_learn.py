@@ -229,7 +229,7 @@ def test_pipeline() -> None:
 
 
 def test_half_moons_number_from_outside() -> None:
-    """Gaussian kernel, gamma = 15, two components: .86 on the raw data, 1.00 on the scores (math.md, section 9)."""
+    """Gaussian kernel, gamma = 15, two components: .86 on the raw data, 1.00 on the scores."""
     X, y = make_moons(100, random_state=123)
     scores = KernelPCA(2, kernel="rbf", gamma=15).fit_transform(X)
     assert LogisticRegression().fit(X, y).score(X, y) < 0.9

@@ -59,9 +59,9 @@ def test_blocks_nest() -> None:
         with kpca.config(threads=1, progress=True):
             assert kpca.get_config() == {"memory_limit": 1000, "threads": 1, "progress": True}
         assert kpca.get_config() == {"memory_limit": 1000, "threads": 2, "progress": False}
-        kpca.set_config(threads=5)  # within a block it lasts until the end of the block
-        assert kpca.get_config()["threads"] == 5
-    assert kpca.get_config() == DEFAULTS
+        kpca.set_config(threads=5, memory_limit=500)  # for the process: the block around this still holds here
+        assert kpca.get_config() == {"memory_limit": 1000, "threads": 2, "progress": False}
+    assert kpca.get_config() == {"memory_limit": 500, "threads": 5, "progress": False}
 
 
 def test_settings_are_restored_after_an_exception() -> None:

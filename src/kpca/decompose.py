@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import _check_psd_eigenvalues
 
+from kpca.errors import InputError
 from kpca.gram import Centered, Gram, MatrixGram
 from kpca.gram.coarse import coarse_eigenvectors
 from kpca.gram.factored import Factored
@@ -102,11 +103,13 @@ def _principal_part(K: Any, rows: NDArray[np.intp]) -> Any:
         whole[rows] = V
         return np.asarray(K @ whole)[rows]
 
-    return LinearOperator((len(rows), len(rows)), matmat=multiply, matvec=lambda v: multiply(v[:, None])[:, 0], dtype=float)
+    return LinearOperator((len(rows), len(rows)), matmat=multiply, matvec=lambda v: multiply(v.reshape(-1, 1))[:, 0], dtype=float)
 
 
 def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Decomposition:
     operator = Factored(X, centred=request.center, scale=scale)
+    if not np.isfinite(operator.trace()):
+        raise InputError("The squares of X must be finite; some are too large: scale the data.")
     n, d = X.shape
     side = min(n, d)
     wanted, components = _first_count(request, side), np.empty((0, d))

@@ -19,13 +19,14 @@ EIGEN_SOLVERS = ("auto", "dense", "krylov", "arpack", "randomized")
 # The centred form of a precomputed matrix may be asymmetric by this much of its largest entry.
 _ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 _ROWS_AT_ONCE = 512
+_COMPLEX = "Complex data not supported: X must hold real numbers; give real and imaginary parts as columns."
 
 
 def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> Any:
     """Return X as a float32/float64 array or CSR matrix without NaN or infinity, or raise InputError."""
     kind = getattr(getattr(X, "dtype", None), "kind", "")
-    if kind == "c" or (isinstance(X, list) and np.iscomplexobj(X)):
-        raise InputError("Complex data not supported: X must hold real numbers; give real and imaginary parts as columns.")
+    if kind == "c":
+        raise InputError(_COMPLEX)
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     try:
         checked = validate_data(
@@ -37,6 +38,10 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> An
             ensure_all_finite=False,
             copy=copy and not isinstance(X, np.memmap),
         )
+    except TypeError as error:
+        if "complex" in str(error):  # in a list, which has no dtype
+            raise InputError(_COMPLEX) from error
+        raise
     except ValueError as error:
         text = " ".join(str(error).split())
         if "could not convert" in text or "not convertible" in text:

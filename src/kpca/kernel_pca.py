@@ -268,7 +268,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         with np.errstate(over="ignore", invalid="ignore"):
             scores: FloatArray = self._projection(X, threads=thread_count(self.n_jobs)).astype(dtype, copy=False)
         if not np.isfinite(scores).all():
-            raise InputError("Kernel values of new rows must be finite; some are NaN or too large: scale the rows.")
+            remedy = "scale them" if self.kernel_ is None else self.kernel_.remedy
+            raise InputError(f"Kernel values of new rows must be finite; some are NaN or too large: {remedy}.")
         return scores
 
     def inverse_transform(self, X: Any) -> FloatArray:

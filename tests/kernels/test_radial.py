@@ -109,6 +109,6 @@ def test_matern_one_half_is_the_exponential() -> None:
     "kernel", [RBF(1e-9), Matern(1.5, 1e4), Matern(2.5, 1e5), RationalQuadratic(2.0, 1e5)], ids=repr
 )
 def test_wide_bandwidths_are_linear_after_centring(kernel: RadialKernel) -> None:
-    # sigma -> infinity gives linear PCA (math.md, section 1): f(t) - f(0) -> f'(0) t, with all its digits
+    # sigma -> infinity gives linear PCA (docs/mathematics.md, section 1): f(t) - f(0) -> f'(0) t, with all its digits
     t = -np.random.default_rng(0).uniform(1e-12, 1e-9, 50)
     assert_allclose(kernel.shifted(t.copy()) / t, kernel.derivative(np.zeros(1))[0], rtol=1e-3)

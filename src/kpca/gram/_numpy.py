@@ -19,7 +19,7 @@ FloatArray = NDArray[Any]
 Rows = slice | NDArray[np.intp]
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
-# float32 distances are used while eps * max|x|^2 stays below this (math.md, section 4); beyond it float64 ones.
+# float32 distances are used while eps * max|x|^2 stays below this (docs/mathematics.md, section 4); beyond it float64 ones.
 _SINGLE_DISTANCE_ERROR = 4e-6
 # Above this the float64 product is not enough either, and close pairs are computed from differences.
 _DOUBLE_DISTANCE_ERROR = 1e-11

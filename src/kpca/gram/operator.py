@@ -213,7 +213,7 @@ class Gram:
         if not math.isfinite(frobenius2):
             raise InputError(
                 f"The values of the {self.kernel.name} kernel must be finite; for this data some are NaN or too large: "
-                "scale the data, or choose other parameters of the kernel."
+                f"{self.kernel.remedy}."
             )
         self._moments = Moments(image, float(self.diagonal().sum()), frobenius2)
 
@@ -355,7 +355,7 @@ class Centered:
         return V - np.multiply.outer(self._scale, (self._scale @ V) / self._mass)
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
-        """Return W - mean(W) with W = M (V - mean(V)) (math.md, section 1).  # shape: (n, b)"""
+        """Return W - mean(W) with W = M (V - mean(V)) (docs/mathematics.md, section 1).  # shape: (n, b)"""
         return self._project(self.inner @ self._project(V))
 
     def at(self, precision: Precision) -> Centered:

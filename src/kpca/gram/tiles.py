@@ -1,7 +1,7 @@
 """How the kernel matrix is cut into tiles, and which of them are kept.
 
 Tiles depend on the number of rows and the precision only, never on free memory or on the number of threads, and their
-contributions are added in one fixed order: a product repeats to the bit (design.md).
+contributions are added in one fixed order: a product repeats to the bit.
 """
 
 from __future__ import annotations

@@ -38,6 +38,11 @@ class Kernel(abc.ABC):
         """True if adding a constant row to all the data changes no value."""
         return False
 
+    @property
+    def remedy(self) -> str:
+        """What to do when values come out NaN or infinite."""
+        return "scale the data, or choose other parameters of the kernel"
+
     def check(self, X: Matrix) -> None:
         """Raise InputError if the kernel is not defined on X."""
         return None
@@ -125,7 +130,7 @@ class RadialKernel(ProfileKernel):
 
     @abc.abstractmethod
     def shifted(self, t: FloatArray) -> FloatArray:
-        """Overwrite t by f(t) - f(0), without cancellation for t near 0, and return it (math.md, section 4)."""
+        """Overwrite t by f(t) - f(0), without cancellation for t near 0, and return it (docs/mathematics.md, section 4)."""
 
     @abc.abstractmethod
     def inverse(self, value: FloatArray) -> FloatArray:

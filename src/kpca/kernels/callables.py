@@ -191,7 +191,7 @@ def _describe(result: object) -> str:
 
 
 def _say(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(": ")
+    return " ".join(f"{type(error).__name__}: {error}".rstrip(": ").split())
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -65,6 +65,12 @@ class Polynomial(DotKernel):
         """A whole power of a sum of positive semidefinite kernels is one too; otherwise there are counterexamples."""
         return isinstance(self.degree, int) and self.coef0 >= 0
 
+    @property
+    def remedy(self) -> str:
+        """A negative base has no power that is not whole."""
+        whole = isinstance(self.degree, int)
+        return super().remedy if whole else "take a whole degree, or data without a negative base gamma x.y + coef0"
+
     def prepare(self, X: Matrix) -> Matrix:
         """Return sqrt(gamma) X."""
         return X * math.sqrt(self.gamma)

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "src" / "kpca"
 
 # Lowest first. A module imports from its own row and from the rows above it in this list.
 LAYERS = [
-    ["errors"],
+    ["errors", "blas"],
     ["settings", "progress", "inputs", "linalg"],
     ["kernels"],
     ["gram"],

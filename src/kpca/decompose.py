@@ -14,11 +14,11 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import _check_psd_eigenvalues
 
+from kpca import blas
 from kpca.errors import InputError
 from kpca.gram import Centered, Gram, MatrixGram
 from kpca.gram.coarse import coarse_eigenvectors
 from kpca.gram.factored import Factored
-from kpca.gram.workers import single_threaded_blas
 from kpca.kernels import Kernel, Linear
 from kpca.plan import Route, kernel_route, linear_route, tile_budget
 from kpca.progress import pass_monitor
@@ -33,8 +33,8 @@ _RANDOM_COLUMNS = 4
 # Components first tried when a fraction of the variance is asked for; doubled until it is reached.
 _FIRST_TRY = 16
 _SAMPLE = 128
-# Up to this many rows LAPACK is no faster on several threads.
-_SMALL_FOR_BLAS = 256
+# Multiplications in n d min(n, d) up to which the linear kernel is done before threads have met.
+_SMALL_LINEAR = 5e8
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ def decompose(kernel: Kernel, X: Any, weights: FloatArray | None, request: Reque
     """Find the components of the rows of X, all of positive weight, under a kernel."""
     scale = None if weights is None else np.sqrt(weights)
     if isinstance(kernel, Linear):
-        return _decompose_linear(X, scale, request)
+        small = X.shape[0] * X.shape[1] * min(X.shape) <= _SMALL_LINEAR
+        with blas.single_threaded() if small else nullcontext():
+            return _decompose_linear(X, scale, request)
     gram = Gram(
         kernel,
         X,
@@ -150,10 +152,10 @@ def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> t
         nonlocal start, largest
         route = kernel_route(n, count, request.eigen_solver, request.budget)
         if route.solver == "dense":
-            with single_threaded_blas() if n <= _SMALL_FOR_BLAS else nullcontext():
+            with blas.single_threaded():  # LAPACK itself takes all threads again where that is faster
                 return solve_dense(operator, count), route
         # BLAS threads that wait for work by spinning would take the cores from ours; a given matrix has only theirs.
-        with single_threaded_blas() if isinstance(gram, Gram) else nullcontext():
+        with blas.single_threaded() if isinstance(gram, Gram) else nullcontext():
             if isinstance(gram, Gram):
                 gram.at("single").keep_tiles(tile_budget(n, count, request.budget()))
                 if start is None:

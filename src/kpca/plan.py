@@ -9,12 +9,13 @@ from kpca.errors import InputError
 from kpca.spectrum.dense import dense_bytes
 from kpca.spectrum.krylov import basis_size
 
-# Up to this many rows the whole matrix is solved faster than a pool of threads is started.
-_SMALL = 320
+# Up to this many rows the whole matrix is solved faster than by products with its tiles; for a few components
+# ARPACK on the whole matrix is quicker still, and up to the second limit.
+_SMALL, _SMALL_FOR_FEW, _FEW = 700, 1500, 10
 # From this share of all components on, the whole spectrum is cheaper than a Krylov basis of that size.
 _LARGE_SHARE = 1 / 6
 # The small side of the linear kernel is formed up to this size; beyond it, and for few components, only multiplied.
-_DIRECT_SIDE = 1000
+_DIRECT_SIDE, _DIRECT_SPARSE_SIDE = 1000, 300
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def kernel_route(n: int, k: int, eigen_solver: str, budget: Callable[[], int]) -
         return Route("dense", "eigen_solver='dense'")
     if eigen_solver == "krylov" and k <= n // 2:
         return Route("krylov", "eigen_solver='krylov'")
-    if n <= _SMALL:
+    if n <= _SMALL or (n <= _SMALL_FOR_FEW and k < _FEW):
         return Route("dense", f"{n} rows are few")
     if k > n * _LARGE_SHARE:
         _require_memory(n, k, budget())
@@ -43,7 +44,7 @@ def kernel_route(n: int, k: int, eigen_solver: str, budget: Callable[[], int]) -
 def linear_route(n: int, d: int, k: int, eigen_solver: str, *, sparse: bool) -> Route:
     """Return the route for the linear kernel, whose small side is min(n, d)."""
     side = min(n, d)
-    if eigen_solver == "dense" or side <= (_SMALL if sparse else _DIRECT_SIDE) or k > side * _LARGE_SHARE:
+    if eigen_solver == "dense" or side <= (_DIRECT_SPARSE_SIDE if sparse else _DIRECT_SIDE) or k > side * _LARGE_SHARE:
         return Route("direct", f"the small side of the data, {side}, is formed and solved whole")
     return Route("multiplied", f"{k} of {side} components need only products with the data")
 

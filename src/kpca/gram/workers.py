@@ -5,21 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from threadpoolctl import ThreadpoolController
+from kpca import blas
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
-
-_blas: list[ThreadpoolController] = []
-
-
-def single_threaded_blas() -> Any:
-    """Return a context in which each BLAS call uses the calling thread only: our own threads share the cores."""
-    if not _blas:  # finding the loaded libraries takes milliseconds, so it is done once
-        _blas.append(ThreadpoolController())
-    return _blas[0].limit(limits=1)
 
 
 def in_order(
@@ -36,7 +27,7 @@ def in_order(
     threads = min(threads, len(pieces))
     if threads <= 1:
         worker = make_worker()
-        with single_threaded_blas():
+        with blas.single_threaded():
             for piece in pieces:
                 commit(piece, worker(piece))
         return
@@ -66,7 +57,7 @@ def in_order(
             stop.set()
             raise
 
-    with single_threaded_blas(), ThreadPoolExecutor(threads) as pool:
+    with blas.single_threaded(), ThreadPoolExecutor(threads) as pool:
         try:
             for future in [pool.submit(work) for _ in range(threads)]:
                 future.result()

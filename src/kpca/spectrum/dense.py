@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca.gram.operator import Operator
-from kpca.linalg import SHARE_FOR_ALL, largest_eigenpairs
+from kpca.linalg import SHARE_FOR_ALL, exhaustive, largest_eigenpairs
+from kpca.spectrum.certificate import eigenvalue_bounds
 from kpca.spectrum.result import Spectrum
 
 FloatArray = NDArray[Any]
@@ -31,10 +32,22 @@ def solve_dense(operator: Operator, k: int) -> Spectrum:
     values, vectors, smallest = largest_eigenpairs(B, k)
     del B
     residuals = _residuals(operator, values, vectors)
-    # LAPACK is backward stable: each value is an eigenvalue, of its own index, of a matrix this near.
     error = operator.error(vectors) + 16 * _EPS * math.sqrt(frobenius2)
-    spread = error + float(residuals.max(initial=0.0))
-    bounds = np.column_stack([values - spread, values + spread])
+    if exhaustive(k, operator.shape[0]):
+        # LAPACK is backward stable: each value is an eigenvalue, of its own index, of a matrix this near.
+        spread = error + float(residuals.max(initial=0.0))
+        bounds = np.column_stack([values - spread, values + spread])
+    else:
+        bounds = eigenvalue_bounds(
+            values,
+            residuals,
+            k,
+            error=error,
+            trace=trace,
+            frobenius2=frobenius2,
+            frobenius2_error=64 * _EPS * frobenius2,
+            psd=operator.psd,
+        )
     return Spectrum(values, vectors, residuals, bounds, trace, frobenius2, smallest, 1, True, "dense", error)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
 from kpca.gram.operator import Operator, Precision
@@ -241,7 +240,7 @@ class _Iteration:
 
     def _ritz(self) -> FloatArray:
         """Find the Ritz pairs, and return the residual norms of the leading ones.  # shape: (<= block or k,)"""
-        theta, Y = eigh(self.H[: self.size, : self.size], driver="evd", check_finite=False)
+        theta, Y = np.linalg.eigh(self.H[: self.size, : self.size])
         self.theta, self.Y = theta[::-1], Y[:, ::-1]
         self.top = max(float(np.abs(self.theta).max()), 0.0)
         count = min(max(self.k, self.block), self.size)

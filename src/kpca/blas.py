@@ -6,25 +6,59 @@ once, or a pool beside our own workers, take the cores from each other: small pr
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
+
+_lock = threading.Lock()
+_inside = 0  # how many `single_threaded` blocks are open, in all threads
+_limit: Any = None  # what the first of them set, for the last of them to undo
 
 
 @cache
 def _pools() -> tuple[ThreadpoolController, int]:
     # Finding the loaded libraries takes milliseconds, so it is done once.
-    pools = ThreadpoolController()
+    pools = ThreadpoolController().select(user_api="blas")
     return pools, max((int(pool["num_threads"]) for pool in pools.info()), default=1)
 
 
-def single_threaded() -> Any:
-    """Return a context in which each BLAS call uses the calling thread only."""
-    return _pools()[0].limit(limits=1)
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Let each BLAS call use the calling thread only.
+
+    The setting belongs to the process, so blocks are counted: the last one to close undoes it, also when fits run side by
+    side in several threads.
+    """
+    global _inside, _limit  # noqa: PLW0603
+    with _lock:
+        _inside += 1
+        if _inside == 1:
+            _limit = _pools()[0].limit(limits=1)
+            _release()
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limit.restore_original_limits()
+                _release()
 
 
-def all_threads() -> Any:
-    """Return a context in which BLAS uses as many threads as it did at the start, for one large call."""
+def _release() -> None:
+    """Let any thread change the limits next: threadpoolctl reserves that to the thread which did so first."""
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)  # from version 3.7 on
+    if clear is not None:
+        clear(force=True)
+
+
+@contextmanager
+def all_threads() -> Iterator[None]:
+    """Let BLAS use as many threads as at the start again, for one large call inside a `single_threaded` block."""
     pools, count = _pools()
-    return pools.limit(limits=count)
+    with pools.limit(limits=count):
+        yield

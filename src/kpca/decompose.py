@@ -32,7 +32,7 @@ FloatArray = NDArray[Any]
 _RANDOM_COLUMNS = 4
 # Components first tried when a fraction of the variance is asked for; doubled until it is reached.
 _FIRST_TRY = 16
-_SAMPLE = 128
+_SAMPLE = 32
 # Multiplications in n d min(n, d) up to which the linear kernel is done before threads have met.
 _SMALL_LINEAR = 5e8
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from kpca import blas
 
@@ -17,23 +18,22 @@ FloatArray = NDArray[Any]
 SHARE_FOR_ALL = 1 / 8
 # Up to this many rows LAPACK is no faster on several threads.
 _SMALL_FOR_THREADS = 256
+# The same for a product with one vector.
+_SMALL_FOR_PRODUCTS = 1100
 # Fewer eigenpairs than this are found by products.
 _FEW = 10
+_ARPACK_TOL = 1e-11
 _ROWS_AT_ONCE = 4096
 
 
-def largest_eigenpairs(B: FloatArray, k: int) -> tuple[FloatArray, FloatArray, float]:
-    """Return the k largest eigenvalues, descending, their eigenvectors, and the smallest eigenvalue computed.
+@dataclass(frozen=True)
+class Eigenpairs:
+    """The largest eigenvalues, descending, with orthonormal eigenvectors."""
 
-    B is C-contiguous and overwritten; its transpose is what LAPACK wants without a copy.
-    """
-    n = len(B)
-    with blas.all_threads() if n > _SMALL_FOR_THREADS else nullcontext():
-        if not exhaustive(k, n):
-            found = _by_arpack(B, k)
-            if found is not None:
-                return found
-        return _all(B, k) if k > n * SHARE_FOR_ALL else _some(B, k)
+    values: FloatArray  # shape: (k,)
+    vectors: FloatArray  # shape: (n, k)
+    smallest: float  # the smallest eigenvalue that was computed
+    residuals: FloatArray | None = None  # |B u - lambda u| where the matrix was still there to measure it
 
 
 def exhaustive(k: int, n: int) -> bool:
@@ -41,22 +41,37 @@ def exhaustive(k: int, n: int) -> bool:
     return k >= _FEW or n <= _SMALL_FOR_THREADS
 
 
-def _by_arpack(B: FloatArray, k: int) -> tuple[FloatArray, FloatArray, float] | None:
-    """Return the largest eigenpairs by ARPACK, or None if it fails or has passed over one of them."""
+def largest_eigenpairs(B: FloatArray, k: int) -> Eigenpairs:
+    """Return the k largest eigenpairs; B is C-contiguous and overwritten."""
+    n = len(B)
+    if not exhaustive(k, n):
+        with blas.all_threads() if n > _SMALL_FOR_PRODUCTS else nullcontext():
+            found = _by_arpack(B, k)
+        if found is not None:
+            return found
+    with blas.all_threads() if n > _SMALL_FOR_THREADS else nullcontext():
+        return _all(B, k) if k > n * SHARE_FOR_ALL else _some(B, k)
+
+
+def _by_arpack(B: FloatArray, k: int) -> Eigenpairs | None:
+    """Return the largest eigenpairs by ARPACK, or None if it fails or has passed over one of them; B is left as it was."""
     start = np.random.default_rng(0).standard_normal(len(B))
     try:
-        values, vectors = eigsh(B, k, which="LA", v0=start)
+        values, vectors = eigsh(B, k, which="LA", v0=start, tol=_ARPACK_TOL)
         values, vectors = values[::-1].copy(), np.ascontiguousarray(vectors[:, ::-1])
         # It looks for one direction at a time, so a copy of a repeated eigenvalue may be left: look at what is left.
-        B -= (vectors * values) @ vectors.T
-        left = eigsh(B, 1, which="LA", v0=start, tol=1e-2, return_eigenvectors=False)[0]
-        B += (vectors * values) @ vectors.T
+        rest = LinearOperator(B.shape, matvec=lambda v: B @ v - vectors @ (values * (vectors.T @ v)), dtype=B.dtype)
+        left = eigsh(rest, 1, which="LA", v0=start, ncv=10, tol=5e-2, return_eigenvectors=False)[0]
     except ArpackError:
         return None
-    return None if left > values[-1] + 0.02 * abs(values[0]) else (values, vectors, float(values[-1]))
+    if left > values[-1] + 0.05 * abs(values[0]):
+        return None
+    gaps = B @ vectors - vectors * values
+    return Eigenpairs(values, vectors, float(values[-1]), np.sqrt(np.einsum("ij,ij->j", gaps, gaps)))
 
 
-def _some(B: FloatArray, k: int) -> tuple[FloatArray, FloatArray, float]:
+def _some(B: FloatArray, k: int) -> Eigenpairs:
+    """Return some eigenpairs by bisection; LAPACK gets the transpose, which is the same and needs no copy."""
     n = len(B)
     diagonal = B.diagonal().copy()
     values, vectors = eigh(
@@ -69,12 +84,13 @@ def _some(B: FloatArray, k: int) -> tuple[FloatArray, FloatArray, float]:
         B[rows, columns] = B[columns, rows]
         np.fill_diagonal(B, diagonal)
         return _all(B, k)
-    return values[::-1].copy(), np.ascontiguousarray(vectors[:, ::-1]), float(values[0])
+    return Eigenpairs(values[::-1].copy(), np.ascontiguousarray(vectors[:, ::-1]), float(values[0]))
 
 
-def _all(B: FloatArray, k: int) -> tuple[FloatArray, FloatArray, float]:
+def _all(B: FloatArray, k: int) -> Eigenpairs:
+    """Return the first of all eigenpairs, by divide and conquer."""
     values, vectors = eigh(B.T, lower=True, driver="evd", overwrite_a=True, check_finite=False)
-    return values[::-1][:k].copy(), np.ascontiguousarray(vectors[:, ::-1][:, :k]), float(values[0])
+    return Eigenpairs(values[::-1][:k].copy(), np.ascontiguousarray(vectors[:, ::-1][:, :k]), float(values[0]))
 
 
 def mean_of_rows(X: FloatArray, weights: FloatArray | None = None) -> NDArray[np.float64]:

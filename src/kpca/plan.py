@@ -11,7 +11,7 @@ from kpca.spectrum.krylov import basis_size
 
 # Up to this many rows the whole matrix is solved faster than by products with its tiles; for a few components
 # ARPACK on the whole matrix is quicker still, and up to the second limit.
-_SMALL, _SMALL_FOR_FEW, _FEW = 700, 1500, 10
+_SMALL, _SMALL_FOR_FEW, _FEW = 700, 1200, 10
 # From this share of all components on, the whole spectrum is cheaper than a Krylov basis of that size.
 _LARGE_SHARE = 1 / 6
 # The small side of the linear kernel is formed up to this size; beyond it, and for few components, only multiplied.

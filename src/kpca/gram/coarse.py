@@ -28,7 +28,8 @@ def coarse_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) -> 
     part = Gram(gram.kernel, X, scale=gram.scale[some], shifted=gram.shifted, threads=1).matrix()
     if centred:
         part = center(part, gram.scale[some])
-    values, vectors, _ = largest_eigenpairs(part, min(count, m))
+    found = largest_eigenpairs(part, min(count, m))
+    values, vectors = found.values, found.vectors
     solid = values > 1e-6 * max(values[0], 0.0)
     if not solid.any():
         return np.empty((n, 0)), 0.0

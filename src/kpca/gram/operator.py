@@ -408,6 +408,8 @@ def center(M: FloatArray, scale: FloatArray) -> FloatArray:
     total = float(columns @ scale) / mass
     rows -= 0.5 * total * scale
     columns -= 0.5 * total * scale
-    M -= np.multiply.outer(rows, scale)
-    M -= np.multiply.outer(scale, columns)
+    for start in range(0, len(M), 32):  # a band at a time, so that nothing but M is of its size or leaves the cache
+        band = slice(start, start + 32)
+        M[band] -= np.multiply.outer(rows[band], scale)
+        M[band] -= np.multiply.outer(scale[band], columns)
     return M

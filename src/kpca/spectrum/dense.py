@@ -29,9 +29,10 @@ def solve_dense(operator: Operator, k: int) -> Spectrum:
     """Return the k largest eigenpairs of the whole matrix."""
     B = operator.matrix()
     trace, frobenius2 = float(np.trace(B)), float(np.vdot(B, B))
-    values, vectors, smallest = largest_eigenpairs(B, k)
+    found = largest_eigenpairs(B, k)
+    values, vectors = found.values, found.vectors
     del B
-    residuals = _residuals(operator, values, vectors)
+    residuals = _residuals(operator, values, vectors) if found.residuals is None else found.residuals
     error = operator.error(vectors) + 16 * _EPS * math.sqrt(frobenius2)
     if exhaustive(k, operator.shape[0]):
         # LAPACK is backward stable: each value is an eigenvalue, of its own index, of a matrix this near.
@@ -48,7 +49,7 @@ def solve_dense(operator: Operator, k: int) -> Spectrum:
             frobenius2_error=64 * _EPS * frobenius2,
             psd=operator.psd,
         )
-    return Spectrum(values, vectors, residuals, bounds, trace, frobenius2, smallest, 1, True, "dense", error)
+    return Spectrum(values, vectors, residuals, bounds, trace, frobenius2, found.smallest, 1, True, "dense", error)
 
 
 def _residuals(operator: Operator, values: FloatArray, vectors: FloatArray) -> FloatArray:

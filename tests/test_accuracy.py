@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
+from reference import centred, kernel_values, projector_error, scores, spectrum
 
 from kpca import KernelPCA
-from reference import centred, kernel_values, projector_error, scores, spectrum
 
 KERNELS = [
     "linear",

@@ -105,7 +105,9 @@ def _principal_part(K: Any, rows: NDArray[np.intp]) -> Any:
         whole[rows] = V
         return np.asarray(K @ whole)[rows]
 
-    return LinearOperator((len(rows), len(rows)), matmat=multiply, matvec=lambda v: multiply(v.reshape(-1, 1))[:, 0], dtype=float)
+    return LinearOperator(
+        (len(rows), len(rows)), matmat=multiply, matvec=lambda v: multiply(v.reshape(-1, 1))[:, 0], dtype=float
+    )
 
 
 def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Decomposition:

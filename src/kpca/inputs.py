@@ -101,7 +101,9 @@ def check_precomputed(K: Any) -> None:
 def check_operator_rows(K: LinearOperator, n: int, *, precomputed: bool) -> None:
     """Refuse a LinearOperator that is not the kernel values of new rows."""
     if not precomputed:
-        raise InputError("A LinearOperator can only be transformed with kernel='precomputed'; give rows of data instead.")
+        raise InputError(
+            "A LinearOperator can only be transformed with kernel='precomputed'; give rows of data instead."
+        )
     if K.shape[1] != n:
         raise InputError(f"A LinearOperator of new rows must have {n} columns, one per training row; got {K.shape[1]}.")
 

@@ -236,7 +236,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if self.remove_zero_eig or self.n_components is None:
             scores = np.ascontiguousarray(scores[:, values > 0])
         if np.ndim(gamma):
-            raise InputError("fit_inverse_transform needs a single gamma: one per feature of X means nothing for scores.")
+            raise InputError(
+                "fit_inverse_transform needs a single gamma: one per feature of X means nothing for scores."
+            )
         kernel = self._resolved(scores, gamma)
         return fit_ridge_map(kernel, scores, X, float(self.alpha), weights, threads=thread_count(self.n_jobs))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,11 +42,16 @@ class KernelProjection:
     coefficients: FloatArray  # A, shape: (n, k)
     offset: FloatArray  # A' (row means), shape: (k,)
     shifted: bool  # kernel values enter minus f(0), here and in the offset
+    # What the engine made of the training rows: new ones, perhaps one at a time, then cost only their own kernel values.
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X, never holding more than a few tiles.  # shape: (m, k)"""
-        cross = CrossGram(self.kernel, X, self.X, dtype=X.dtype, shifted=self.shifted, threads=threads)
+        cross = CrossGram(self.kernel, X, self.X, dtype=X.dtype, shifted=self.shifted, threads=threads, memo=self.memo)
         return cross @ self.coefficients - self.offset
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "memo": {}}  # made again where it is needed
 
     def only(self, keep: NDArray[np.bool_]) -> KernelProjection:
         """Return the projection on some of the components."""

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reference import centred, kernel_values, spectrum
 from sklearn.exceptions import ConvergenceWarning
 
 import kpca.gram.operator as operator_module
 from kpca.gram import Centered, Gram, MatrixGram
 from kpca.kernels import RBF, Exponential, Polynomial
 from kpca.spectrum import solve_dense, solve_krylov
-from reference import centred, kernel_values, spectrum
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 Rows = slice | NDArray[np.intp]
+Memo = dict[Any, Any]
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 # float32 distances are used while eps * max|x|^2 stays below this (docs/mathematics.md, section 4); beyond it float64 ones.
@@ -56,21 +57,27 @@ def _fits_single(kernel: DotKernel, X: FloatArray) -> bool:
     return largest < 1e30
 
 
-def evaluator(kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool = False) -> Evaluator:
-    """Return the fastest evaluator for this kernel and data; `shifted` subtracts f(0) where the kernel can."""
+def evaluator(
+    kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool = False, memo: Memo | None = None
+) -> Evaluator:
+    """Return the fastest evaluator for this kernel and data.
+
+    `shifted` subtracts f(0) where the kernel can. `memo` remembers what was made of Y, for a next X against the same Y.
+    """
+    memo = {} if memo is None else memo
     if isinstance(kernel, Sum | Product):
         shifted = shifted and isinstance(kernel, Sum)
-        members = [evaluator(member, X, Y, dtype, shifted=shifted) for member in kernel.members]
+        members = [evaluator(member, X, Y, dtype, shifted=shifted, memo=memo) for member in kernel.members]
         return _Combined(members, np.add if isinstance(kernel, Sum) else np.multiply, dtype)
     if isinstance(kernel, Scaled):
-        return _Times(kernel.factor, evaluator(kernel.kernel, X, Y, dtype, shifted=shifted))
+        return _Times(kernel.factor, evaluator(kernel.kernel, X, Y, dtype, shifted=shifted, memo=memo))
     if not isinstance(kernel, ProfileKernel):
         return _Blocks(kernel, X, Y)
     if sparse.issparse(X):
         return _SparseProfile(kernel, X, Y, shifted)
     if isinstance(kernel, RadialKernel):
-        return _Radial(kernel, X, Y, dtype, shifted)
-    return _Dot(kernel, X, Y, dtype)
+        return _Radial(kernel, X, Y, dtype, shifted, memo)
+    return _Dot(kernel, X, Y, dtype, memo)
 
 
 class _Blocks:
@@ -94,10 +101,12 @@ class _Dot:
     constant = 0.0
     argument_error = 0.0
 
-    def __init__(self, kernel: ProfileKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any]) -> None:
+    def __init__(self, kernel: ProfileKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], memo: Memo) -> None:
         self._kernel = kernel
-        self._L = _prepared(kernel, X, dtype)
-        self._R = self._L if Y is X else _prepared(kernel, Y, dtype)
+        if (kernel, dtype) not in memo:
+            memo[kernel, dtype] = _prepared(kernel, Y, dtype)
+        self._R = memo[kernel, dtype]
+        self._L = self._R if Y is X else _prepared(kernel, X, dtype)
 
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         np.matmul(self._L[rows], self._R[columns].T, out=out)
@@ -108,25 +117,30 @@ class _Radial:
     """f(-|x - y|^2) of dense rows, which are centred first: an offset must not eat the digits of the distances."""
 
     def __init__(
-        self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], shifted: bool
+        self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], shifted: bool, memo: Memo
     ) -> None:
         self._profile = kernel.shifted if shifted else kernel.value
         self._smooth = kernel.smooth_past_zero
         self.constant = kernel.at_zero if shifted else 0.0
-        centre = mean_of_rows(Y)
-        self._R, radius = self._augmented(kernel, Y, centre, dtype, column=True)
-        self._L, radius_rows = self._augmented(kernel, X, centre, dtype, column=False)
-        radius = max(radius, radius_rows)
+        radius = self._load(kernel, X, Y, dtype, memo)
         if dtype == SINGLE and np.finfo(SINGLE).eps * radius > _SINGLE_DISTANCE_ERROR:
             dtype = DOUBLE  # distances in float64, rounded once the profile has made them harmless
-            self._R, _ = self._augmented(kernel, Y, centre, dtype, column=True)
-            self._L, _ = self._augmented(kernel, X, centre, dtype, column=False)
+            self._load(kernel, X, Y, dtype, memo)
         error = np.finfo(dtype).eps * radius
         self._dtype, self.argument_error = dtype, float(np.finfo(DOUBLE).eps) * radius
         self._correct = kernel.singular_at_zero or (error > _DOUBLE_DISTANCE_ERROR and dtype == DOUBLE)
         if self._correct:
             self.argument_error = min(self.argument_error, 1.0 / _CLOSE[DOUBLE])
         self._close = -error * _CLOSE[dtype]
+
+    def _load(self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], memo: Memo) -> float:
+        """Set the two factors of t, and return the largest |x|^2 or |y|^2."""
+        if (kernel, dtype) not in memo:
+            centre = mean_of_rows(Y)
+            memo[kernel, dtype] = (centre, *self._augmented(kernel, Y, centre, dtype, column=True))
+        centre, self._R, columns = memo[kernel, dtype]
+        self._L, rows = self._augmented(kernel, X, centre, dtype, column=False)
+        return float(max(rows, columns))
 
     @staticmethod
     def _augmented(

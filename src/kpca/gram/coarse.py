@@ -22,7 +22,7 @@ def coarse_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) -> 
     The eigenvectors of the operator on some of the rows are extended to all rows by the kernel (Nystroem).
     """
     n = gram.shape[0]
-    m = min(n, max(min(_LANDMARKS, n // 8), 3 * count))
+    m = min(n, max(min(_LANDMARKS, n // 16), 3 * count))
     some = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
     X = gram.rows(some)
     part = Gram(gram.kernel, X, scale=gram.scale[some], shifted=gram.shifted, threads=1).matrix()

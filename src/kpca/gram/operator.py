@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kpca.errors import InputError
 from kpca.gram._numpy import Evaluator, evaluator, has_single
-from kpca.gram.tiles import TileStore, edges
+from kpca.gram.tiles import EDGE, TileStore, edges
 from kpca.gram.workers import in_order
 from kpca.kernels import Kernel
 from kpca.linalg import mean_of_rows
@@ -95,7 +95,7 @@ class Gram:
         self.n_evaluations = 0
         self.shifted, self.threads = shifted, threads if X.shape[0] > _ONE_THREAD_ROWS else 1
         self._X, self._scale = X, scale
-        self._edges = edges(X.shape[0], self.dtype)
+        self._edges = edges(X.shape[0], EDGE[self.dtype.itemsize])
         self._pieces = [(i, j) for i in range(len(self._edges)) for j in range(i, len(self._edges))]
         self._widest = max(cut.stop - cut.start for cut in self._edges)
         self.keep_tiles(budget)
@@ -176,7 +176,7 @@ class Gram:
             out += out.T.copy()
             out *= 0.5
         both = range(max(rows.start, columns.start), min(rows.stop, columns.stop))
-        if len(both):
+        if both:
             i = np.arange(both.start, both.stop)
             out[i - rows.start, i - columns.start] = self._diagonal[i]
 

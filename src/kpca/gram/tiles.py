@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[Any]
 
-# A tile of about 1.6 MB was fastest for both precisions: large enough for GEMM, small enough to stay near the core.
-_EDGE = {4: 640, 8: 448}
+# By bytes of an entry: a tile of about 1.6 MB was fastest for both precisions: large enough for GEMM, small enough to stay near the core.
+EDGE = {4: 640, 8: 448}
 # numpy asks for huge pages from 4 MiB on; with small ones the page faults of fresh memory cost more than the kernel.
 _SLAB_BYTES = 64 * 2**20
 
 
-def edges(n: int, dtype: np.dtype[Any]) -> list[slice]:
-    """Return equal consecutive ranges of n rows, none longer than a tile's edge."""
-    count = max(1, -(-n // _EDGE[dtype.itemsize]))
+def edges(n: int, longest: int) -> list[slice]:
+    """Return equal consecutive ranges of n rows, none longer than that."""
+    count = max(1, -(-n // longest))
     cuts = [round(i * n / count) for i in range(count + 1)]
     return [slice(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
 

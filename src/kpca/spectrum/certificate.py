@@ -60,9 +60,7 @@ def eigenvalue_bounds(
     return np.column_stack([theta - slack, upper])
 
 
-def _unseen(
-    ritz: FloatArray, residuals: FloatArray, slack: float, trace: float, frobenius2: float, psd: bool
-) -> float:
+def _unseen(ritz: FloatArray, residuals: FloatArray, slack: float, trace: float, frobenius2: float, psd: bool) -> float:
     """Return a bound on the norm of B on the complement of the basis."""
     if math.isnan(frobenius2):
         return math.inf

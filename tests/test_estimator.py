@@ -1,4 +1,7 @@
-"""KernelPCA against the truth: scikit-learn's dense solver, PCA, identities of docs/mathematics.md, LAPACK on the plain matrix."""
+"""KernelPCA against the truth.
+
+Scikit-learn's dense solver, PCA, identities of docs/mathematics.md, LAPACK on the plain matrix.
+"""
 
 from __future__ import annotations
 

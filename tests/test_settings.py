@@ -194,7 +194,7 @@ def test_set_config_is_seen_by_threads_started_later() -> None:
 
 def krylov_model() -> KernelPCA:
     """A fit that needs several passes."""
-    return KernelPCA(3, kernel="rbf", gamma=0.1)
+    return KernelPCA(3, kernel="rbf", gamma=0.1, eigen_solver="krylov")
 
 
 def test_silence_by_default(capfd: pytest.CaptureFixture[str]) -> None:

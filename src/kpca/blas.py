@@ -1,7 +1,8 @@
 """How many threads BLAS and LAPACK use, for a while.
 
-NumPy and SciPy each bring an OpenBLAS with threads of its own, which go on spinning for some 25 ms after a call. Two pools at
-once, or a pool beside our own workers, take the cores from each other: small problems then run at a third of their speed.
+NumPy and SciPy each bring an OpenBLAS with threads of its own, which go on spinning for some 25 ms after a call. Two
+pools at once, or a pool beside our own workers, take the cores from each other: small problems then run at a third of
+their speed.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def _pools() -> tuple[ThreadpoolController, int]:
 def single_threaded() -> Iterator[None]:
     """Let each BLAS call use the calling thread only.
 
-    The setting belongs to the process, so blocks are counted: the last one to close undoes it, also when fits run side by
-    side in several threads.
+    The setting belongs to the process, so blocks are counted: the last one to close undoes it, also when fits run side
+    by side in several threads.
     """
     global _inside, _limit  # noqa: PLW0603
     with _lock:

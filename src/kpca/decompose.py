@@ -15,7 +15,6 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import _check_psd_eigenvalues
 
 from kpca import blas
-from kpca.errors import InputError
 from kpca.gram import Centered, Gram, MatrixGram
 from kpca.gram.coarse import coarse_eigenvectors
 from kpca.gram.factored import Factored
@@ -112,8 +111,6 @@ def _principal_part(K: Any, rows: NDArray[np.intp]) -> Any:
 
 def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Decomposition:
     operator = Factored(X, centred=request.center, scale=scale)
-    if not np.isfinite(operator.trace()):
-        raise InputError("The squares of X must be finite; some are too large: scale the data.")
     n, d = X.shape
     side = min(n, d)
     wanted, components = _first_count(request, side), np.empty((0, d))
@@ -215,8 +212,8 @@ def _settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
     values = np.where(settled == 0, 0.0, values)
     if spectrum.smallest < -1e-5 * max(values[0], 0.0) - 10 * spectrum.error:
         warnings.warn(
-            f"The kernel matrix is not positive semidefinite: an eigenvalue of {spectrum.smallest:.3g} was found beside "
-            f"the largest, {values[0]:.3g}; components are chosen by value, and negative ones carry no variance.",
+            f"The kernel matrix is not positive semidefinite: an eigenvalue of {spectrum.smallest:.3g} was found "
+            f"beside the largest, {values[0]:.3g}; components are chosen by value, negative ones carry no variance.",
             UserWarning,
             stacklevel=2,
         )
@@ -249,10 +246,13 @@ def _padded(spectrum: Spectrum, count: int, null: FloatArray | None) -> Spectrum
 def _signs(vectors: FloatArray, scale: FloatArray | None) -> FloatArray:
     """Return +-1 per component so that the training score of largest size is positive, ties to the lowest index."""
     scores = vectors if scale is None else vectors / scale[:, None]
-    sizes = np.abs(scores)
-    close = sizes >= sizes.max(axis=0, initial=0.0) * (1.0 - np.sqrt(np.finfo(np.float64).eps))
-    leading = np.take_along_axis(scores, np.argmax(close, axis=0)[None, :], axis=0)[0]
-    return np.where(leading < 0, -1.0, 1.0)
+    highest, lowest = scores.max(axis=0), -scores.min(axis=0)
+    signs = np.where(highest >= lowest, 1.0, -1.0)
+    almost = 1.0 - np.sqrt(np.finfo(np.float64).eps)
+    for j in np.flatnonzero(np.minimum(highest, lowest) >= np.maximum(highest, lowest) * almost):
+        sizes = np.abs(scores[:, j])
+        signs[j] = -1.0 if scores[np.argmax(sizes >= sizes.max() * almost), j] < 0 else 1.0
+    return signs
 
 
 def _coefficients(gram: Gram | MatrixGram, spectrum: Spectrum, center: bool) -> tuple[FloatArray, FloatArray]:
@@ -261,7 +261,7 @@ def _coefficients(gram: Gram | MatrixGram, spectrum: Spectrum, center: bool) -> 
     A = spectrum.vectors * np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     A *= gram.scale[:, None]
     if center:
-        # Exactly 1'A = 0: the vectors of tiny eigenvalues are mixed with the null vector, and 1/sqrt(lambda) enlarges that.
+        # Exactly 1'A = 0: vectors of tiny eigenvalues are mixed with the null vector, and 1/sqrt(lambda) enlarges that.
         weights = gram.scale**2
         A -= np.multiply.outer(weights / weights.sum(), A.sum(axis=0))
     offset = Centered(gram).row_means() @ A if center else np.zeros(len(roots))

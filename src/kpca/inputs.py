@@ -167,13 +167,14 @@ def check_parameters(estimator: Any) -> None:
     """Check every constructor parameter that is not checked where it is used."""
     k = estimator.n_components
     whole = isinstance(k, Integral) and not isinstance(k, bool)
-    if not (k is None or (whole and k >= 1) or (isinstance(k, Real) and not whole and 0 < k < 1)):
+    real = isinstance(k, Real) and not whole
+    if not (k is None or (whole and k >= 1) or (real and 0 < k < 1)):
         raise InputError(f"n_components must be None, a whole number from 1, or a fraction between 0 and 1; got {k!r}.")
     _check_one_of("eigen_solver", estimator.eigen_solver, EIGEN_SOLVERS)
     _check_real("tol", estimator.tol, minimum=0.0)
     _check_real("alpha", estimator.alpha, minimum=0.0)
     limit = estimator.max_iter
-    if limit is not None and not (isinstance(limit, Integral) and limit >= 1):
+    if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
         raise InputError(f"max_iter must be None or a whole number of passes from 1; got {limit!r}.")
     jobs = estimator.n_jobs
     if jobs is not None and not (isinstance(jobs, Integral) and jobs != 0):

@@ -18,12 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from kpca import inputs, kernels
 from kpca.decompose import Decomposition, Request, decompose, decompose_matrix
 from kpca.errors import InputError
+from kpca.gram.factored import Factored
 from kpca.preimage import RidgeMap, fit_ridge_map
 from kpca.projection import LinearProjection
 from kpca.settings import memory_budget, thread_count
 
 FloatArray = NDArray[Any]
-_FITTED_PRIVATE = ("_projection", "_inverse", "_roots")
+_FITTED_PRIVATE = ("_projection", "_inverse", "_roots", "_frobenius2")
 # What tol=0 means: the residual each precision can reach, relative to the largest eigenvalue.
 _FINEST_TOL = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 
@@ -34,20 +35,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     Parameters
     ----------
     n_components : int, float or None
-        How many components; a fraction between 0 and 1 asks for as many as explain that share of the variance. None keeps
-        all with a nonzero eigenvalue.
+        How many components; a fraction between 0 and 1 asks for as many as explain that share of the variance. None
+        keeps all with a nonzero eigenvalue.
     kernel : str, callable, kernel object or "precomputed"
-        A name of `kpca.kernels.NAMES`, a kernel of `kpca.kernels` (or a sum or product of them), a Gaussian-process kernel of
-        scikit-learn, `f(X, Y) -> matrix`, `f(x, y) -> number`, or "precomputed": X is then the kernel matrix, dense,
-        sparse or a SciPy LinearOperator.
+        A name of `kpca.kernels.NAMES`, a kernel of `kpca.kernels` (or a sum or product of them), a Gaussian-process
+        kernel of scikit-learn, `f(X, Y) -> matrix`, `f(x, y) -> number`, or "precomputed": X is then the kernel matrix,
+        dense, sparse or a SciPy LinearOperator.
     gamma : float, "scale", "median", array or None
-        Coefficient of rbf, poly, sigmoid, laplacian and chi2: None is 1/n_features, "scale" 1/(n_features * X.var()), "median"
-        1/(2 m^2) with m the median distance of at most 1000 rows. One per feature is possible for rbf.
+        Coefficient of rbf, poly, sigmoid, laplacian and chi2: None is 1/n_features, "scale" 1/(n_features * X.var()),
+        "median" 1/(2 m^2) with m the median distance of at most 1000 rows. One per feature is possible for rbf.
     degree, coef0, kernel_params : as in scikit-learn.
     alpha, fit_inverse_transform : penalty of the ridge map behind `inverse_transform`, and whether to fit it.
     eigen_solver : {"auto", "dense", "krylov", "arpack", "randomized"}
-        "dense" is LAPACK on the whole matrix, "krylov" block Krylov with certificates; the two names of scikit-learn are
-        accepted and served by "auto".
+        "dense" is LAPACK on the whole matrix, "krylov" block Krylov with certificates; the two names of scikit-learn
+        are accepted and served by "auto".
     tol : float
         Residual of every pair, relative to the largest eigenvalue; 0 asks for 1e-10 (float64) or 1e-5 (float32).
     max_iter : int or None
@@ -62,10 +63,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     Attributes
     ----------
     eigenvalues_ : (k,), eigenvectors_ : (n, k)
-        Of the centred kernel matrix, in descending order; scores of the training rows are eigenvectors_ * sqrt(eigenvalues_).
+        Of the centred kernel matrix, in descending order; scores of the training rows are eigenvectors_ *
+        sqrt(eigenvalues_).
     explained_variance_, explained_variance_ratio_, information_ratio_ : (k,)
-        Eigenvalues over n - 1; over the trace; and the root of the summed squares of the first so many eigenvalues over that of
-        all. The last two count what was not computed.
+        Eigenvalues over n - 1; over the trace; and the root of the summed squares of the first so many eigenvalues over
+        that of all. The last two count what was not computed.
     residuals_ : (k,), eigenvalue_bounds_ : (k, 2)
         |B u - lambda u| of every pair over the largest eigenvalue, and bounds that contain the exact eigenvalues.
     solver_, n_passes_ : the route taken and the passes over the kernel matrix it needed.
@@ -155,7 +157,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         kernel.check(X)
         found = decompose(kernel, X, weights, self._request(X.shape[0], X.dtype))
         inverse = self._inverse_map(found, X, weights, gamma) if self.fit_inverse_transform else None
-        self.gamma_, self.kernel_, self.X_fit_ = gamma, kernel, X
+        self.kernel_: kernels.Kernel | None = kernel
+        self.gamma_, self.X_fit_ = gamma, X
         return self._store(found, X.dtype, X.shape[0] if weights is None else float(weights.sum()), weights, inverse)
 
     def _fit_matrix(self, K: Any, sample_weight: Any) -> Self:
@@ -212,8 +215,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.eigenvectors_ = np.ascontiguousarray(spectrum.vectors[:, keep], dtype=dtype)
         self.explained_variance_ = (values / degrees).astype(dtype)
         self.explained_variance_ratio_ = (values / total).astype(dtype)
-        squares = np.maximum(spectrum.frobenius2, max(float(np.sum(values**2)), 1e-300))
-        self.information_ratio_ = np.sqrt(np.cumsum(values**2) / squares).astype(dtype)
+        self._frobenius2 = spectrum.frobenius2
         self.residuals_ = spectrum.residuals[keep] / top
         self.eigenvalue_bounds_ = spectrum.bounds[keep]
         self.solver_, self.n_passes_ = spectrum.solver, spectrum.n_passes
@@ -249,7 +251,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.fit(X, y, sample_weight)
         if sample_weight is not None and not np.all(sample_weight):
             return self._scores(X)  # rows of weight 0 took no part in the fit, but have scores
-        return self.eigenvectors_ * np.sqrt(self.eigenvalues_) / self._roots.astype(self.eigenvalues_.dtype)
+        roots = self._roots.astype(self.eigenvalues_.dtype)
+        scores: FloatArray = self.eigenvectors_ * np.sqrt(self.eigenvalues_) / roots
+        return scores
 
     def transform(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X; kernel values are computed in tiles and not kept.  # shape: (m, k)"""
@@ -281,6 +285,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise NotFittedError("inverse_transform needs KernelPCA(fit_inverse_transform=True); set it and fit again.")
         scores = inputs.check_scores(X, self.n_components_, self._inverse.scores.dtype)
         return self._inverse(scores, threads=thread_count(self.n_jobs))
+
+    @property
+    def information_ratio_(self) -> FloatArray:
+        """sqrt(sum of the first squared eigenvalues / sum of all), for one component, two, ...  # shape: (k,)"""
+        check_is_fitted(self)
+        if np.isnan(self._frobenius2) and isinstance(self._projection, LinearProjection):
+            # Not needed for the fit, and as costly as one: found when somebody asks.
+            weights = None if self._roots.size == 1 else self._roots[:, 0]
+            self._frobenius2 = Factored(self.X_fit_, centred=bool(self.center), scale=weights).sum_of_squares()
+        squares = self.eigenvalues_.astype(np.float64) ** 2
+        ratio: FloatArray = np.sqrt(np.cumsum(squares) / np.maximum(self._frobenius2, max(squares.sum(), 1e-300)))
+        return ratio.astype(self.eigenvalues_.dtype)
 
     @property
     def _n_features_out(self) -> int:

@@ -46,27 +46,38 @@ def largest_eigenpairs(B: FloatArray, k: int) -> Eigenpairs:
     n = len(B)
     if not exhaustive(k, n):
         with blas.all_threads() if n > _SMALL_FOR_PRODUCTS else nullcontext():
-            found = _by_arpack(B, k)
+            found = eigenpairs_by_arpack(B, n, k, _ARPACK_TOL)
         if found is not None:
             return found
     with blas.all_threads() if n > _SMALL_FOR_THREADS else nullcontext():
         return _all(B, k) if k > n * SHARE_FOR_ALL else _some(B, k)
 
 
-def _by_arpack(B: FloatArray, k: int) -> Eigenpairs | None:
-    """Return the largest eigenpairs by ARPACK, or None if it fails or has passed over one of them; B is left as it was."""
-    start = np.random.default_rng(0).standard_normal(len(B))
+def eigenpairs_by_arpack(multiply: Any, n: int, k: int, tol: float) -> Eigenpairs | None:
+    """Return the k largest eigenpairs by ARPACK, or None if it fails or has passed over one of them.
+
+    `multiply` is a matrix or whatever multiplies like one; it is left as it was.
+    """
+    start = np.random.default_rng(0).standard_normal(n)
+
+    def once(v: FloatArray) -> FloatArray:
+        product: FloatArray = (multiply @ v.reshape(n, 1)).ravel()
+        return product
+
+    operator = LinearOperator((n, n), matvec=once, dtype=np.float64)
     try:
-        values, vectors = eigsh(B, k, which="LA", v0=start, tol=_ARPACK_TOL)
+        values, vectors = eigsh(operator, k, which="LA", v0=start, tol=tol)
         values, vectors = values[::-1].copy(), np.ascontiguousarray(vectors[:, ::-1])
         # It looks for one direction at a time, so a copy of a repeated eigenvalue may be left: look at what is left.
-        rest = LinearOperator(B.shape, matvec=lambda v: B @ v - vectors @ (values * (vectors.T @ v)), dtype=B.dtype)
+        rest = LinearOperator(
+            (n, n), lambda v: once(v) - vectors @ (values * (vectors.T @ v.ravel())), dtype=np.float64
+        )
         left = eigsh(rest, 1, which="LA", v0=start, ncv=10, tol=5e-2, return_eigenvectors=False)[0]
     except ArpackError:
         return None
     if left > values[-1] + 0.05 * abs(values[0]):
         return None
-    gaps = B @ vectors - vectors * values
+    gaps = multiply @ vectors - vectors * values
     return Eigenpairs(values, vectors, float(values[-1]), np.sqrt(np.einsum("ij,ij->j", gaps, gaps)))
 
 
@@ -102,6 +113,6 @@ def mean_of_rows(X: FloatArray, weights: FloatArray | None = None) -> NDArray[np
     total = np.zeros(X.shape[1])
     for start in range(0, len(X), _ROWS_AT_ONCE):
         part = X[start : start + _ROWS_AT_ONCE] - origin
-        total += part.sum(axis=0) if weights is None else weights[start : start + _ROWS_AT_ONCE] @ part
+        total += np.ones(len(part)) @ part if weights is None else weights[start : start + _ROWS_AT_ONCE] @ part
     mean: NDArray[np.float64] = origin + total / (len(X) if weights is None else weights.sum())
     return mean

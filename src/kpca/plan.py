@@ -12,6 +12,8 @@ from kpca.spectrum.krylov import basis_size
 # Up to this many rows the whole matrix is solved faster than by products with its tiles; for a few components
 # ARPACK on the whole matrix is quicker still, and up to the second limit.
 _SMALL, _SMALL_FOR_FEW, _FEW = 700, 1200, 10
+# Up to this many rows nobody asks how much memory there is.
+_TINY = 256
 # From this share of all components on, the whole spectrum is cheaper than a Krylov basis of that size.
 _LARGE_SHARE = 1 / 6
 # The small side of the linear kernel is formed up to this size; beyond it, and for few components, only multiplied.
@@ -20,7 +22,7 @@ _DIRECT_SIDE, _DIRECT_SPARSE_SIDE = 1000, 300
 
 @dataclass(frozen=True)
 class Route:
-    """How the eigenproblem is solved: `solver` is "dense", "krylov", "direct" or "multiplied" (the linear kernel's two)."""
+    """How the eigenproblem is solved: "dense" or "krylov", for the linear kernel "direct" or "multiplied"."""
 
     solver: str
     reason: str
@@ -33,7 +35,8 @@ def kernel_route(n: int, k: int, eigen_solver: str, budget: Callable[[], int]) -
         return Route("dense", "eigen_solver='dense'")
     if eigen_solver == "krylov" and k <= n // 2:
         return Route("krylov", "eigen_solver='krylov'")
-    if n <= _SMALL or (n <= _SMALL_FOR_FEW and k < _FEW):
+    few_rows = n <= _SMALL or (n <= _SMALL_FOR_FEW and k < _FEW)
+    if few_rows and (n <= _TINY or dense_bytes(n, k) <= budget()):
         return Route("dense", f"{n} rows are few")
     if k > n * _LARGE_SHARE:
         _require_memory(n, k, budget())

@@ -1,7 +1,7 @@
 """Back from scores to data: the learned map of scikit-learn, with an intercept.
 
-Kernel ridge regression from the training scores to the training rows (Bakir, Weston and Schoelkopf 2004). The rows are centred
-first, so that a constant added to the data is added to the reconstruction.
+Kernel ridge regression from the training scores to the training rows (Bakir, Weston and Schoelkopf 2004). The rows are
+centred first, so that a constant added to the data is added to the reconstruction.
 """
 
 from __future__ import annotations

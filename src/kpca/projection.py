@@ -25,8 +25,10 @@ class LinearProjection:
         """Return the scores of the rows of X.  # shape: (m, k)"""
         if isinstance(X, np.ndarray):
             # centred before the product, so that an offset costs no digits
-            return (X - self.mean) @ self.components.T
-        return np.asarray(X @ self.components.T) - self.mean @ self.components.T
+            scores: FloatArray = (X - self.mean) @ self.components.T
+        else:
+            scores = np.asarray(X @ self.components.T) - self.mean @ self.components.T
+        return scores
 
     def only(self, keep: NDArray[np.bool_]) -> LinearProjection:
         """Return the projection on some of the components."""
@@ -42,7 +44,8 @@ class KernelProjection:
     coefficients: FloatArray  # A, shape: (n, k)
     offset: FloatArray  # A' (row means), shape: (k,)
     shifted: bool  # kernel values enter minus f(0), here and in the offset
-    # What the engine made of the training rows: new ones, perhaps one at a time, then cost only their own kernel values.
+    # What the engine made of the training rows: new ones, perhaps one at a time, then cost only their own kernel
+    # values.
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:

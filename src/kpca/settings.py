@@ -1,7 +1,7 @@
 """Settings about the machine, not the model: memory, threads, progress.
 
-`kpca.set_config(...)` sets them for the process, `kpca.config(...)` for a `with` block; blocks live in a context variable, so
-threads and coroutines of a program do not disturb each other.
+`kpca.set_config(...)` sets them for the process, `kpca.config(...)` for a `with` block; blocks live in a context
+variable, so threads and coroutines of a program do not disturb each other.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def config(*, memory_limit: Any = _UNSET, threads: Any = _UNSET, progress: Any =
     threads : int or None
         Worker threads; None (default) is one per core.
     progress : bool or callable
-        True prints a line per pass to stderr. A callable gets a dictionary with `pass`, `residual`, `tol`, `elapsed` and
-        `remaining`; when it returns False the fit stops with `kpca.Cancelled`.
+        True prints a line per pass to stderr. A callable gets a dictionary with `pass`, `residual`, `tol`, `elapsed`
+        and `remaining`; when it returns False the fit stops with `kpca.Cancelled`.
 
     Examples
     --------
@@ -107,9 +107,10 @@ def parse_bytes(limit: object) -> int:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", limit)
         if match and match[2].lower() in _UNITS:
             limit = float(match[1]) * _UNITS[match[2].lower()]
-    if isinstance(limit, bool) or not isinstance(limit, Real) or not 1 <= limit < 2**63:
+    number: Any = limit
+    if isinstance(limit, bool) or not isinstance(limit, Real) or not 1 <= number < 2**63:
         raise InputError(f'memory_limit must be a number of bytes or text such as "2GiB" or "300MB"; got {given!r}.')
-    return int(limit)
+    return int(number)
 
 
 def _positive_int(name: str, value: object) -> int:

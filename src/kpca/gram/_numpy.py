@@ -1,7 +1,7 @@
 """The NumPy engine: how the kernel values of one tile are computed, for each kind of kernel and data.
 
-An evaluator is made once for rows X and columns Y, and then fills tiles. A radial kernel costs one GEMM and one profile: with
-rows (sqrt2 x, -|x|^2, 1) and columns (sqrt2 y, 1, -|y|^2) the product is t = -|x - y|^2 at once.
+An evaluator is made once for rows X and columns Y, and then fills tiles. A radial kernel costs one GEMM and one
+profile: with rows (sqrt2 x, -|x|^2, 1) and columns (sqrt2 y, 1, -|y|^2) the product is t = -|x - y|^2 at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ Rows = slice | NDArray[np.intp]
 Memo = dict[Any, Any]
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
-# float32 distances are used while eps * max|x|^2 stays below this (docs/mathematics.md, section 4); beyond it float64 ones.
+# float32 distances are used while eps * max|x|^2 stays below this (docs/mathematics.md, section 4); beyond it float64
+# ones.
 _SINGLE_DISTANCE_ERROR = 4e-6
 # Above this the float64 product is not enough either, and close pairs are computed from differences.
 _DOUBLE_DISTANCE_ERROR = 1e-11
@@ -76,7 +77,7 @@ def evaluator(
     if sparse.issparse(X):
         return _SparseProfile(kernel, X, Y, shifted)
     if isinstance(kernel, RadialKernel):
-        return _Radial(kernel, X, Y, dtype, shifted, memo)
+        return _Radial(kernel, X, Y, dtype, shifted=shifted, memo=memo)
     return _Dot(kernel, X, Y, dtype, memo)
 
 
@@ -117,7 +118,7 @@ class _Radial:
     """f(-|x - y|^2) of dense rows, which are centred first: an offset must not eat the digits of the distances."""
 
     def __init__(
-        self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], shifted: bool, memo: Memo
+        self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], *, shifted: bool, memo: Memo
     ) -> None:
         self._profile = kernel.shifted if shifted else kernel.value
         self._smooth = kernel.smooth_past_zero

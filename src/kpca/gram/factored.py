@@ -1,7 +1,7 @@
 """The operator F F' of explicit features: the linear kernel's, without ever being n x n.
 
-F = S (X - mean) with S the square roots of the weights. Its nonzero eigenvalues are those of F'F, which is d x d: `Factored` is
-the small side of the two, and turns its eigenvectors into those of the other.
+F = S (X - mean) with S the square roots of the weights. Its nonzero eigenvalues are those of F'F, which is d x d:
+`Factored` is the small side of the two, and turns its eigenvectors into those of the other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
-_ROWS_AT_ONCE = 4096
+# Numbers in a chunk of rows that stays in the cache while it is centred and multiplied.
+_CHUNK = 100_000
+# Rows from which a first guess of the mean is made.
+_SAMPLE = 64
 
 
 class Factored:
@@ -29,30 +32,41 @@ class Factored:
         n, d = X.shape
         self.primal = d <= n
         self.shape = (d, d) if self.primal else (n, n)
-        self._X = X
-        self._scale = np.ones(n) if scale is None else scale
-        self._mass = float(self._scale @ self._scale)
-        self.mean = self._weighted_mean() if centred else np.zeros(d)
-        self._centred = centred
-        self._sparse = sparse.issparse(X)
-
-    def _weighted_mean(self) -> FloatArray:
-        weights = self._scale**2
-        if sparse.issparse(self._X):
-            return np.asarray(self._X.T @ weights, dtype=np.float64).ravel() / self._mass
-        return mean_of_rows(self._X, weights)
-
-    def _chunks(self) -> list[slice]:
-        return [slice(i, min(i + _ROWS_AT_ONCE, len(self._scale))) for i in range(0, len(self._scale), _ROWS_AT_ONCE)]
+        self._X, self._scale, self._centred = X, scale, centred
+        self._mass = float(n if scale is None else scale @ scale)
+        self.sparse = sparse.issparse(X)
+        self._matrix_trace: float | None = None
 
     @cached_property
-    def _F(self) -> FloatArray:
-        """The dense features, in the dtype of the data.  # shape: (n, d)"""
-        F = np.empty(self._X.shape, dtype=self._X.dtype)
+    def mean(self) -> FloatArray:
+        """The (weighted) mean row, 0 without centring.  # shape: (d,)"""
+        if not self._centred:
+            return np.zeros(self._X.shape[1])
+        weights = None if self._scale is None else self._scale**2
+        if not self.sparse:
+            return mean_of_rows(self._X, weights)
+        sums = self._X.sum(axis=0, dtype=np.float64) if weights is None else self._X.T @ weights
+        return np.asarray(sums, dtype=np.float64).ravel() / self._mass
+
+    def _chunks(self) -> list[slice]:
+        n, d = self._X.shape
+        step = max(1, _CHUNK // d)
+        return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+    def _features(self, rows: slice, mean: FloatArray) -> FloatArray:
+        """Return some rows of F in the dtype of the data; differences are taken in float64."""
+        part: FloatArray = self._X[rows] - mean
+        if self._scale is not None:
+            part *= self._scale[rows, None]
+        return part.astype(self._X.dtype, copy=False)
+
+    @cached_property
+    def features(self) -> FloatArray:
+        """All of the dense F, for repeated products.  # shape: (n, d)"""
+        whole = np.empty(self._X.shape, dtype=self._X.dtype)
         for rows in self._chunks():
-            # the difference is taken in float64, so that float32 data with an offset keeps its digits
-            F[rows] = (self._X[rows] - self.mean) * self._scale[rows, None]
-        return F
+            whole[rows] = self._features(rows, self.mean)
+        return whole
 
     @property
     def psd(self) -> bool:
@@ -62,7 +76,13 @@ class Factored:
     @cached_property
     def null(self) -> FloatArray | None:
         """s / |s| in the dual, after centring.  # shape: (n,)"""
-        return None if self.primal or not self._centred else self._scale / math.sqrt(self._mass)
+        if self.primal or not self._centred:
+            return None
+        return self._roots / math.sqrt(self._mass)
+
+    @property
+    def _roots(self) -> FloatArray:
+        return np.ones(self._X.shape[0]) if self._scale is None else self._scale
 
     def at(self, precision: Precision) -> Factored:
         """Return itself: features are multiplied as they are."""
@@ -70,67 +90,97 @@ class Factored:
 
     def features_times(self, V: FloatArray) -> FloatArray:
         """Return F V in float64.  # shape: (n, b)"""
-        if not self._sparse:
-            return np.asarray(self._F @ V.astype(self._F.dtype, copy=False), dtype=np.float64)
-        image: FloatArray = np.asarray(self._X @ V, dtype=np.float64)
-        image -= self.mean @ V
-        image *= self._scale[:, None]
+        if self.sparse:
+            image: FloatArray = np.asarray(self._X @ V, dtype=np.float64) - self.mean @ V
+            return image if self._scale is None else image * self._scale[:, None]
+        V = V.astype(self._X.dtype, copy=False)
+        if "features" in self.__dict__:
+            return np.asarray(self.features @ V, dtype=np.float64)
+        image = np.empty((self._X.shape[0], V.shape[1]))
+        for rows in self._chunks():
+            image[rows] = self._features(rows, self.mean) @ V
         return image
 
     def transposed_times(self, U: FloatArray) -> FloatArray:
         """Return F'U in float64.  # shape: (d, b)"""
-        if not self._sparse:
-            return np.asarray(self._F.T @ U.astype(self._F.dtype, copy=False), dtype=np.float64)
-        scaled = U * self._scale[:, None]
-        return np.asarray(self._X.T @ scaled, dtype=np.float64) - np.multiply.outer(self.mean, scaled.sum(axis=0))
+        if not self.sparse:
+            return np.asarray(self.features.T @ U.astype(self._X.dtype, copy=False), dtype=np.float64)
+        scaled = U if self._scale is None else U * self._scale[:, None]
+        image: FloatArray = np.asarray(self._X.T @ scaled, dtype=np.float64)
+        image -= np.multiply.outer(self.mean, scaled.sum(axis=0))
+        return image
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
         """Return F'F V or F F'V.  # shape: (d or n, b)"""
         if self.primal:
+            if not self.sparse:
+                V = self.features @ V.astype(self._X.dtype, copy=False)
+                return np.asarray(self.features.T @ V, dtype=np.float64)
             return self.transposed_times(self.features_times(V))
         return self.features_times(self.transposed_times(V))
 
     @cached_property
-    def _squares(self) -> FloatArray:
-        """|f_i|^2 of each row.  # shape: (n,)"""
-        if not self._sparse:
-            return np.einsum("ij,ij->i", self._F, self._F, dtype=np.float64)
+    def _squared_norm(self) -> float:
+        """|F|_F^2."""
+        if not self.sparse:
+            parts = (self._features(rows, self.mean) for rows in self._chunks())
+            return sum(float(np.einsum("ij,ij->", part, part, dtype=np.float64)) for part in parts)
         X = self._X.astype(np.float64)
         raw = np.asarray(X.multiply(X).sum(axis=1)).ravel() - 2.0 * (X @ self.mean) + self.mean @ self.mean
-        return np.maximum(raw, 0.0) * self._scale**2
+        return float(np.maximum(raw, 0.0) @ self._roots**2)
 
     def trace(self) -> float:
         """Return the sum of all eigenvalues, |F|_F^2."""
-        return float(self._squares.sum())
+        return self._squared_norm if self._matrix_trace is None else self._matrix_trace
 
     def frobenius2(self) -> float:
-        """Return the sum of the squared eigenvalues; formed blockwise from the small side's entries."""
+        """Return NaN: the sum of the squared eigenvalues costs as much as forming the matrix."""
+        return math.nan
+
+    def sum_of_squares(self) -> float:
+        """Return the sum of the squared eigenvalues, from products with a part of the identity at a time."""
         total = 0.0
         for start in range(0, self.shape[0], 512):
-            width = min(512, self.shape[0] - start)
-            part = self @ np.eye(self.shape[0], width, -start)
+            part = self @ np.eye(self.shape[0], min(512, self.shape[0] - start), -start)
             total += float(np.vdot(part, part))
         return total
 
     def frobenius2_error(self) -> float:
-        """Return how wrong the sum of squares may be."""
-        return 64 * self._eps * self.trace() ** 2
-
-    @property
-    def _eps(self) -> float:
-        return _EPS if self._sparse else float(np.finfo(self._F.dtype).eps)
+        """Return NaN, as nothing is known."""
+        return math.nan
 
     def error(self, V: FloatArray) -> float:
         """Return the rounding of a product: |F|^2 is at most the trace."""
-        return 4 * self._eps * self.trace()
+        eps = _EPS if self.sparse else float(np.finfo(self._X.dtype).eps)
+        return 4 * eps * self.trace()
 
     def matrix(self) -> FloatArray:
-        """Return F'F or F F' in float64, summed over chunks of rows.  # shape: (d, d) or (n, n)"""
-        if self._sparse:
-            return self @ np.eye(self.shape[0])
-        if not self.primal:
-            return np.asarray(self._F @ self._F.T, dtype=np.float64)
-        C = np.zeros(self.shape)
+        """Return F'F or F F' in float64.  # shape: (d, d) or (n, n)"""
+        if self.sparse:
+            M = self @ np.eye(self.shape[0])
+        elif self.primal:
+            M = self._second_moments()
+        else:
+            M = np.asarray(self.features @ self.features.T, dtype=np.float64)
+        self._matrix_trace = float(np.trace(M))
+        return M
+
+    def _second_moments(self) -> FloatArray:
+        """Return F'F, and find the mean, in one pass over the rows.
+
+        Rows are taken relative to a point near the mean; what it is off by is put right at the end, at no loss of
+        digits because it is small.
+        """
+        n, d = self._X.shape
+        near = mean_of_rows(self._X[:: max(1, n // _SAMPLE)]) if self._centred else np.zeros(d)
+        C, total = np.zeros((d, d)), np.zeros(d)
         for rows in self._chunks():
-            C += self._F[rows].T @ self._F[rows]
+            part = self._features(rows, near)
+            C += part.T @ part
+            if self._centred:
+                # a product with ones is faster than a sum down the columns
+                total += (np.ones(len(part)) if self._scale is None else self._scale[rows]) @ part
+        if self._centred:
+            C -= np.multiply.outer(total / self._mass, total)
+            self.__dict__["mean"] = near + total / self._mass
         return C

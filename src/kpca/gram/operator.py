@@ -1,7 +1,7 @@
 """The kernel matrix as an operator: it multiplies, and never (necessarily) exists.
 
-`Gram` is S K S with S = diag(s), s the square roots of the sample weights (1 without weights); `Centered` removes the mean in
-feature space around any operator. A solver sees `Operator`, never the data.
+`Gram` is S K S with S = diag(s), s the square roots of the sample weights (1 without weights); `Centered` removes the
+mean in feature space around any operator. A solver sees `Operator`, never the data.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 Precision = Literal["single", "double"]
-_DTYPE = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
+_DTYPE: dict[Precision, np.dtype[Any]] = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 _EPS = float(np.finfo(np.float64).eps)
-# Rows on which a float32 product is checked against float64: most drawn at random, some far out, where errors are largest.
+# Rows on which a float32 product is checked against float64: most drawn at random, some far out, where errors are
+# largest.
 _CHECKED_ROWS, _CHECKED_LARGEST = 64, 16
 _SAFETY = 4.0
 # Up to this many rows float64 tiles throughout are faster than a change of precision on the way.
@@ -91,7 +92,7 @@ class Gram:
         budget: int = 0,
     ) -> None:
         self.kernel, self.shape = kernel, (X.shape[0], X.shape[0])
-        self.dtype = _DTYPE[precision]
+        self.dtype: np.dtype[Any] = _DTYPE[precision]
         self.n_evaluations = 0
         self.shifted, self.threads = shifted, threads if X.shape[0] > _ONE_THREAD_ROWS else 1
         self._X, self._scale = X, scale

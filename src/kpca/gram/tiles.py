@@ -7,6 +7,7 @@ contributions are added in one fixed order: a product repeats to the bit.
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[Any]
 
-# By bytes of an entry: a tile of about 1.6 MB was fastest for both precisions: large enough for GEMM, small enough to stay near the core.
+# By bytes of an entry: a tile of about 1.6 MB was fastest for both precisions: large enough for GEMM, small enough to
+# stay near the core.
 EDGE = {4: 640, 8: 448}
 # numpy asks for huge pages from 4 MiB on; with small ones the page faults of fresh memory cost more than the kernel.
 _SLAB_BYTES = 64 * 2**20
@@ -24,7 +26,7 @@ def edges(n: int, longest: int) -> list[slice]:
     """Return equal consecutive ranges of n rows, none longer than that."""
     count = max(1, -(-n // longest))
     cuts = [round(i * n / count) for i in range(count + 1)]
-    return [slice(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [slice(a, b) for a, b in pairwise(cuts)]
 
 
 class TileStore:

@@ -130,7 +130,10 @@ class RadialKernel(ProfileKernel):
 
     @abc.abstractmethod
     def shifted(self, t: FloatArray) -> FloatArray:
-        """Overwrite t by f(t) - f(0), without cancellation for t near 0, and return it (docs/mathematics.md, section 4)."""
+        """Overwrite t by f(t) - f(0), without cancellation for t near 0, and return it.
+
+        See docs/mathematics.md, section 4.
+        """
 
     @abc.abstractmethod
     def inverse(self, value: FloatArray) -> FloatArray:

@@ -1,14 +1,15 @@
 """Bounds on eigenvalues from what was measured: Ritz values, residuals, trace and Frobenius norm.
 
-Let U hold k orthonormal Ritz vectors, Q all of them, R = B Q - Q Theta. In the basis (U, the rest of Q, everything else) B is
+Let U hold k orthonormal Ritz vectors, Q all of them, R = B Q - Q Theta. In the basis (U, the rest of Q, everything
+else) B is
 
     [ Theta_k   .         R_k' ]
     [ .         Theta_r   R_r' ]      with an unknown symmetric block C, |C| <= missed.
     [ R_k       R_r       C    ]
 
-The i-th Ritz value is at most the i-th eigenvalue. What U does not see is at most mu = max(theta_k+1, missed) + |R_r|. Where
-mu < theta_i the i-th eigenvalue exceeds theta_i by at most |R_k|^2 / (theta_i - mu), and never by more than |R_k|; where not, it is
-at most mu + |R_k|.
+The i-th Ritz value is at most the i-th eigenvalue. What U does not see is at most mu = max(theta_k+1, missed) + |R_r|.
+Where mu < theta_i the i-th eigenvalue exceeds theta_i by at most |R_k|^2 / (theta_i - mu), and never by more than
+|R_k|; where not, it is at most mu + |R_k|.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def eigenvalue_bounds(
     """
     top = max(float(np.abs(ritz).max(initial=0.0)), 1e-300)
     slack = error + 8 * _EPS * top * math.sqrt(len(ritz))
-    unseen = _unseen(ritz, residuals, slack, trace, frobenius2 + frobenius2_error, psd)
+    unseen = _unseen(ritz, residuals, slack=slack, trace=trace, frobenius2=frobenius2 + frobenius2_error, psd=psd)
     rest = ritz[k:]
     R_rest = float(np.linalg.norm(residuals[k:])) + (slack if len(rest) else 0.0)
     mu = max(float(rest.max(initial=-math.inf)), unseen) + R_rest
@@ -60,13 +61,14 @@ def eigenvalue_bounds(
     return np.column_stack([theta - slack, upper])
 
 
-def _unseen(ritz: FloatArray, residuals: FloatArray, slack: float, trace: float, frobenius2: float, psd: bool) -> float:
+def _unseen(
+    ritz: FloatArray, residuals: FloatArray, *, slack: float, trace: float, frobenius2: float, psd: bool
+) -> float:
     """Return a bound on the norm of B on the complement of the basis."""
+    missing = max(trace - float(ritz.sum()), 0.0) + slack * (1 + math.sqrt(len(ritz)))
+    unseen = missing if psd and math.isfinite(trace) else math.inf
     if math.isnan(frobenius2):
-        return math.inf
+        return unseen
     # The residuals stand twice in B, beside and below the Ritz values; each may be too long by the slack.
     seen = float(ritz @ ritz) + 2.0 * float(np.square(np.maximum(residuals - slack, 0.0)).sum())
-    unseen = math.sqrt(max(frobenius2 - seen, 0.0) + 2.0 * slack * float(np.abs(ritz).sum()))
-    if psd and math.isfinite(trace):
-        unseen = min(unseen, max(trace - float(ritz.sum()), 0.0) + slack * (1 + math.sqrt(len(ritz))))
-    return unseen
+    return min(unseen, math.sqrt(max(frobenius2 - seen, 0.0) + 2.0 * slack * float(np.abs(ritz).sum())))

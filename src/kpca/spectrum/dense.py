@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca.errors import InputError
 from kpca.gram.operator import Operator
 from kpca.linalg import SHARE_FOR_ALL, exhaustive, largest_eigenpairs
 from kpca.spectrum.certificate import eigenvalue_bounds
@@ -18,6 +19,8 @@ _EPS = float(np.finfo(np.float64).eps)
 # Residuals of more pairs than this are estimated together, from products with random combinations of them.
 _MEASURED_ONE_BY_ONE = 32
 _COMBINATIONS = 8
+# A matrix of up to this many rows is copied to measure residuals; of more, its products are taken anew.
+_COPIED = 1200
 
 
 def dense_bytes(n: int, k: int) -> int:
@@ -29,10 +32,13 @@ def solve_dense(operator: Operator, k: int) -> Spectrum:
     """Return the k largest eigenpairs of the whole matrix."""
     B = operator.matrix()
     trace, frobenius2 = float(np.trace(B)), float(np.vdot(B, B))
+    if not math.isfinite(frobenius2):
+        raise InputError("The squares of the data must be finite; some are NaN or too large: scale the data.")
+    multiply: Any = B.copy() if len(B) <= _COPIED else operator
     found = largest_eigenpairs(B, k)
     values, vectors = found.values, found.vectors
     del B
-    residuals = _residuals(operator, values, vectors) if found.residuals is None else found.residuals
+    residuals = _residuals(multiply, values, vectors) if found.residuals is None else found.residuals
     error = operator.error(vectors) + 16 * _EPS * math.sqrt(frobenius2)
     if exhaustive(k, operator.shape[0]):
         # LAPACK is backward stable: each value is an eigenvalue, of its own index, of a matrix this near.
@@ -52,12 +58,13 @@ def solve_dense(operator: Operator, k: int) -> Spectrum:
     return Spectrum(values, vectors, residuals, bounds, trace, frobenius2, found.smallest, 1, True, "dense", error)
 
 
-def _residuals(operator: Operator, values: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return |B u - lambda u|, measured with a product of its own.  # shape: (k,)"""
+def _residuals(operator: Any, values: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return |B u - lambda u|, measured with the operator or a copy of its matrix.  # shape: (k,)"""
     k = vectors.shape[1]
     if k <= _MEASURED_ONE_BY_ONE:
         gaps = operator @ vectors - vectors * values
-        return np.sqrt(np.einsum("ij,ij->j", gaps, gaps))
+        norms: FloatArray = np.sqrt(np.einsum("ij,ij->j", gaps, gaps))
+        return norms
     # E|R w|^2 = |R|_F^2 for random signs w, and no residual exceeds |R|_F.
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(k, _COMBINATIONS))
     gaps = operator @ (vectors @ signs) - vectors @ (values[:, None] * signs)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca.errors import InputError
 from kpca.gram.factored import Factored
+from kpca.linalg import eigenpairs_by_arpack
+from kpca.spectrum.certificate import eigenvalue_bounds
 from kpca.spectrum.dense import solve_dense
 from kpca.spectrum.krylov import Monitor, solve_krylov
 from kpca.spectrum.result import Spectrum
 
 FloatArray = NDArray[Any]
+# More components of sparse rows than this are found by blocks.
+_FEW = 50
 
 
 def solve_factored(
@@ -30,8 +36,12 @@ def solve_factored(
 
     `direct` forms the small side and uses LAPACK; otherwise it is only multiplied.
     """
+    if not direct and not math.isfinite(operator.trace()):
+        raise InputError("The squares of the data must be finite; some are too large: scale the data.")
     if direct:
         small = solve_dense(operator, k)
+    elif (found := _by_arpack(operator, k, tol)) is not None:
+        small = found
     else:
         small = solve_krylov(operator, k, tol, max_passes=max_passes, seed=seed, monitor=monitor)
     if operator.primal:
@@ -43,7 +53,40 @@ def solve_factored(
         directions = (images / _lengths(images)).T
         vectors = small.vectors
     solver = "primal" if operator.primal else "dual"
-    return replace(small, vectors=vectors, solver=solver if direct else f"{solver}-krylov"), directions
+    return replace(small, vectors=vectors, solver=solver if direct else f"{solver}-{small.solver}"), directions
+
+
+def _by_arpack(operator: Factored, k: int, tol: float) -> Spectrum | None:
+    """Return the eigenpairs of sparse rows by ARPACK: their products are so cheap that one column at a time wins."""
+    if not operator.sparse or k > _FEW:
+        return None
+    found = eigenpairs_by_arpack(operator, operator.shape[0], k, 0.1 * tol)
+    if found is None or found.residuals is None or found.residuals.max() > tol * found.values[0]:
+        return None
+    error = operator.error(found.vectors)
+    bounds = eigenvalue_bounds(
+        found.values,
+        found.residuals,
+        k,
+        error=error,
+        trace=operator.trace(),
+        frobenius2=math.nan,
+        frobenius2_error=math.nan,
+        psd=True,
+    )
+    return Spectrum(
+        values=found.values,
+        vectors=found.vectors,
+        residuals=found.residuals,
+        bounds=bounds,
+        trace=operator.trace(),
+        frobenius2=math.nan,
+        smallest=found.smallest,
+        n_passes=1,
+        converged=True,
+        solver="arpack",
+        error=error,
+    )
 
 
 def _lengths(columns: FloatArray) -> FloatArray:

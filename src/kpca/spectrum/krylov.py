@@ -1,9 +1,10 @@
 """Block Krylov with Rayleigh-Ritz, restarts and certificates: a few passes over an operator that is never stored.
 
-Each pass multiplies a block; the basis grows by the residuals of the leading Ritz pairs. The precision of a pass is chosen by what
-it can still spoil: a product that enters a Ritz vector with weight y is wrong by y times its own error, and y shrinks with the
-residual. So the first pass may have to be precise, the later ones hardly ever (inexact Krylov methods: Bouras & Fraysse 2005,
-Simoncini & Szyld 2003). The error each image carries is kept beside it and ends in the certificate.
+Each pass multiplies a block; the basis grows by the residuals of the leading Ritz pairs. The precision of a pass is
+chosen by what it can still spoil: a product that enters a Ritz vector with weight y is wrong by y times its own error,
+and y shrinks with the residual. So the first pass may have to be precise, the later ones hardly ever (inexact Krylov
+methods: Bouras & Fraysse 2005, Simoncini & Szyld 2003). The error each image carries is kept beside it and ends in the
+certificate.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def solve_krylov(
     ----------
     start : columns that lie near the wanted eigenvectors, if known; random ones are added.  # shape: (n, <= block)
     largest : an estimate of the largest eigenvalue, which helps to choose the precision of the first pass.
-    monitor : called after each pass with its number, the largest relative residual and the time is the caller's to take.
+    monitor : called after each pass with its number, the largest relative residual and the time is the caller's to
+        take.
     """
     return _Iteration(operator, k, tol, seed).run(start, largest, max_passes or DEFAULT_PASSES, monitor)
 
@@ -117,8 +119,8 @@ class _Iteration:
             if self.passes >= max_passes:
                 worst = float(residual[: self.k].max()) / max(self.top, 1e-300)
                 warnings.warn(
-                    f"The eigenvectors did not converge in {self.passes} passes: the largest residual is {worst:.1e} of "
-                    f"the largest eigenvalue, asked was {self.tol:.1e}; raise max_iter or tol.",
+                    f"The eigenvectors did not converge in {self.passes} passes: the largest residual is {worst:.1e} "
+                    f"of the largest eigenvalue, asked was {self.tol:.1e}; raise max_iter or tol.",
                     ConvergenceWarning,
                     stacklevel=2,
                 )
@@ -178,8 +180,8 @@ class _Iteration:
     def _orthonormal(self, V: FloatArray) -> FloatArray:
         """Return an orthonormal basis of V orthogonal to the basis so far; columns that vanish become random ones.
 
-        Twice is enough (Kahan, Parlett), and once more after columns were replaced. Within the block the eigenvectors of
-        V'V do what QR does, at the speed of GEMM, and show which directions are missing (Stathopoulos and Wu 2002).
+        Twice is enough (Kahan, Parlett), and once more after columns were replaced. Within the block the eigenvectors
+        of V'V do what QR does, at the speed of GEMM, and show which directions are missing (Stathopoulos and Wu 2002).
         """
         V = V / np.maximum(np.sqrt(np.einsum("ij,ij->j", V, V)), 1e-300)
         clean = 0
@@ -248,7 +250,8 @@ class _Iteration:
         self.R = self.A[:, : self.size] @ y
         self.R -= (self.Q[:, : self.size] @ y) * self.theta[:count]
         self.drift = np.sqrt((self.errors[: self.size] ** 2) @ (y**2))
-        return np.sqrt(np.einsum("ij,ij->j", self.R, self.R))
+        norms: FloatArray = np.sqrt(np.einsum("ij,ij->j", self.R, self.R))
+        return norms
 
     def _residual_directions(self, residual: FloatArray) -> FloatArray:
         """Return the next block: the residuals of the first pairs that have not converged."""
@@ -303,7 +306,7 @@ class _Iteration:
         """Return the residual norms of all Ritz pairs, each with what its image may be wrong by.  # shape: (size,)"""
         A, Y = self.A[:, : self.size], self.Y
         # |r|^2 = |A y|^2 - theta^2, good enough for the trailing pairs; the leading ones were measured.
-        residuals = np.sqrt(np.maximum(np.einsum("ij,ij->j", Y, (A.T @ A) @ Y) - self.theta**2, 0.0))
+        residuals: FloatArray = np.sqrt(np.maximum(np.einsum("ij,ij->j", Y, (A.T @ A) @ Y) - self.theta**2, 0.0))
         leading = np.sqrt(np.einsum("ij,ij->j", self.R, self.R))
         residuals[: len(leading)] = leading
         drift: FloatArray = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))

@@ -125,7 +125,13 @@ def check_symmetric(K: Any, *, centred: bool) -> None:
 def _asymmetry(K: Any, centred: bool) -> tuple[float, float]:
     """Return the largest |B_ij - B_ji| and the largest |B_ij|, a band of rows at a time."""
     n = K.shape[0]
-    rows, columns = (np.asarray(K.sum(axis=axis, dtype=np.float64)).ravel() / n for axis in (1, 0))
+    rows, columns = (
+        np.asarray(
+            K.astype(np.float64).sum(axis=axis) if sparse.issparse(K) else K.sum(axis=axis, dtype=np.float64)
+        ).ravel()
+        / n
+        for axis in (1, 0)
+    )
     # B_ij - B_ji = (K_ij - K_ji) - (tilt_i - tilt_j): centring removes any a 1' + 1 b'.
     tilt = rows - columns if centred else np.zeros(n)
     gap = largest = 0.0

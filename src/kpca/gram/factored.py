@@ -42,11 +42,10 @@ class Factored:
         """The (weighted) mean row, 0 without centring.  # shape: (d,)"""
         if not self._centred:
             return np.zeros(self._X.shape[1])
-        weights = None if self._scale is None else self._scale**2
         if not self.sparse:
-            return mean_of_rows(self._X, weights)
-        sums = self._X.sum(axis=0, dtype=np.float64) if weights is None else self._X.T @ weights
-        return np.asarray(sums, dtype=np.float64).ravel() / self._mass
+            return mean_of_rows(self._X, None if self._scale is None else self._scale**2)
+        # a product with float64 weights; SciPy's own sum of float32 rows would be one of float32 numbers
+        return np.asarray(self._X.T @ self._roots**2, dtype=np.float64).ravel() / self._mass
 
     def _chunks(self) -> list[slice]:
         n, d = self._X.shape

@@ -5,7 +5,7 @@ The figures are made without pyplot, so that nothing depends on a screen and no 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,9 +181,9 @@ def _dot_size(count: int) -> float:
     return float(np.clip(18000.0 / max(count, 1), 5.0, 40.0))
 
 
-def _tidy(axes: Axes, *, grid: str) -> None:
+def _tidy(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(_FAINT)
     axes.tick_params(colors=_INK, length=0)
-    axes.grid(axis=grid, color=_FAINT, linewidth=0.6)  # type: ignore[arg-type]
+    axes.grid(axis=grid, color=_FAINT, linewidth=0.6)
     axes.set_axisbelow(True)

@@ -5,7 +5,7 @@ The figures are made without pyplot, so that nothing depends on a screen and no 
 
 from __future__ import annotations
 
-from typing import Any, Literal, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray

@@ -40,6 +40,9 @@ class Evaluator(Protocol):
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         """Write k(x_i, y_j) - constant into `out`.  # shape: (len(rows), len(columns))"""
 
+    def farthest(self, count: int) -> NDArray[np.intp]:
+        """Return the rows farthest out, where rounding does most harm."""
+
 
 def has_single(kernel: Kernel, X: Any) -> bool:
     """Return True if float32 tiles cost less than float64 ones: profiles of dense rows, and what is made of them."""
@@ -81,7 +84,14 @@ def evaluator(
     return _Dot(kernel, X, Y, dtype, memo)
 
 
-class _Blocks:
+class _AnyRows:
+    """For evaluators that do not know which of their rows lie far out."""
+
+    def farthest(self, count: int) -> NDArray[np.intp]:
+        return np.arange(0)
+
+
+class _Blocks(_AnyRows):
     """A kernel that only gives blocks."""
 
     constant = 0.0
@@ -112,6 +122,9 @@ class _Dot:
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         np.matmul(self._L[rows], self._R[columns].T, out=out)
         self._kernel.value(out)
+
+    def farthest(self, count: int) -> NDArray[np.intp]:
+        return _largest(np.einsum("ij,ij->i", self._L, self._L), count)
 
 
 class _Radial:
@@ -173,6 +186,9 @@ class _Radial:
         if t is not out:
             out[...] = t
 
+    def farthest(self, count: int) -> NDArray[np.intp]:
+        return _largest(-self._L[:, -2], count)  # |x|^2 of the centred rows
+
     def _from_differences(self, L: FloatArray, R: FloatArray, t: FloatArray) -> None:
         """Compute t anew for close pairs, where |x|^2 + |y|^2 - 2 x.y has lost its digits."""
         d = L.shape[1] - 2
@@ -193,7 +209,7 @@ class _Radial:
                 t[i[part], j[part]] = -0.5 * np.einsum("ij,ij->i", gap, gap)
 
 
-class _SparseProfile:
+class _SparseProfile(_AnyRows):
     """f(x.y) or f(-|x - y|^2) of CSR rows; never densified or centred, so t is computed in float64."""
 
     def __init__(self, kernel: ProfileKernel, X: Any, Y: Any, shifted: bool) -> None:
@@ -243,6 +259,9 @@ class _Combined:
             member.fill(rows, columns, other)
             self._combine(out, other, out=out)
 
+    def farthest(self, count: int) -> NDArray[np.intp]:
+        return np.unique(np.concatenate([member.farthest(count) for member in self._members]))
+
 
 class _Times:
     """A kernel times a number."""
@@ -256,6 +275,9 @@ class _Times:
         self._member.fill(rows, columns, out)
         out *= self._factor
 
+    def farthest(self, count: int) -> NDArray[np.intp]:
+        return self._member.farthest(count)
+
 
 def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
     """Return the prepared rows, rounded once to the dtype of the tiles."""
@@ -264,6 +286,10 @@ def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any]) -> Flo
         part = slice(start, start + _ROWS_AT_ONCE)
         rows[part] = kernel.prepare(X[part].astype(np.float64, copy=False))
     return rows
+
+
+def _largest(sizes: FloatArray, count: int) -> NDArray[np.intp]:
+    return np.argsort(-sizes, kind="stable")[:count]
 
 
 def _sparse_squared_norms(X: Any) -> NDArray[np.float64]:

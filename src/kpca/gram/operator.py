@@ -19,7 +19,6 @@ from kpca.gram._numpy import Evaluator, evaluator, has_single
 from kpca.gram.tiles import EDGE, TileStore, edges
 from kpca.gram.workers import in_order
 from kpca.kernels import Kernel
-from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 Precision = Literal["single", "double"]
@@ -292,21 +291,23 @@ class Gram:
             twin = next((gram for gram in self._other.values() if "_evaluator" in gram.__dict__), self)
             return (16 * _EPS + twin._evaluator.argument_error) * math.sqrt(self.frobenius2())
         n = self.shape[0]
-        centred = self._X - mean_of_rows(self._X)  # float32 tiles exist for dense rows only
-        sizes = np.einsum("ij,ij->i", centred, centred)
         drawn = np.random.default_rng(n).choice(n, min(n, _CHECKED_ROWS), replace=False)
-        rows = np.union1d(drawn, np.argsort(-sizes, kind="stable")[:_CHECKED_LARGEST])
-        gap = self._rows_times(rows, V) - self.at("double")._rows_times(rows, V)
+        rows = np.union1d(drawn, self._evaluator.farthest(_CHECKED_LARGEST))
+        double = evaluator(self.kernel, self._X[rows], self._X, _DTYPE["double"], shifted=self.shifted)
+        gap = self._rows_times(rows, V, self._evaluator, rows) - self._rows_times(rows, V, double, slice(0, len(rows)))
         norms = np.sqrt(np.einsum("ij,ij->j", gap, gap) * n / len(rows))
         return _SAFETY * float(norms.max(initial=0.0))
 
-    def _rows_times(self, rows: NDArray[np.intp], V: FloatArray) -> FloatArray:
-        """Return some rows of S K S V.  # shape: (len(rows), b)"""
-        inner = np.ascontiguousarray(V if self._scale is None else V * self._scale[:, None], dtype=self.dtype)
+    def _rows_times(
+        self, rows: NDArray[np.intp], V: FloatArray, source: Evaluator, places: NDArray[np.intp] | slice
+    ) -> FloatArray:
+        """Return some rows of S K S V, their values from a source that has them at these places.  # shape: (r, b)"""
+        dtype = self.dtype if source is self._evaluator else _DTYPE["double"]
+        inner = np.ascontiguousarray(V if self._scale is None else V * self._scale[:, None], dtype=dtype)
         out = np.zeros((len(rows), V.shape[1]))
         for columns in self._edges:
-            tile = np.empty((len(rows), columns.stop - columns.start), dtype=self.dtype)
-            self._evaluator.fill(rows, columns, tile)
+            tile = np.empty((len(rows), columns.stop - columns.start), dtype=dtype)
+            source.fill(places, columns, tile)
             inside = np.flatnonzero((rows >= columns.start) & (rows < columns.stop))
             tile[inside, rows[inside] - columns.start] = self._diagonal[rows[inside]]
             out += tile @ inner[columns]

@@ -169,10 +169,9 @@ class _Iteration:
         if start is not None:
             start = start[:, : self.Q.shape[1] - self.block]
             count = min(max(count, start.shape[1] + 4), self.rank, self.Q.shape[1])
-        columns = self.rng.standard_normal((self.n, count))
-        if start is not None:
-            columns[:, : start.shape[1]] = start[:, :count]
-        return self._orthonormal(columns)
+        known = 0 if start is None else min(start.shape[1], count)
+        columns = self.rng.standard_normal((self.n, count - known))
+        return self._orthonormal(columns if start is None else np.column_stack([start[:, :known], columns]))
 
     def _fresh(self, count: int) -> FloatArray:
         return self._orthonormal(self.rng.standard_normal((self.n, min(count, self.rank - self.size))))

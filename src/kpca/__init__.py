@@ -17,6 +17,7 @@ __all__ = [
     "config",
     "get_config",
     "kernels",
+    "plots",
     "set_config",
 ]
 
@@ -28,11 +29,12 @@ _HOME = {
     "config": "settings",
     "get_config": "settings",
     "kernels": "kernels",
+    "plots": "plots",
     "set_config": "settings",
 }
 
 if TYPE_CHECKING:
-    from kpca import kernels
+    from kpca import kernels, plots
     from kpca.errors import Cancelled, InputError
     from kpca.kernel_pca import KernelPCA
     from kpca.settings import config, get_config, set_config

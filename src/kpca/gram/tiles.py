@@ -7,7 +7,6 @@ contributions are added in one fixed order: a product repeats to the bit.
 from __future__ import annotations
 
 import threading
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,15 +17,17 @@ FloatArray = NDArray[Any]
 # By bytes of an entry: a tile of about 1.6 MB was fastest for both precisions: large enough for GEMM, small enough to
 # stay near the core.
 EDGE = {4: 640, 8: 448}
+# A product with a ragged tile, of 571 instead of 576 rows, runs at four fifths of the speed.
+_WHOLE = 32
 # numpy asks for huge pages from 4 MiB on; with small ones the page faults of fresh memory cost more than the kernel.
 _SLAB_BYTES = 64 * 2**20
 
 
 def edges(n: int, longest: int) -> list[slice]:
-    """Return equal consecutive ranges of n rows, none longer than that."""
+    """Return consecutive ranges of n rows, none longer than that, all but the last of one length that GEMM likes."""
     count = max(1, -(-n // longest))
-    cuts = [round(i * n / count) for i in range(count + 1)]
-    return [slice(a, b) for a, b in pairwise(cuts)]
+    length = -(-n // (count * _WHOLE)) * _WHOLE
+    return [slice(start, min(start + length, n)) for start in range(0, n, length)]
 
 
 class TileStore:

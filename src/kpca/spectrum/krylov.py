@@ -23,7 +23,6 @@ from kpca.spectrum.result import Spectrum
 
 FloatArray = NDArray[Any]
 Monitor = Callable[[int, float, float], None]
-_EPS = float(np.finfo(np.float64).eps)
 # A direction counts as missing when its share of the block's squared lengths is below this.
 _DEPENDENT = 1e-14
 # A Ritz vector's weight on the newest block is about its residual over the gap to the rest of the spectrum.
@@ -32,6 +31,8 @@ _WEIGHT_PER_RESIDUAL = 4.0
 _EQUAL = 1e-6
 # Passes after which the random columns beside a guess have shown what the guess may have missed.
 _PASSES_FOR_A_GUESS = 3
+# Passes without progress after which float32 products are given up.
+_PATIENCE = 6
 DEFAULT_PASSES = 300
 
 
@@ -66,8 +67,7 @@ def solve_krylov(
     ----------
     start : columns that lie near the wanted eigenvectors, if known; random ones are added.  # shape: (n, <= block)
     largest : an estimate of the largest eigenvalue, which helps to choose the precision of the first pass.
-    monitor : called after each pass with its number, the largest relative residual and the time is the caller's to
-        take.
+    monitor : called after each pass with its number, the largest relative residual and the tolerance.
     """
     return _Iteration(operator, k, tol, seed).run(start, largest, max_passes or DEFAULT_PASSES, monitor)
 
@@ -89,6 +89,7 @@ class _Iteration:
         self.size = 0
         self.passes = 0
         self.single_error = 0.0
+        self.best, self.best_pass = np.inf, 0
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -125,6 +126,7 @@ class _Iteration:
                     stacklevel=2,
                 )
                 return self._spectrum(converged=False)
+            self._watch_progress(residual)
             if self._refresh_is_due(residual):
                 # The images' own errors are what stands in the way: take those of the Ritz vectors anew, in double.
                 columns, precision = self._restart_vectors(), "double"
@@ -153,6 +155,8 @@ class _Iteration:
 
     def _refresh_is_due(self, residual: FloatArray) -> bool:
         """Return True if the errors of the images keep the pairs from converging, and a refresh would end that."""
+        if self.cheap == "double":
+            return bool((self.errors[: self.size] > 0.0).any())
         goal = self.tol * self.top
         blocked = self.drift[: self.k] > 0.5 * goal
         if not blocked.any():
@@ -160,6 +164,14 @@ class _Iteration:
         # Once refreshed, float32 images enter with the weight of the residual.
         weight = _WEIGHT_PER_RESIDUAL * float(residual[: self.k].max()) / max(self.top, 1e-300)
         return self.single_error * weight <= 0.25 * goal or bool((residual[: self.k] <= 0.5 * goal).all())
+
+    def _watch_progress(self, residual: FloatArray) -> None:
+        """Give float32 up when the residuals stop falling: its error is then larger than it was taken for."""
+        worst = float(residual[: self.k].max(initial=0.0))
+        if worst < 0.5 * self.best:
+            self.best, self.best_pass = worst, self.passes
+        elif self.cheap == "single" and self.passes - self.best_pass >= _PATIENCE:
+            self.cheap, self.best_pass = "double", self.passes
 
     # -- the basis --------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_psd_eigenvalues
 
 from kpca import blas
 from kpca.gram import Centered, Gram, MatrixGram
-from kpca.gram.coarse import coarse_eigenvectors
+from kpca.gram.coarse import coarse_eigenvalues, coarse_eigenvectors
 from kpca.gram.factored import Factored
 from kpca.kernels import Kernel, Linear
 from kpca.plan import Route, kernel_route, linear_route, tile_budget
@@ -27,6 +27,8 @@ from kpca.spectrum import Spectrum, solve_dense, solve_factored, solve_krylov
 from kpca.spectrum.krylov import block_size
 
 FloatArray = NDArray[Any]
+# Beyond this many components the work on the basis needs BLAS's threads.
+_NARROW = 40
 # Columns of the first block that stay random beside the guess: they find what the guess has missed.
 _RANDOM_COLUMNS = 4
 # Components first tried when a fraction of the variance is asked for; doubled until it is reached.
@@ -113,7 +115,7 @@ def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Dec
     operator = Factored(X, centred=request.center, scale=scale)
     n, d = X.shape
     side = min(n, d)
-    wanted, components = _first_count(request, side), np.empty((0, d))
+    components = np.empty((0, d))
 
     def solve(count: int) -> tuple[Spectrum, Route]:
         nonlocal components
@@ -129,10 +131,12 @@ def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Dec
         )
         return spectrum, route
 
-    spectrum, route = _until_enough(solve, wanted, side, request)
+    whole = linear_route(n, d, _FIRST_TRY, request.eigen_solver, sparse=sparse.issparse(X)).solver == "direct"
+    first = _first_count(request, side, lambda: side if whole else _FIRST_TRY)
+    spectrum, route = _until_enough(solve, first, side, request)
     spectrum = _settled(spectrum, X.dtype)
     if isinstance(request.n_components, int) and request.n_components > side:
-        spectrum = _padded(spectrum, min(request.n_components, n), operator.null)
+        spectrum = _padded(spectrum, min(request.n_components, n))
     signs = _signs(spectrum.vectors, scale)
     components = np.vstack([components, np.zeros((len(signs), d))])[: len(signs)] * signs[:, None]
     components[spectrum.values <= 0] = 0.0  # no variance, no direction
@@ -154,7 +158,8 @@ def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> t
             with blas.single_threaded():  # LAPACK itself takes all threads again where that is faster
                 return solve_dense(operator, count), route
         # BLAS threads that wait for work by spinning would take the cores from ours; a given matrix has only theirs.
-        with blas.single_threaded() if isinstance(gram, Gram) else nullcontext():
+        small = isinstance(gram, Gram) and count <= _NARROW
+        with blas.single_threaded() if small else nullcontext():
             if isinstance(gram, Gram):
                 gram.at("single").keep_tiles(tile_budget(n, count, request.budget()))
                 if start is None:
@@ -173,18 +178,37 @@ def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> t
         start, largest = spectrum.vectors, float(spectrum.values[0])
         return spectrum, route
 
-    spectrum, route = _until_enough(solve, _first_count(request, n), n, request)
+    first = _first_count(request, n, lambda: _expected_count(gram, request))
+    spectrum, route = _until_enough(solve, first, n, request)
     spectrum = _settled(spectrum, dtype)
     signs = _signs(spectrum.vectors, None if (gram.scale == 1.0).all() else gram.scale)
     return replace(spectrum, vectors=spectrum.vectors * signs), route
 
 
-def _first_count(request: Request, available: int) -> int:
-    """Return how many components to look for first."""
+def _first_count(request: Request, available: int, expected: Callable[[], int]) -> int:
+    """Return how many components to look for first; for a fraction of the variance, as many as are expected."""
     wanted = request.n_components
     if wanted is None:
         return available
-    return min(wanted if isinstance(wanted, int) else _FIRST_TRY, available)
+    count = wanted if isinstance(wanted, int) else expected()
+    return int(min(count, available))
+
+
+def _expected_count(gram: Gram | MatrixGram, request: Request) -> int:
+    """Return about how many components explain the fraction asked for: all, where the whole matrix is solved anyway.
+
+    Otherwise it is counted on a sample of the rows, and a little is added.
+    """
+    n = gram.shape[0]
+    if kernel_route(n, _FIRST_TRY, request.eigen_solver, request.budget).solver == "dense":
+        return n
+    if not isinstance(gram, Gram) or not isinstance(request.n_components, float):
+        return _FIRST_TRY
+    with blas.single_threaded():
+        values = coarse_eigenvalues(gram, centred=request.center, seed=request.seed)
+    shares = np.cumsum(values) / max(float(values.sum()), 1e-300)
+    count = int(np.searchsorted(shares, request.n_components)) + 1
+    return int(max(_FIRST_TRY, count + count // 8 + 8))
 
 
 def _until_enough(solve: Any, count: int, available: int, request: Request) -> tuple[Spectrum, Route]:
@@ -226,7 +250,7 @@ def _settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
     return replace(spectrum, values=values)
 
 
-def _padded(spectrum: Spectrum, count: int, null: FloatArray | None) -> Spectrum:
+def _padded(spectrum: Spectrum, count: int) -> Spectrum:
     """Return the spectrum with orthonormal vectors of eigenvalue 0 up to `count` pairs."""
     n, k = spectrum.vectors.shape
     fresh = np.random.default_rng(0).standard_normal((n, count - k))

@@ -14,6 +14,18 @@ from kpca.linalg import largest_eigenpairs
 FloatArray = NDArray[Any]
 # Measured at n = 6 000 to 20 000: more rows save no more passes; so few need one thread of LAPACK only.
 _LANDMARKS = 256
+_SAMPLE_FOR_VALUES = 1000
+
+
+def coarse_eigenvalues(gram: Gram, *, centred: bool, seed: int) -> FloatArray:
+    """Return all positive eigenvalues of the operator on some of the rows, largest first: the shape of the spectrum."""
+    n = gram.shape[0]
+    some = np.sort(np.random.default_rng(seed).choice(n, min(n, _SAMPLE_FOR_VALUES), replace=False))
+    part = Gram(gram.kernel, gram.rows(some), scale=gram.scale[some], shifted=gram.shifted and centred).matrix()
+    if centred:
+        part = center(part, gram.scale[some])
+    values: FloatArray = np.maximum(np.linalg.eigvalsh(part)[::-1], 0.0)
+    return values
 
 
 def coarse_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) -> tuple[FloatArray, float]:

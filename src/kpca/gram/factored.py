@@ -36,6 +36,7 @@ class Factored:
         self._mass = float(n if scale is None else scale @ scale)
         self.sparse = sparse.issparse(X)
         self._matrix_trace: float | None = None
+        self._matrix_norm: float | None = None
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -149,9 +150,9 @@ class Factored:
         return math.nan
 
     def error(self, V: FloatArray) -> float:
-        """Return the rounding of a product: |F|^2 is at most the trace."""
+        """Return the rounding of a product: |F|^2 is at most the trace; the norm of the matrix is less, if known."""
         eps = _EPS if self.sparse else float(np.finfo(self._X.dtype).eps)
-        return 4 * eps * self.trace()
+        return 4 * eps * (self.trace() if self._matrix_norm is None else self._matrix_norm)
 
     def matrix(self) -> FloatArray:
         """Return F'F or F F' in float64.  # shape: (d, d) or (n, n)"""
@@ -161,7 +162,7 @@ class Factored:
             M = self._second_moments()
         else:
             M = np.asarray(self.features @ self.features.T, dtype=np.float64)
-        self._matrix_trace = float(np.trace(M))
+        self._matrix_trace, self._matrix_norm = float(np.trace(M)), float(np.sqrt(np.vdot(M, M)))
         return M
 
     def _second_moments(self) -> FloatArray:

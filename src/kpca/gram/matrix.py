@@ -17,6 +17,7 @@ FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
 # Columns of the identity multiplied at a time, where a LinearOperator has to be written out.
 _COLUMNS_AT_ONCE = 256
+_ROWS_AT_ONCE = 512
 
 
 class MatrixGram:
@@ -49,8 +50,18 @@ class MatrixGram:
     def __matmul__(self, V: FloatArray) -> FloatArray:
         """Return S K S V.  # shape: (n, b)"""
         if self._scale is None:
+            return self._product(V)
+        return self._product(V * self._scale[:, None]) * self._scale[:, None]
+
+    def _product(self, V: FloatArray) -> FloatArray:
+        if not isinstance(self._K, np.ndarray) or self._K.dtype == np.float64:
             return np.asarray(self._K @ V, dtype=np.float64)
-        return np.asarray(self._K @ (V * self._scale[:, None]), dtype=np.float64) * self._scale[:, None]
+        # float32 entries, float64 sums: NumPy would make a float64 copy of the whole matrix
+        out = np.empty(V.shape)
+        for start in range(0, len(out), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            out[rows] = self._K[rows].astype(np.float64) @ V
+        return out
 
     @cached_property
     def _entries(self) -> tuple[float, float]:

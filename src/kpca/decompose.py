@@ -190,7 +190,7 @@ def _first_count(request: Request, available: int, expected: Callable[[], int]) 
     wanted = request.n_components
     if wanted is None:
         return available
-    count = wanted if isinstance(wanted, int) else expected()
+    count: int = wanted if isinstance(wanted, int) else expected()
     return int(min(count, available))
 
 
@@ -199,7 +199,7 @@ def _expected_count(gram: Gram | MatrixGram, request: Request) -> int:
 
     Otherwise it is counted on a sample of the rows, and a little is added.
     """
-    n = gram.shape[0]
+    n = int(gram.shape[0])
     if kernel_route(n, _FIRST_TRY, request.eigen_solver, request.budget).solver == "dense":
         return n
     if not isinstance(gram, Gram) or not isinstance(request.n_components, float):

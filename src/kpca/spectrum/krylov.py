@@ -31,6 +31,8 @@ _WEIGHT_PER_RESIDUAL = 4.0
 _EQUAL = 1e-6
 # Passes after which the random columns beside a guess have shown what the guess may have missed.
 _PASSES_FOR_A_GUESS = 3
+# A refresh is worth its price once the residuals, relative to the largest eigenvalue, are below this.
+_LATE = 1e-3
 # Passes without progress after which float32 products are given up.
 _PATIENCE = 6
 DEFAULT_PASSES = 300
@@ -158,12 +160,13 @@ class _Iteration:
         if self.cheap == "double":
             return bool((self.errors[: self.size] > 0.0).any())
         goal = self.tol * self.top
-        blocked = self.drift[: self.k] > 0.5 * goal
-        if not blocked.any():
+        if not (self.drift[: self.k] > 0.8 * goal).any():
             return False
-        # Once refreshed, float32 images enter with the weight of the residual.
-        weight = _WEIGHT_PER_RESIDUAL * float(residual[: self.k].max()) / max(self.top, 1e-300)
-        return self.single_error * weight <= 0.25 * goal or bool((residual[: self.k] <= 0.5 * goal).all())
+        # Once refreshed, float32 images enter with the weight of the residual. Not before it is small, though: a
+        # refresh throws the rest of the basis away.
+        worst = float(residual[: self.k].max()) / max(self.top, 1e-300)
+        harmless = self.single_error * _WEIGHT_PER_RESIDUAL * worst <= 0.25 * goal and worst <= _LATE
+        return harmless or bool((residual[: self.k] <= 0.2 * goal).all())
 
     def _watch_progress(self, residual: FloatArray) -> None:
         """Give float32 up when the residuals stop falling: its error is then larger than it was taken for."""

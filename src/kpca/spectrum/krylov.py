@@ -247,7 +247,7 @@ class _Iteration:
 
     def _restart_vectors(self) -> FloatArray:
         """Empty the basis, and return its leading Ritz vectors."""
-        count = min(max(self.block, self.k + self.block // 4), self.size)
+        count = min(self.k + self.block, self.size)
         vectors = self.Q[:, : self.size] @ self.Y[:, :count]
         self.size = 0
         return self._orthonormal(vectors)

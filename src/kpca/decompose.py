@@ -46,7 +46,6 @@ class Request:
     tol: float
     eigen_solver: str = "auto"
     center: bool = True
-    keep_zero: bool = True  # components without variance are returned too, as long as n_components asks for them
     max_passes: int | None = None
     seed: int = 0
     threads: int = 1

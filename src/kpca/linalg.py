@@ -23,6 +23,8 @@ _SMALL_FOR_PRODUCTS = 1100
 # Fewer eigenpairs than this are found by products.
 _FEW = 10
 _ARPACK_TOL = 1e-11
+# A residual whose square, the error of an eigenvalue, is far below the accuracy asked of eigenvalues.
+_ARPACK_CHECK = 1e-7
 _ROWS_AT_ONCE = 4096
 
 
@@ -58,7 +60,7 @@ def eigenpairs_by_arpack(multiply: Any, n: int, k: int, tol: float) -> Eigenpair
 
     `multiply` is a matrix or whatever multiplies like one; it is left as it was.
     """
-    start = np.random.default_rng(0).standard_normal(n)
+    start, fresh = np.random.default_rng(0).standard_normal((2, n))
 
     def once(v: FloatArray) -> FloatArray:
         product: FloatArray = (multiply @ v.reshape(n, 1)).ravel()
@@ -68,14 +70,15 @@ def eigenpairs_by_arpack(multiply: Any, n: int, k: int, tol: float) -> Eigenpair
     try:
         values, vectors = eigsh(operator, k, which="LA", v0=start, tol=tol)
         values, vectors = values[::-1].copy(), np.ascontiguousarray(vectors[:, ::-1])
-        # It looks for one direction at a time, so a copy of a repeated eigenvalue may be left: look at what is left.
+        # It sees one direction of a repeated eigenvalue, so copies may be left. Look at what is left, from another
+        # start: the copies are orthogonal to the first.
         rest = LinearOperator(
             (n, n), lambda v: once(v) - vectors @ (values * (vectors.T @ v.ravel())), dtype=np.float64
         )
-        left = eigsh(rest, 1, which="LA", v0=start, ncv=10, tol=5e-2, return_eigenvectors=False)[0]
+        left = eigsh(rest, 1, which="LA", v0=fresh, tol=_ARPACK_CHECK, return_eigenvectors=False)[0]
     except ArpackError:
         return None
-    if left > values[-1] + 0.05 * abs(values[0]):
+    if left > values[-1] + 1e-10 * abs(values[0]):
         return None
     gaps = multiply @ vectors - vectors * values
     return Eigenpairs(values, vectors, float(values[-1]), np.sqrt(np.einsum("ij,ij->j", gaps, gaps)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -74,9 +75,9 @@ class Composite(Kernel):
         """Return the members' diagonals combined.  # shape: (n,)"""
         return self._combine(member.diagonal(X) for member in self.members).astype(np.float64, copy=False)
 
+    @abc.abstractmethod
     def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
         """Return one array of the members' arrays, none of which may be overwritten."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Each is f(t) with t = -s, s = ||x' - y'||^2 of prepared rows. In the Matern fami
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -70,8 +71,9 @@ class _MaternProfile(RadialKernel):
     length_scale: float | tuple[float, ...]
 
     @property
+    @abc.abstractmethod
     def _order(self) -> float:
-        raise NotImplementedError
+        """nu."""
 
     @property
     def singular_at_zero(self) -> bool:

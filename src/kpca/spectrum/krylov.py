@@ -2,9 +2,9 @@
 
 Each pass multiplies a block; the basis grows by the residuals of the leading Ritz pairs. The precision of a pass is
 chosen by what it can still spoil: a product that enters a Ritz vector with weight y is wrong by y times its own error,
-and y shrinks with the residual. So the first pass may have to be precise, the later ones hardly ever (inexact Krylov
-methods: Bouras & Fraysse 2005, Simoncini & Szyld 2003). The error each image carries is kept beside it and ends in the
-certificate.
+and y shrinks with the residual. So passes are made in float32; where their error stands in the way, the images of the
+Ritz vectors are taken anew in float64 once, and float32 goes on from there (inexact Krylov methods: Bouras & Fraysse
+2005, Simoncini & Szyld 2003). The error each image carries is kept beside it and ends in the certificate.
 """
 
 from __future__ import annotations

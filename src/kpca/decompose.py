@@ -65,7 +65,8 @@ def decompose(kernel: Kernel, X: Any, weights: FloatArray | None, request: Reque
     """Find the components of the rows of X, all of positive weight, under a kernel."""
     scale = None if weights is None else np.sqrt(weights)
     if isinstance(kernel, Linear):
-        small = X.shape[0] * X.shape[1] * min(X.shape) <= _SMALL_LINEAR
+        # The products of sparse rows know no threads, and the small ones between them are done before threads have met.
+        small = sparse.issparse(X) or X.shape[0] * X.shape[1] * min(X.shape) <= _SMALL_LINEAR
         with blas.single_threaded() if small else nullcontext():
             return _decompose_linear(X, scale, request)
     gram = Gram(
@@ -111,7 +112,7 @@ def _principal_part(K: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Decomposition:
-    operator = Factored(X, centred=request.center, scale=scale)
+    operator = Factored(X, centred=request.center, scale=scale, threads=request.threads)
     n, d = X.shape
     side = min(n, d)
     components = np.empty((0, d))
@@ -268,13 +269,13 @@ def _padded(spectrum: Spectrum, count: int) -> Spectrum:
 
 def _signs(vectors: FloatArray, scale: FloatArray | None) -> FloatArray:
     """Return +-1 per component so that the training score of largest size is positive, ties to the lowest index."""
-    scores = vectors if scale is None else vectors / scale[:, None]
-    highest, lowest = scores.max(axis=0), -scores.min(axis=0)
+    scores = np.ascontiguousarray((vectors if scale is None else vectors / scale[:, None]).T)
+    highest, lowest = scores.max(axis=1), -scores.min(axis=1)
     signs = np.where(highest >= lowest, 1.0, -1.0)
     almost = 1.0 - np.sqrt(np.finfo(np.float64).eps)
     for j in np.flatnonzero(np.minimum(highest, lowest) >= np.maximum(highest, lowest) * almost):
-        sizes = np.abs(scores[:, j])
-        signs[j] = -1.0 if scores[np.argmax(sizes >= sizes.max() * almost), j] < 0 else 1.0
+        sizes = np.abs(scores[j])
+        signs[j] = -1.0 if scores[j, np.argmax(sizes >= sizes.max() * almost)] < 0 else 1.0
     return signs
 
 

@@ -204,26 +204,23 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _store(
         self, found: Decomposition, dtype: np.dtype[Any], mass: float, weights: Any, inverse: RidgeMap | None
     ) -> Self:
-        spectrum = found.spectrum
-        keep = np.ones(len(spectrum.values), dtype=bool)
-        if self.remove_zero_eig or self.n_components is None:
-            keep = spectrum.values > 0
-        values = spectrum.values[keep]
-        top = float(spectrum.values.max(initial=0.0)) or 1.0
+        spectrum = found.spectrum.head(self._count(found.spectrum.values))
+        values = spectrum.values
+        top = float(values.max(initial=0.0)) or 1.0
         degrees = mass - 1.0 if self.center and mass > 1.0 else mass
         total = 1.0 if spectrum.trace <= 0 else spectrum.trace  # NaN where the matrix has no entries to sum
         self.eigenvalues_ = values.astype(dtype)
-        self.eigenvectors_ = np.ascontiguousarray(spectrum.vectors[:, keep], dtype=dtype)
+        self.eigenvectors_ = np.ascontiguousarray(spectrum.vectors, dtype=dtype)
         self.explained_variance_ = (values / degrees).astype(dtype)
         self.explained_variance_ratio_ = (values / total).astype(dtype)
         self._frobenius2 = spectrum.frobenius2
         # float32 vectors are rounded once more on the way out
         rounding = float(np.finfo(np.float32).eps) if dtype == np.float32 else 0.0
-        self.residuals_ = spectrum.residuals[keep] / top + rounding
-        self.eigenvalue_bounds_ = spectrum.bounds[keep]
+        self.residuals_ = spectrum.residuals / top + rounding
+        self.eigenvalue_bounds_ = spectrum.bounds
         self.solver_, self.n_passes_ = spectrum.solver, spectrum.n_passes
         self.n_components_ = len(values)
-        self._projection = found.projection.only(keep)
+        self._projection = found.projection.head(len(values))
         self._roots = np.ones(1) if weights is None else np.sqrt(weights[weights > 0])[:, None]
         self._inverse = inverse
         if isinstance(self._projection, LinearProjection):
@@ -232,14 +229,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self.dual_coef_, self.X_transformed_fit_ = inverse.dual_coef, inverse.scores
         return self
 
+    def _count(self, values: FloatArray) -> int:
+        """Return how many components are kept: those of eigenvalue 0, the last ones, only if they were counted on."""
+        drop = self.remove_zero_eig or self.n_components is None
+        return int(np.count_nonzero(values > 0)) if drop else len(values)
+
     def _inverse_map(self, found: Decomposition, X: Any, weights: FloatArray | None, gamma: Any) -> RidgeMap:
         if sparse.issparse(X):
             raise NotImplementedError("inverse_transform needs dense rows to learn from; X is sparse: densify it.")
         values = found.spectrum.values
         roots = 1.0 if weights is None else np.sqrt(weights)[:, None]
         scores = (found.spectrum.vectors * np.sqrt(values) / roots).astype(X.dtype)
-        if self.remove_zero_eig or self.n_components is None:
-            scores = np.ascontiguousarray(scores[:, values > 0])
+        scores = np.ascontiguousarray(scores[:, : self._count(values)])
         if np.ndim(gamma):
             raise InputError(
                 "fit_inverse_transform needs a single gamma: one per feature of X means nothing for scores."
@@ -254,8 +255,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.fit(X, y, sample_weight)
         if sample_weight is not None and not np.all(sample_weight):
             return self._scores(X)  # rows of weight 0 took no part in the fit, but have scores
-        roots = self._roots.astype(self.eigenvalues_.dtype)
-        scores: FloatArray = self.eigenvectors_ * np.sqrt(self.eigenvalues_) / roots
+        scores: FloatArray = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+        if self._roots.size > 1:
+            scores /= self._roots.astype(scores.dtype)
         return scores
 
     def transform(self, X: Any) -> FloatArray:

@@ -30,9 +30,9 @@ class LinearProjection:
             scores = np.asarray(X @ self.components.T) - self.mean @ self.components.T
         return scores
 
-    def only(self, keep: NDArray[np.bool_]) -> LinearProjection:
-        """Return the projection on some of the components."""
-        return self if keep.all() else replace(self, components=self.components[keep])
+    def head(self, k: int) -> LinearProjection:
+        """Return the projection on the first k components."""
+        return replace(self, components=self.components[:k])
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,11 @@ class KernelProjection:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memo": {}}  # made again where it is needed
 
-    def only(self, keep: NDArray[np.bool_]) -> KernelProjection:
-        """Return the projection on some of the components."""
-        return self if keep.all() else replace(self, coefficients=self.coefficients[:, keep], offset=self.offset[keep])
+    def head(self, k: int) -> KernelProjection:
+        """Return the projection on the first k components."""
+        if k >= len(self.offset):
+            return self
+        return replace(self, coefficients=np.ascontiguousarray(self.coefficients[:, :k]), offset=self.offset[:k])
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,11 @@ class MatrixProjection:
         """Return the scores that belong to rows of kernel values.  # shape: (m, k)"""
         return np.asarray(X @ self.coefficients, dtype=np.float64) - self.offset
 
-    def only(self, keep: NDArray[np.bool_]) -> MatrixProjection:
-        """Return the projection on some of the components."""
-        return self if keep.all() else replace(self, coefficients=self.coefficients[:, keep], offset=self.offset[keep])
+    def head(self, k: int) -> MatrixProjection:
+        """Return the projection on the first k components."""
+        if k >= len(self.offset):
+            return self
+        return replace(self, coefficients=np.ascontiguousarray(self.coefficients[:, :k]), offset=self.offset[:k])
 
 
 Projection = LinearProjection | KernelProjection | MatrixProjection

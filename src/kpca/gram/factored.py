@@ -7,6 +7,7 @@ F = S (X - mean) with S the square roots of the weights. Its nonzero eigenvalues
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -15,21 +16,27 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca.gram.operator import Precision
+from kpca.gram.workers import in_order
 from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
 # Numbers in a chunk of rows that stays in the cache while it is centred and multiplied.
 _CHUNK = 100_000
+# Up to so many numbers a pass over the rows is done before a second thread has started.
+_ONE_THREAD_NUMBERS = 4_000_000
 # Rows from which a first guess of the mean is made.
 _SAMPLE = 64
+# An origin is as good as the mean while its squared distance is at most so many times the mean square of the rows'.
+_NEAR_ORIGIN = 4.0
 
 
 class Factored:
     """F'F (primal, d x d) or F F' (dual, n x n), whichever is smaller, of dense or CSR rows."""
 
-    def __init__(self, X: Any, *, centred: bool, scale: FloatArray | None = None) -> None:
+    def __init__(self, X: Any, *, centred: bool, scale: FloatArray | None = None, threads: int = 1) -> None:
         n, d = X.shape
+        self._threads = threads if n * d > _ONE_THREAD_NUMBERS else 1
         self.primal = d <= n
         self.shape = (d, d) if self.primal else (n, n)
         self._X, self._scale, self._centred = X, scale, centred
@@ -53,19 +60,52 @@ class Factored:
         step = max(1, _CHUNK // d)
         return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
-    def _features(self, rows: slice, mean: FloatArray) -> FloatArray:
-        """Return some rows of F in the dtype of the data; differences are taken in float64."""
-        part: FloatArray = self._X[rows] - mean
+    def _over_chunks(
+        self, origin: FloatArray, work: Callable[[slice, FloatArray], Any], commit: Callable[[slice, Any], None]
+    ) -> None:
+        """Work on the rows of S (X - origin), a chunk at a time; commit the results in the order of the rows."""
+        chunks = self._chunks()
+
+        def make_worker() -> Callable[[slice], Any]:
+            memory = np.empty((chunks[0].stop, self._X.shape[1]), dtype=self._X.dtype)
+            return lambda rows: work(rows, self._relative(rows, origin, memory[: rows.stop - rows.start]))
+
+        in_order(chunks, make_worker, commit, self._threads)
+
+    def _relative(self, rows: slice, origin: FloatArray, out: FloatArray) -> FloatArray:
+        """Return some rows of S (X - origin) in the dtype of the data: written to `out`, or the rows as they are.
+
+        A difference of two float32 numbers is rounded relative to itself, whatever their size: so it is taken from the
+        origin as float32 writes it, and what that leaves of the origin is subtracted next.
+        """
+        if self._scale is None and not origin.any():
+            return np.asarray(self._X[rows])
+        near = origin.astype(out.dtype)
+        np.subtract(self._X[rows], near, out=out)
+        rest = (origin - near).astype(out.dtype)
+        if rest.any():
+            out -= rest
         if self._scale is not None:
-            part *= self._scale[rows, None]
-        return part.astype(self._X.dtype, copy=False)
+            out *= self._scale[rows, None].astype(out.dtype)
+        return out
+
+    @cached_property
+    def _origin(self) -> FloatArray:
+        """A point so near the mean that rows relative to it lose no digits; 0, which costs nothing, if it will do."""
+        n, d = self._X.shape
+        if not self._centred:
+            return np.zeros(d)
+        some = self._X[:: max(1, n // _SAMPLE)]
+        middle = mean_of_rows(some)
+        spread = float(np.square(some - middle).sum()) / len(some)
+        return np.zeros(d) if middle @ middle <= _NEAR_ORIGIN * spread else middle
 
     @cached_property
     def features(self) -> FloatArray:
         """All of the dense F, for repeated products.  # shape: (n, d)"""
         whole = np.empty(self._X.shape, dtype=self._X.dtype)
         for rows in self._chunks():
-            whole[rows] = self._features(rows, self.mean)
+            whole[rows] = self._relative(rows, self.mean, whole[rows])
         return whole
 
     @property
@@ -97,8 +137,12 @@ class Factored:
         if "features" in self.__dict__:
             return np.asarray(self.features @ V, dtype=np.float64)
         image = np.empty((self._X.shape[0], V.shape[1]))
-        for rows in self._chunks():
-            image[rows] = self._features(rows, self.mean) @ V
+        rest = (self.mean - self._origin) @ V
+
+        def commit(rows: slice, part: FloatArray) -> None:
+            image[rows] = part - (rest if self._scale is None else np.multiply.outer(self._scale[rows], rest))
+
+        self._over_chunks(self._origin, lambda _, part: part @ V, commit)
         return image
 
     def transposed_times(self, U: FloatArray) -> FloatArray:
@@ -123,8 +167,13 @@ class Factored:
     def _squared_norm(self) -> float:
         """|F|_F^2."""
         if not self.sparse:
-            parts = (self._features(rows, self.mean) for rows in self._chunks())
-            return sum(float(np.einsum("ij,ij->", part, part, dtype=np.float64)) for part in parts)
+            sums: list[float] = []
+            self._over_chunks(
+                self.mean,
+                lambda _, part: float(np.einsum("ij,ij->", part, part, dtype=np.float64)),
+                lambda _, total: sums.append(total),
+            )
+            return sum(sums)
         X = self._X.astype(np.float64)
         raw = np.asarray(X.multiply(X).sum(axis=1)).ravel() - 2.0 * (X @ self.mean) + self.mean @ self.mean
         return float(np.maximum(raw, 0.0) @ self._roots**2)
@@ -171,16 +220,19 @@ class Factored:
         Rows are taken relative to a point near the mean; what it is off by is put right at the end, at no loss of
         digits because it is small.
         """
-        n, d = self._X.shape
-        near = mean_of_rows(self._X[:: max(1, n // _SAMPLE)]) if self._centred else np.zeros(d)
+        d = self._X.shape[1]
         C, total = np.zeros((d, d)), np.zeros(d)
-        for rows in self._chunks():
-            part = self._features(rows, near)
-            C += part.T @ part
-            if self._centred:
-                # a product with ones is faster than a sum down the columns
-                total += (np.ones(len(part)) if self._scale is None else self._scale[rows]) @ part
+
+        def sums(rows: slice, part: FloatArray) -> tuple[FloatArray, FloatArray]:
+            # a product with ones is faster than a sum down the columns
+            return part.T @ part, (np.ones(len(part)) if self._scale is None else self._scale[rows]) @ part
+
+        def commit(_: slice, found: tuple[FloatArray, FloatArray]) -> None:
+            np.add(C, found[0], out=C)
+            np.add(total, found[1], out=total)
+
+        self._over_chunks(self._origin, sums, commit)
         if self._centred:
             C -= np.multiply.outer(total / self._mass, total)
-            self.__dict__["mean"] = near + total / self._mass
+            self.__dict__["mean"] = self._origin + total / self._mass
         return C

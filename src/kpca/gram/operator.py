@@ -7,6 +7,7 @@ mean in feature space around any operator. A solver sees `Operator`, never the d
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -190,10 +191,11 @@ class Gram:
         shape = (rows.stop - rows.start, columns.stop - columns.start)
         room = self._store.room(number, shape, self.dtype)
         tile = scratch[: shape[0] * shape[1]].reshape(shape) if room is None else room
+        started = time.perf_counter()
         self._fill(rows, columns, tile)
         self.n_evaluations += tile.size
         if room is not None:
-            self._store.keep(number, tile)
+            self._store.keep(number, tile, time.perf_counter() - started)
         return tile
 
     def _scratch(self) -> FloatArray:
@@ -236,7 +238,8 @@ class Gram:
                 right = (across[:, rows] @ tile).T if rows is not columns else None
                 total = 0.0
                 if squares is not None:
-                    total = float(np.dot((tile * tile) @ weights[columns], weights[rows].astype(np.float64)))
+                    inside = np.vecdot(tile, tile) if scale is None else (tile * tile) @ weights[columns]
+                    total = float(np.dot(inside, weights[rows].astype(np.float64)))
                 return left, right, total
 
             return multiply

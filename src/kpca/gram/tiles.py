@@ -6,7 +6,9 @@ contributions are added in one fixed order: a product repeats to the bit.
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,10 @@ EDGE = {4: 640, 8: 448}
 # A product with a ragged tile, of 571 instead of 576 rows, runs at four fifths of the speed.
 _WHOLE = 32
 # numpy asks for huge pages from 4 MiB on; with small ones the page faults of fresh memory cost more than the kernel.
-_SLAB_BYTES = 64 * 2**20
+_SLAB_BYTES = 32 * 2**20
+_PAGE_BYTES = 4096
+# A kept tile saves at least so many evaluations. On virtual machines fresh memory may cost more than that.
+_EVALUATIONS_SAVED = 2
 
 
 def edges(n: int, longest: int) -> list[slice]:
@@ -33,7 +38,8 @@ def edges(n: int, longest: int) -> list[slice]:
 class TileStore:
     """Keeps as many tiles as the budget allows; a tile not kept is computed anew each time, to the same bits.
 
-    Tiles are admitted by their number, the first ones first, so what is kept does not depend on the threads.
+    Tiles are admitted by their number, the first ones first, until the budget is used up or fresh memory turns out to
+    cost more time than it saves.
     """
 
     def __init__(self, n_tiles: int, tile_bytes: int, budget: int) -> None:
@@ -42,6 +48,8 @@ class TileStore:
         self._slab = np.empty(0, dtype=np.uint8)
         self._used = 0
         self._slab_bytes = min(_SLAB_BYTES, self._capacity * tile_bytes)
+        self._fresh = 0.0  # seconds per byte that the last slab cost
+        self._saved = math.inf  # seconds per byte that evaluations take
         self._lock = threading.Lock()
 
     def get(self, number: int) -> FloatArray | None:
@@ -50,16 +58,26 @@ class TileStore:
 
     def room(self, number: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> FloatArray | None:
         """Return memory to compute this tile into, or None if there is no room for it."""
-        if number >= self._capacity:
-            return None
         size = shape[0] * shape[1] * dtype.itemsize
         with self._lock:
-            if self._used + size > self._slab.nbytes:
-                self._slab, self._used = np.empty(max(self._slab_bytes, size), dtype=np.uint8), 0
+            if self._used + size > self._slab.nbytes and number < self._capacity:
+                if self._fresh > _EVALUATIONS_SAVED * self._saved:
+                    self._capacity = number
+                else:
+                    self._take_slab(max(self._slab_bytes, size))
+            if number >= self._capacity:
+                return None
             memory = self._slab[self._used : self._used + size]
             self._used += size
         return memory.view(dtype).reshape(shape)
 
-    def keep(self, number: int, tile: FloatArray) -> None:
+    def _take_slab(self, size: int) -> None:
+        self._slab, self._used = np.empty(size, dtype=np.uint8), 0
+        started = time.perf_counter()
+        self._slab[::_PAGE_BYTES] = 0
+        self._fresh = (time.perf_counter() - started) / size
+
+    def keep(self, number: int, tile: FloatArray, seconds: float) -> None:
         """Remember a tile that was computed into its room; only now, so that half a tile is never taken for one."""
         self._tiles[number] = tile
+        self._saved = min(self._saved, seconds / tile.nbytes)

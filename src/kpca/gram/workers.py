@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from kpca import blas
@@ -35,14 +34,14 @@ def in_order(
     lock = threading.Lock()
     queue: Iterator[tuple[int, Piece]] = iter(enumerate(pieces))
     waiting: dict[int, tuple[Piece, Result]] = {}
-    stop = threading.Event()
+    errors: list[BaseException] = []
     turn = 0
 
     def work() -> None:
         nonlocal turn
         try:
             worker = make_worker()
-            while not stop.is_set():
+            while not errors:
                 with lock:
                     number, piece = next(queue, (-1, None))
                 if number < 0:
@@ -53,14 +52,20 @@ def in_order(
                     while turn in waiting:
                         commit(*waiting.pop(turn))
                         turn += 1
-        except BaseException:
-            stop.set()
-            raise
+        except BaseException as error:
+            errors.append(error)
 
-    with blas.single_threaded(), ThreadPoolExecutor(threads) as pool:
+    with blas.single_threaded():
+        others = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
         try:
-            for future in [pool.submit(work) for _ in range(threads)]:
-                future.result()
-        except BaseException:
-            stop.set()
-            raise
+            for thread in others:
+                thread.start()
+            work()  # the calling thread is one of them
+            for thread in others:
+                thread.join()
+        except BaseException as error:  # an interrupt between two pieces of work
+            errors.append(error)
+            for thread in others:
+                thread.join()
+    if errors:
+        raise errors[0]

@@ -29,6 +29,8 @@ class Spectrum:
 
     def head(self, k: int) -> Spectrum:
         """Return the first k pairs."""
+        if k >= len(self.values):
+            return self
         return replace(
             self,
             values=self.values[:k],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from kpca import blas
@@ -58,23 +60,22 @@ def largest_eigenpairs(B: FloatArray, k: int) -> Eigenpairs:
 def eigenpairs_by_arpack(multiply: Any, n: int, k: int, tol: float) -> Eigenpairs | None:
     """Return the k largest eigenpairs by ARPACK, or None if it fails or has passed over one of them.
 
-    `multiply` is a matrix or whatever multiplies like one; it is left as it was.
+    `multiply` is a C-contiguous symmetric matrix or whatever multiplies like one; it is left as it was.
     """
     start, fresh = np.random.default_rng(0).standard_normal((2, n))
+    is_matrix = isinstance(multiply, np.ndarray)
 
     def once(v: FloatArray) -> FloatArray:
-        product: FloatArray = (multiply @ v.reshape(n, 1)).ravel()
+        # a symmetric product reads half of the matrix
+        product: FloatArray = dsymv(1.0, multiply.T, v) if is_matrix else (multiply @ v.reshape(n, 1)).ravel()
         return product
 
-    operator = LinearOperator((n, n), matvec=once, dtype=np.float64)
     try:
-        values, vectors = eigsh(operator, k, which="LA", v0=start, tol=tol)
+        values, vectors = eigsh(_Product(n, once), k, which="LA", v0=start, tol=tol)
         values, vectors = values[::-1].copy(), np.ascontiguousarray(vectors[:, ::-1])
         # It sees one direction of a repeated eigenvalue, so copies may be left. Look at what is left, from another
         # start: the copies are orthogonal to the first.
-        rest = LinearOperator(
-            (n, n), lambda v: once(v) - vectors @ (values * (vectors.T @ v.ravel())), dtype=np.float64
-        )
+        rest = _Product(n, lambda v: once(v) - vectors @ (values * (vectors.T @ v)))
         left = eigsh(rest, 1, which="LA", v0=fresh, tol=_ARPACK_CHECK, return_eigenvectors=False)[0]
     except ArpackError:
         return None
@@ -82,6 +83,17 @@ def eigenpairs_by_arpack(multiply: Any, n: int, k: int, tol: float) -> Eigenpair
         return None
     gaps = multiply @ vectors - vectors * values
     return Eigenpairs(values, vectors, float(values[-1]), np.sqrt(np.einsum("ij,ij->j", gaps, gaps)))
+
+
+class _Product(LinearOperator):  # type: ignore[misc]
+    """A product as ARPACK takes it; the checks of SciPy's own would cost as much as a product of 300 rows."""
+
+    def __init__(self, n: int, product: Callable[[FloatArray], FloatArray]) -> None:
+        super().__init__(np.dtype(np.float64), (n, n))
+        self.matvec = product
+
+    def _matvec(self, v: FloatArray) -> FloatArray:
+        return self.matvec(v)
 
 
 def _some(B: FloatArray, k: int) -> Eigenpairs:

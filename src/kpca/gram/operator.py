@@ -31,8 +31,10 @@ _CHECKED_ROWS, _CHECKED_LARGEST = 64, 16
 _SAFETY = 4.0
 # Up to this many rows float64 tiles throughout are faster than a change of precision on the way.
 _DOUBLE_ROWS = 4096
+# Entries of a band of rows that stays in the cache while it is centred.
+_BAND = 32_768
 # Up to this many rows a product is over before a second thread has started.
-_ONE_THREAD_ROWS = 1200
+_ONE_THREAD_ROWS = 700
 
 
 @dataclass(frozen=True)
@@ -415,8 +417,9 @@ def center(M: FloatArray, scale: FloatArray) -> FloatArray:
     total = float(columns @ scale) / mass
     rows -= 0.5 * total * scale
     columns -= 0.5 * total * scale
-    for start in range(0, len(M), 32):  # a band at a time, so that nothing but M is of its size or leaves the cache
-        band = slice(start, start + 32)
+    step = max(1, _BAND // len(M))
+    for start in range(0, len(M), step):  # a band at a time, so that nothing but M is of its size or leaves the cache
+        band = slice(start, start + step)
         M[band] -= np.multiply.outer(rows[band], scale)
         M[band] -= np.multiply.outer(scale[band], columns)
     return M

@@ -34,7 +34,8 @@ def solve_dense(operator: Operator, k: int) -> Spectrum:
     trace, frobenius2 = float(np.trace(B)), float(np.vdot(B, B))
     if not math.isfinite(frobenius2):
         raise InputError("The squares of the data must be finite; some are NaN or too large: scale the data.")
-    multiply: Any = B.copy() if len(B) <= _COPIED else operator
+    # ARPACK leaves the matrix as it was, and measures on it.
+    multiply: Any = B.copy() if len(B) <= _COPIED and exhaustive(k, len(B)) else operator
     found = largest_eigenpairs(B, k)
     values, vectors = found.values, found.vectors
     del B

@@ -31,6 +31,8 @@ FloatArray = NDArray[Any]
 _NARROW = 40
 # Columns of the first block that stay random beside the guess: they find what the guess has missed.
 _RANDOM_COLUMNS = 4
+# Products after the first that a tolerance takes, about.
+_REUSES, _REUSES_WHEN_TIGHT, _LOOSE = 2, 5, 1e-8
 # Components first tried when a fraction of the variance is asked for; doubled until it is reached.
 _FIRST_TRY = 16
 _SAMPLE = 32
@@ -161,7 +163,8 @@ def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> t
         small = isinstance(gram, Gram) and count <= _NARROW
         with blas.single_threaded() if small else nullcontext():
             if isinstance(gram, Gram):
-                gram.at("single").keep_tiles(tile_budget(n, count, request.budget()))
+                reuses = _REUSES if request.tol > _LOOSE else _REUSES_WHEN_TIGHT
+                gram.at("single").keep_tiles(tile_budget(n, count, request.budget()), reuses)
                 if start is None:
                     guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
                     start, largest = coarse_eigenvectors(gram, guess, centred=request.center, seed=request.seed)

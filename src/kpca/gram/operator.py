@@ -154,9 +154,12 @@ class Gram:
             self._other[precision]._other = self._other
         return self._other[precision]
 
-    def keep_tiles(self, budget: int) -> None:
-        """Keep tiles of this precision from now on, as many as `budget` bytes hold; those kept so far are dropped."""
-        self._store = TileStore(len(self._pieces), self._widest**2 * self.dtype.itemsize, budget)
+    def keep_tiles(self, budget: int, reuses: int = 2) -> None:
+        """Keep tiles of this precision from now on, as many as `budget` bytes hold; those kept so far are dropped.
+
+        `reuses` is the number of later products that are expected: it decides whether fresh memory is worth its time.
+        """
+        self._store = TileStore(len(self._pieces), self._widest**2 * self.dtype.itemsize, budget, reuses)
 
     def diagonal(self) -> FloatArray:
         """Return the diagonal of S K S.  # shape: (n,)"""

@@ -24,8 +24,6 @@ _WHOLE = 32
 # numpy asks for huge pages from 4 MiB on; with small ones the page faults of fresh memory cost more than the kernel.
 _SLAB_BYTES = 32 * 2**20
 _PAGE_BYTES = 4096
-# A kept tile saves at least so many evaluations. On virtual machines fresh memory may cost more than that.
-_EVALUATIONS_SAVED = 2
 
 
 def edges(n: int, longest: int) -> list[slice]:
@@ -39,10 +37,11 @@ class TileStore:
     """Keeps as many tiles as the budget allows; a tile not kept is computed anew each time, to the same bits.
 
     Tiles are admitted by their number, the first ones first, until the budget is used up or fresh memory turns out to
-    cost more time than it saves.
+    cost more time than it saves, which on virtual machines it may: a kept tile saves `reuses` evaluations.
     """
 
-    def __init__(self, n_tiles: int, tile_bytes: int, budget: int) -> None:
+    def __init__(self, n_tiles: int, tile_bytes: int, budget: int, reuses: int = 2) -> None:
+        self._reuses = reuses
         self._capacity = min(n_tiles, max(0, budget) // max(tile_bytes, 1))
         self._tiles: list[FloatArray | None] = [None] * self._capacity
         self._slab = np.empty(0, dtype=np.uint8)
@@ -61,7 +60,7 @@ class TileStore:
         size = shape[0] * shape[1] * dtype.itemsize
         with self._lock:
             if self._used + size > self._slab.nbytes and number < self._capacity:
-                if self._fresh > _EVALUATIONS_SAVED * self._saved:
+                if self._fresh > self._reuses * self._saved:
                     self._capacity = number
                 else:
                     self._take_slab(max(self._slab_bytes, size))

@@ -35,16 +35,23 @@ _PASSES_FOR_A_GUESS = 3
 _LATE = 1e-3
 # Passes without progress after which float32 products are given up.
 _PATIENCE = 6
+# A pair is left alone once its residual is so small a part of the tolerance.
+_SETTLED = 0.1
 DEFAULT_PASSES = 300
 
 
 def block_size(k: int) -> int:
-    """Return the number of columns of a pass: well above a small k (fewer passes), a fraction of a large one.
+    """Return the columns of the first pass: well above a small k (fewer passes), a fraction of a large one.
 
     A multiple of 8, because GEMM is slower on a ragged edge.
     """
     wanted = max(16, 2 * k + 4) if k <= 64 else max(136, k // 3)
     return -(-wanted // 8) * 8
+
+
+def _step_size(k: int) -> int:
+    """Return the columns of a later pass: fewer make it cheaper and, from a good basis, cost few more passes."""
+    return min(block_size(k), -(-max(16, k + 6) // 8) * 8)
 
 
 def basis_size(k: int, n: int) -> int:
@@ -257,6 +264,7 @@ class _Iteration:
     def _ritz(self) -> FloatArray:
         """Find the Ritz pairs, and return the residual norms of the leading ones.  # shape: (<= block or k,)"""
         theta, Y = np.linalg.eigh(self.H[: self.size, : self.size])
+        self._residuals: FloatArray | None = None  # of all pairs: found when somebody asks
         self.theta, self.Y = theta[::-1], Y[:, ::-1]
         self.top = max(float(np.abs(self.theta).max()), 0.0)
         count = min(max(self.k, self.block), self.size)
@@ -269,8 +277,8 @@ class _Iteration:
 
     def _residual_directions(self, residual: FloatArray) -> FloatArray:
         """Return the next block: the residuals of the first pairs that have not converged."""
-        open_ = np.flatnonzero(residual > 1e-14 * max(self.top, 1e-300))
-        open_ = open_[: min(self.block, self.rank - self.size)]
+        open_ = np.flatnonzero(residual > max(1e-14, _SETTLED * self.tol) * max(self.top, 1e-300))
+        open_ = open_[: min(_step_size(self.k), self.rank - self.size)]
         if len(open_) == 0:
             return self._fresh(self.block)
         return self._orthonormal(self.R[:, open_])
@@ -318,13 +326,16 @@ class _Iteration:
 
     def _all_residuals(self) -> FloatArray:
         """Return the residual norms of all Ritz pairs, each with what its image may be wrong by.  # shape: (size,)"""
+        if self._residuals is not None:
+            return self._residuals
         A, Y = self.A[:, : self.size], self.Y
         # |r|^2 = |A y|^2 - theta^2, good enough for the trailing pairs; the leading ones were measured.
         residuals: FloatArray = np.sqrt(np.maximum(np.einsum("ij,ij->j", Y, (A.T @ A) @ Y) - self.theta**2, 0.0))
         leading = np.sqrt(np.einsum("ij,ij->j", self.R, self.R))
         residuals[: len(leading)] = leading
         drift: FloatArray = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))
-        return residuals + drift
+        self._residuals = residuals + drift
+        return self._residuals
 
     def _error(self) -> float:
         """Return what the products may have done to an eigenvalue: the images' errors and rounding."""

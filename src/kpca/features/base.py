@@ -1,0 +1,30 @@
+"""What a feature map is: rows in, r numbers out, whose dot products stand for kernel values."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from kpca.kernels import Kernel
+
+FloatArray = NDArray[Any]
+
+
+class FeatureMap(Protocol):
+    """f with f(x).f(y) close to k(x, y)."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel the features stand for."""
+
+    @property
+    def rank(self) -> int:
+        """The number of features, r."""
+
+    @property
+    def exact(self) -> bool:
+        """True if K - F F' is positive semidefinite, so that what is left of the trace bounds what is missed."""
+
+    def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
+        """Return the features of dense or CSR rows, in the dtype of X.  # shape: (m, r)"""

@@ -25,6 +25,14 @@ def kernel_values(name, X, Y, *, gamma=None, degree=3, coef0=1.0):
         return np.tanh(gamma * (X @ Y.T) + coef0)
     if name == "cosine":
         return (X / np.linalg.norm(X, axis=1)[:, None]) @ (Y / np.linalg.norm(Y, axis=1)[:, None]).T
+    if name in ("arc_cosine0", "arc_cosine1"):
+        lengths = np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(Y, axis=1))
+        # sin from |x|^2 |y|^2 - (x.y)^2 = sum over pairs of features of (x_i y_j - x_j y_i)^2 (Lagrange)
+        wedge = sum((np.outer(X[:, i], Y[:, j]) - np.outer(X[:, j], Y[:, i])) ** 2 for i, j in _pairs(X.shape[1]))
+        theta = np.arctan2(np.sqrt(wedge), X @ Y.T)
+        if name == "arc_cosine0":
+            return 1 - theta / np.pi
+        return lengths / np.pi * (np.sin(theta) + (np.pi - theta) * np.cos(theta))
     if name == "laplacian":
         return np.exp(-gamma * over_features(X, Y, lambda x, y: np.abs(x - y)))
     if name == "histogram_intersection":
@@ -33,6 +41,10 @@ def kernel_values(name, X, Y, *, gamma=None, degree=3, coef0=1.0):
         parts = over_features(X, Y, lambda x, y: (x - y) ** 2 / np.where(x + y == 0, 1.0, x + y))
         return np.exp(-gamma * parts) if name == "chi2" else -parts
     return _radial(name, over_features(X, Y, lambda x, y: (x - y) ** 2), gamma)
+
+
+def _pairs(d):
+    return [(i, j) for i in range(d) for j in range(i)]
 
 
 def _radial(name, s, gamma):

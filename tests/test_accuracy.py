@@ -23,6 +23,8 @@ KERNELS = [
     "chi2",
     "additive_chi2",
     "histogram_intersection",
+    "arc_cosine0",
+    "arc_cosine1",
 ]
 # Eigenvalues within this of the largest; projectors within the second times lambda_1 / gap.
 LIMITS = {"float64": (1e-9, 1e-7), "float32": (2e-5, 2e-3)}

@@ -71,6 +71,18 @@ def intersection(x: Any, y: Any) -> float:
     return math.fsum(map(min, x, y))
 
 
+def angle(x: Any, y: Any) -> float:
+    if not any(x) or not any(y):
+        return math.pi / 2
+    x, y = np.divide(x, math.hypot(*x)), np.divide(y, math.hypot(*y))
+    return 2 * math.atan2(math.hypot(*(x - y)), math.hypot(*(x + y)))
+
+
+def rectified(x: Any, y: Any) -> float:
+    theta = angle(x, y)
+    return math.hypot(*x) * math.hypot(*y) * (math.sin(theta) + (math.pi - theta) * math.cos(theta)) / math.pi
+
+
 CASES = {
     "linear": Case(ours.Linear(), dot, pairwise.linear_kernel),
     "poly": Case(
@@ -141,6 +153,8 @@ CASES = {
         sparse=False,
     ),
     "histogram": Case(ours.HistogramIntersection(), intersection, non_negative=True),
+    "arc_cosine of order 0": Case(ours.ArcCosine(0), lambda x, y: 1 - angle(x, y) / math.pi),
+    "arc_cosine of order 1": Case(ours.ArcCosine(1), rectified),
     "sum": Case(
         ours.RBF(0.7) + ours.Matern(1.5, 0.8) + 0.25,
         lambda x, y: math.exp(-0.7 * square(x, y)) + matern(1.5, math.dist(x, y) / 0.8) + 0.25,

@@ -17,6 +17,7 @@ from kpca.kernels import (
     NAMES,
     RBF,
     AdditiveChi2,
+    ArcCosine,
     Chi2,
     Cosine,
     Exponential,
@@ -50,6 +51,8 @@ EXPECTED: dict[str, Any] = {
     "chi2": Chi2(0.7),
     "additive_chi2": AdditiveChi2(),
     "histogram_intersection": HistogramIntersection(),
+    "arc_cosine0": ArcCosine(0),
+    "arc_cosine1": ArcCosine(1),
 }
 
 

@@ -1,5 +1,6 @@
 """What "similar" means: the kernels, the algebra on them, and how a name or a bandwidth becomes one."""
 
+from kpca.kernels.arc_cosine import ArcCosine
 from kpca.kernels.bandwidth import resolve_gamma
 from kpca.kernels.base import DotKernel, Kernel, ProfileKernel, RadialKernel
 from kpca.kernels.blocks import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
@@ -14,6 +15,7 @@ __all__ = [
     "NAMES",
     "RBF",
     "AdditiveChi2",
+    "ArcCosine",
     "Chi2",
     "Composite",
     "Constant",

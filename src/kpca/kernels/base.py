@@ -164,7 +164,7 @@ class RadialKernel(ProfileKernel):
         # Differences first, scale last: an offset common to all rows is removed before anything is rounded.
         name, scale = self._scale()
         if sparse.issparse(X):
-            return _negative_squared_distances(self.prepare(X), self.prepare(Y))
+            return negative_squared_distances(self.prepare(X), self.prepare(Y))
         check_features(name, scale, X)
         t: NDArray[np.float64]
         if isinstance(scale, float):
@@ -199,7 +199,7 @@ class DotKernel(ProfileKernel):
         return t
 
 
-def _negative_squared_distances(X: Matrix, Y: Matrix) -> NDArray[np.float64]:
+def negative_squared_distances(X: Matrix, Y: Matrix) -> NDArray[np.float64]:
     """Return -||x_i - y_j||^2 of CSR rows; sums of norms where that is accurate, differences where it is not."""
     norms = squared_norms(X)[:, None] + squared_norms(Y)[None, :]
     t: NDArray[Any] = to_dense(X @ Y.T)

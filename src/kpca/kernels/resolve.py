@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kpca.errors import InputError
 from kpca.kernels._checks import Matrix
+from kpca.kernels.arc_cosine import ArcCosine
 from kpca.kernels.base import Kernel
 from kpca.kernels.blocks import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
 from kpca.kernels.callables import from_callable
@@ -43,6 +44,8 @@ _BUILDERS: dict[str, _Builder] = {
     "chi2": lambda gamma, degree, coef0: Chi2(gamma),
     "additive_chi2": lambda gamma, degree, coef0: AdditiveChi2(),
     "histogram_intersection": lambda gamma, degree, coef0: HistogramIntersection(),
+    "arc_cosine0": lambda gamma, degree, coef0: ArcCosine(0),
+    "arc_cosine1": lambda gamma, degree, coef0: ArcCosine(1),
 }
 
 NAMES: tuple[str, ...] = tuple(_BUILDERS)

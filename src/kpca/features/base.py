@@ -28,3 +28,6 @@ class FeatureMap(Protocol):
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the features of dense or CSR rows, in the dtype of X.  # shape: (m, r)"""
+
+    def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
+        """Return k(x, x) - |f(x)|^2, at least 0; 0 also where it says nothing, if not `exact`.  # shape: (m,)"""

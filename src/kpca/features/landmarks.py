@@ -1,0 +1,374 @@
+"""Landmarks: the few rows (or points) by which a Nystroem map knows the rest."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from kpca import blas
+from kpca.errors import InputError
+from kpca.features.nystroem_map import NystroemMap
+from kpca.features.pivots import pivoted_cholesky
+from kpca.gram import CrossGram
+from kpca.kernels import Kernel
+from kpca.linalg import mean_of_rows
+
+FloatArray = NDArray[Any]
+# Landmarks are chosen among at most so many rows, drawn once: more change the choice little and cost in proportion.
+_CHOSEN_FROM = 30_000
+# The unexplained fraction that ends the doubling of a rank is measured on at most so many rows.
+_MEASURED_ON = 10_000
+_ENOUGH_JUDGES = 2000
+# A fraction of the trace that is rounding: nothing is gained by asking for less.
+_ROUNDING = 1e-13
+_FIRST_RANK = 16
+_ROWS_AT_ONCE = 4096
+# Multiplications per pass of k-means from which mini-batches take over.
+_MINI_BATCHES = 2e9
+_PASSES = 50
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Points to compare every row with."""
+
+    points: Any  # dense or CSR, shape: (r, d)
+    indices: NDArray[np.intp] | None  # the rows of X they are, in the same order; None if they are not rows of X
+    method: str
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a method is asked for: some number of landmarks, or, if there is a fraction, at most that many."""
+
+    kernel: Kernel
+    X: Any
+    rank: int
+    weights: FloatArray | None
+    seed: int
+    threads: int
+    fraction: float = 0.0
+
+    @property
+    def shares(self) -> FloatArray:
+        """The weights, which are 1 without weights.  # shape: (n,)"""
+        return np.ones(self.X.shape[0]) if self.weights is None else self.weights
+
+
+def choose_landmarks(
+    kernel: Kernel,
+    X: Any,
+    rank: int | float,
+    method: Any = "rpcholesky",
+    *,
+    weights: FloatArray | None = None,
+    seed: int = 0,
+    threads: int = 1,
+) -> Landmarks:
+    """Choose landmarks for the rows of X.
+
+    Parameters
+    ----------
+    rank : int or float
+        How many; or, between 0 and 1, the fraction of the trace of K that may stay unexplained: "rpcholesky" grows
+        until that is reached, the other methods double their number, measured on at most 10 000 rows.
+    method : str or array
+        "rpcholesky" (randomly pivoted Cholesky: each by what the others leave unexplained), "uniform", "kmeans"
+        (centres of clusters), "leverage" (ridge leverage scores, estimated from a uniform pilot); or row numbers, 1-D;
+        or points, 2-D: then `rank` does not matter.
+    weights : (n,) or None
+        Rows count as often as their weight says; rows of weight 0 are never chosen.
+
+    Of more than 30 000 rows, landmarks are chosen among 30 000 drawn once by `seed`, and a fraction is judged by at
+    most 10 000 of the others; how much landmarks explain of all rows can be measured afterwards.
+    """
+    _check_values(kernel, X)
+    if not isinstance(method, str):
+        return _given(X, method)
+    choose = _chooser(kernel, method)
+    rows = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
+    count, fraction = check_rank(rank, len(rows))
+    sampled = len(rows) > _CHOSEN_FROM
+    among = rows
+    if sampled:
+        among = np.sort(np.random.default_rng([seed, 1]).choice(rows, max(_CHOSEN_FROM, count), replace=False))
+    part = X if len(among) == X.shape[0] else X[among]
+    task = _Task(
+        kernel, part, count or len(among), None if weights is None else weights[among], seed, threads, fraction
+    )
+    with blas.single_threaded():  # sums repeat to the bit, whatever BLAS would do by itself
+        if not fraction or (method == "rpcholesky" and not sampled):
+            found = choose(task)
+        else:
+            judges = _judges(rows, among, seed)
+            judge = _Judge(X[judges], None if weights is None else weights[judges])
+            found = _tightened(task, judge) if method == "rpcholesky" else _doubled(task, choose, judge)
+    return found if found.indices is None else replace(found, indices=among[found.indices])
+
+
+def check_rank(rank: object, n: int) -> tuple[int, float]:
+    """Return (count, 0), or (0, fraction) where a fraction of the trace was given."""
+    if isinstance(rank, Integral) and not isinstance(rank, bool):
+        if int(rank) < 1:
+            raise InputError(f"rank must be at least 1; got {rank}.")
+        if int(rank) > n:
+            raise InputError(
+                f"rank must be at most the number of rows with positive weight; got {rank} for {n} sample(s)."
+            )
+        return int(rank), 0.0
+    if isinstance(rank, Real) and not isinstance(rank, bool) and 0 < float(rank) < 1:
+        return 0, float(rank)
+    raise InputError(f"rank must be a whole number from 1, or a fraction of the trace between 0 and 1; got {rank!r}.")
+
+
+def unexplained_fraction(
+    features: NystroemMap, X: Any, weights: FloatArray | None = None, *, threads: int = 1
+) -> float:
+    """Return the share of the (weighted) trace of K that the map leaves out, over all rows, measured in float64."""
+    left = total = 0.0
+    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+        part = X[start : start + _ROWS_AT_ONCE].astype(np.float64, copy=False)
+        share = np.ones(part.shape[0]) if weights is None else weights[start : start + _ROWS_AT_ONCE]
+        left += float(share @ features.unexplained(part, features(part, threads=threads)))
+        total += float(share @ features.kernel.diagonal(part))
+    return left / total if total > 0 else 0.0
+
+
+def _check_values(kernel: Kernel, X: Any) -> None:
+    """Refuse rows whose k(x, x) is not finite; for a positive semidefinite kernel all other values then are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(kernel.diagonal(X)).all():
+            raise InputError(f"Kernel values must be finite; some are NaN or too large: {kernel.remedy}.")
+
+
+def _chooser(kernel: Kernel, method: str) -> Callable[[_Task], Landmarks]:
+    if method not in _METHODS:
+        close = difflib.get_close_matches(method.lower(), _METHODS, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        allowed = ", ".join(map(repr, _METHODS))
+        raise InputError(f"landmarks must be one of {allowed}, row numbers or points; got {method!r}.{hint}")
+    if method in ("rpcholesky", "leverage") and not kernel.psd:
+        raise InputError(
+            f"landmarks={method!r} needs a kernel known to be positive semidefinite, and {kernel.name!r} is not: "
+            "choose another kernel, or landmarks='uniform' or 'kmeans'."
+        )
+    return _METHODS[method]
+
+
+# -- the methods ------------------------------------------------------------------------------------------------------
+
+
+def _by_pivots(task: _Task) -> Landmarks:
+    """Randomly pivoted Cholesky."""
+    found = pivoted_cholesky(
+        task.kernel,
+        task.X,
+        most=task.rank,
+        fraction=task.fraction,
+        weights=task.weights,
+        seed=task.seed,
+        threads=task.threads,
+    )
+    count = len(found.indices)
+    if not count:
+        raise InputError("Some k(x, x) must be positive to choose landmarks by; all are 0: look at data and kernel.")
+    if count < task.rank and not task.fraction:
+        warnings.warn(
+            f"{count} landmarks explain all rows to rounding; no more are returned, though rank={task.rank}.",
+            stacklevel=4,
+        )
+    return Landmarks(task.X[found.indices], found.indices, "rpcholesky")
+
+
+def _uniform(task: _Task) -> Landmarks:
+    """Rows by chance, in proportion to their weights."""
+    indices = _sampled(np.random.default_rng(task.seed), task.shares, task.rank)
+    return Landmarks(task.X[indices], indices, "uniform")
+
+
+def _sampled(rng: np.random.Generator, likely: FloatArray, rank: int) -> NDArray[np.intp]:
+    """Draw different rows, in proportion; where too few have a positive share, others fill up."""
+    chance = likely + max(float(likely.max()) * 1e-12, np.finfo(np.float64).tiny)
+    return np.sort(rng.choice(len(chance), rank, replace=False, p=chance / chance.sum()))
+
+
+def _kmeans(task: _Task) -> Landmarks:
+    """Centres of clusters; not rows of X, but what the rows lie around."""
+    from sklearn.cluster import KMeans, MiniBatchKMeans  # slow to import, and seldom needed
+
+    X, (n, d) = task.X, task.X.shape
+    # An offset common to all rows would cost the distances their digits.
+    origin = np.zeros(d) if sparse.issparse(X) else mean_of_rows(X)
+    rows = X if sparse.issparse(X) else (X - origin).astype(X.dtype, copy=False)
+    kind = MiniBatchKMeans if float(n) * task.rank * d > _MINI_BATCHES else KMeans
+    clusters = kind(task.rank, n_init=1, max_iter=_PASSES, random_state=task.seed)
+    # One thread: scikit-learn adds up what its threads found in the order in which they finish.
+    with threadpool_limits(1, user_api="openmp"):
+        centres = clusters.fit(rows, sample_weight=task.weights).cluster_centers_
+    centres = (centres + origin).astype(X.dtype)
+    return Landmarks(sparse.csr_matrix(centres) if sparse.issparse(X) else centres, None, "kmeans")
+
+
+def _leverage(task: _Task) -> Landmarks:
+    """Rows in proportion to their ridge leverage scores, estimated in two rounds.
+
+    A pilot by chance overrates the rows it has not seen; a second one, half by the scores of the first and half by
+    chance, has seen them.
+    """
+    X, rank, w = task.X, task.rank, task.shares
+    rng = np.random.default_rng(task.seed)
+    chance = w / w.sum()
+    size = min(X.shape[0], 2 * rank)
+    for _ in range(2):
+        pilot = _sampled(rng, chance, size)
+        scores = _leverage_scores(task, pilot, np.minimum(size * chance[pilot], 1.0), rng)
+        chance = 0.5 * scores / max(float(scores.sum()), 1e-300) + 0.5 * w / w.sum()
+    indices = _sampled(rng, scores, rank)
+    return Landmarks(X[indices], indices, "leverage")
+
+
+def _leverage_scores(
+    task: _Task, pilot: NDArray[np.intp], drawn: FloatArray, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Estimate the ridge leverage scores from rows S that were drawn with these probabilities.  # shape: (n,)
+
+    l_i = w_i (k_ii - k_iS (K_SS + mu D)^-1 k_Si) / mu, at most 1, with D = diag(probability / weight). The ridge mu is
+    the one for which the scores add up to the rank.
+    """
+    kernel, X, w = task.kernel, task.X, task.shares
+    n, Z, root = X.shape[0], X[pilot], np.sqrt(drawn / w[pilot])
+    points = Z.astype(np.float64)
+    values, vectors = np.linalg.eigh(np.asarray(kernel.block(points, points)) / root / root[:, None])
+    values, vectors = np.maximum(values, 0.0), vectors / root[:, None]
+    memo: dict[Any, Any] = {}
+
+    def squares(rows: Any) -> FloatArray:
+        """Return the squared parts of rows along the eigenvectors.  # shape: (m, s)"""
+        cross = CrossGram(kernel, rows, Z, dtype=np.dtype(np.float64), threads=task.threads, memo=memo)
+        parts: FloatArray = np.square(cross @ vectors)
+        return parts
+
+    def scores(some: Any, parts: FloatArray, ridge: float) -> FloatArray:
+        left = kernel.diagonal(X[some]) - parts @ (1.0 / (values + ridge))
+        clipped: FloatArray = np.clip(w[some] * np.maximum(left, 0.0) / ridge, 0.0, 1.0)
+        return clipped
+
+    some = np.sort(rng.choice(n, min(n, _ROWS_AT_ONCE), replace=False))
+    parts, wanted = squares(X[some]), task.rank * len(some) / n
+    low, high = (np.log(max(float(w @ kernel.diagonal(X)), 1e-290) * factor) for factor in (1e-14, 1.0))
+    for _ in range(40):  # the sum falls as the ridge grows
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if scores(some, parts, np.exp(middle)).sum() > wanted else (low, middle)
+    found = np.empty(n)
+    for start in range(0, n, _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        found[part] = scores(part, squares(X[part]), np.exp(high))
+    return found
+
+
+_METHODS: dict[str, Callable[[_Task], Landmarks]] = {
+    "rpcholesky": _by_pivots,
+    "uniform": _uniform,
+    "kmeans": _kmeans,
+    "leverage": _leverage,
+}
+
+
+# -- a fraction of the trace instead of a number ----------------------------------------------------------------------
+
+
+def _judges(rows: NDArray[np.intp], among: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
+    """Return the rows by which a fraction is judged: at most 10 000, and such as could not be chosen, if there are any.
+
+    Rows that could be chosen have more than their share of landmarks, which are all explained.
+    """
+    others = np.setdiff1d(rows, among, assume_unique=True)
+    pool = others if len(others) >= _ENOUGH_JUDGES else rows
+    if len(pool) <= _MEASURED_ON:
+        return pool
+    return np.sort(np.random.default_rng([seed, 2]).choice(pool, _MEASURED_ON, replace=False))
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Rows that say how much of their trace landmarks leave unexplained."""
+
+    X: Any
+    weights: FloatArray | None
+
+    def __call__(self, task: _Task, found: Landmarks) -> float:
+        features = NystroemMap(task.kernel, found.points, task.X.dtype)
+        return unexplained_fraction(features, self.X, self.weights, threads=task.threads)
+
+
+def _doubled(task: _Task, choose: Callable[[_Task], Landmarks], judge: _Judge) -> Landmarks:
+    """Double the rank until no more than the fraction of the trace is unexplained, or every row is a landmark."""
+    n = task.X.shape[0]
+    rank = min(_FIRST_RANK, n)
+    while True:
+        found = choose(replace(task, rank=rank))
+        if rank == n or judge(task, found) <= task.fraction:
+            return found
+        rank = min(2 * rank, n)
+
+
+def _tightened(task: _Task, judge: _Judge) -> Landmarks:
+    """Pivot to an ever smaller fraction of the sample, until the fraction asked for holds outside it.
+
+    Pivots follow the residuals of the sample, so they explain it better than other rows. The same seed draws the same
+    pivots first, so each round adds to the one before.
+    """
+    target = task.fraction
+    while True:
+        found = _by_pivots(replace(task, fraction=target))
+        left = judge(task, found)
+        if left <= task.fraction or found.points.shape[0] == task.rank or target < _ROUNDING:
+            return found
+        target *= 0.95 * task.fraction / left
+
+
+# -- the user's own ---------------------------------------------------------------------------------------------------
+
+
+def _given(X: Any, landmarks: Any) -> Landmarks:
+    """Return the landmarks that the user chose: row numbers or points."""
+    if sparse.issparse(landmarks):
+        return Landmarks(_checked_points(X, landmarks.tocsr()), None, "given")
+    try:
+        array = np.asarray(landmarks)
+    except ValueError as error:  # rows of different lengths
+        raise InputError("landmarks must be a method, row numbers (1-D) or points (2-D); got a ragged list.") from error
+    if array.ndim == 2 and array.dtype.kind in "iuf":
+        return Landmarks(_checked_points(X, array), None, "given")
+    if array.ndim != 1 or array.dtype.kind not in "iu" or not len(array):
+        raise InputError(
+            "landmarks must be a method, row numbers (1-D whole numbers) or points (2-D); "
+            f"got {type(landmarks).__name__} of shape {array.shape} and type {array.dtype}."
+        )
+    n = X.shape[0]
+    if array.min() < 0 or array.max() >= n:
+        wrong = int(array[(array < 0) | (array >= n)][0])
+        raise InputError(f"landmarks as row numbers must lie between 0 and {n - 1}; got {wrong}.")
+    indices = array.astype(np.intp)
+    return Landmarks(X[indices], indices, "given")
+
+
+def _checked_points(X: Any, points: Any) -> Any:
+    """Return points in the dtype of X; they may be dense where X is sparse and the other way round."""
+    if points.shape[1] != X.shape[1] or not points.shape[0]:
+        raise InputError(
+            f"landmarks as points must have the {X.shape[1]} columns of X, and some rows; got shape {points.shape}."
+        )
+    points = points.astype(X.dtype)
+    if not np.isfinite(points.data if sparse.issparse(points) else points).all():
+        raise InputError("landmarks as points must be finite; got NaN or infinity: remove such points.")
+    return points

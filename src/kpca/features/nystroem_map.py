@@ -1,0 +1,195 @@
+"""The Nystroem feature map: kernel values with some points, whitened, so that their dot products are kernel values."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import lapack, solve_triangular
+
+from kpca import blas
+from kpca.errors import InputError
+from kpca.gram._numpy import evaluator, has_single
+from kpca.gram.tiles import edges
+from kpca.gram.workers import in_order
+from kpca.kernels import Kernel
+
+FloatArray = NDArray[Any]
+SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+# Rows of a piece of work, by bytes of an entry.
+_ROWS = {4: 512, 8: 288}
+# Entries of the rows that an evaluator is made for at once: it keeps a copy of them.
+_SLAB = 2**23
+# The whitening is a triangle; in so many bands of rows nearly half of the work is saved, and GEMM still runs well.
+_BANDS = 8
+_NARROWEST_BAND = 64
+# A landmark of which the others leave less than this share of k(z, z), for each landmark, is a linear combination.
+_DEPENDENT = 8.0 * float(np.finfo(np.float64).eps)
+# float32 is used where features stay right to this share of sqrt(k(x, x)); measured on some landmarks, whose features
+# are known, with a factor to be on the safe side for other rows.
+_SINGLE_ERROR, _SAFETY, _PROBES = 1e-3, 2.0, 256
+_DOUBLE_ERROR = 1e-12
+
+
+class NystroemMap:
+    """f(x) = L^-1 k(Z, x) with L L' = K(Z, Z): f(x).f(y) = k(x, Z) K(Z, Z)^+ k(Z, y).
+
+    Points that are linear combinations of others in feature space, such as duplicates, are left out (pivoted Cholesky,
+    in float64), so `rank` may be lower than the number of points given; `landmarks` are the points kept and `kept`
+    their places among those given.
+
+    Features have the dtype of X. float32 rows are computed in float32 only where that keeps the features right to 1e-3
+    of sqrt(k(x, x)), which is measured once, on the landmarks: L^-1 multiplies the rounding of kernel values by up to
+    the root of the condition number of K(Z, Z). Where that is too much (wide bandwidths, close landmarks), kernel
+    values and whitening are float64 and only the result is rounded; `precision` tells which.
+    """
+
+    def __init__(self, kernel: Kernel, points: Any, dtype: Any = np.float64) -> None:
+        self._kernel = kernel
+        points = points.astype(np.dtype(dtype), copy=False)
+        self.kept, lower = _independent(kernel, points)
+        self._points = points[self.kept]
+        with blas.single_threaded():
+            # shape: (r, r), lower triangle; row j makes feature j
+            self._whitening: FloatArray = np.tril(solve_triangular(lower, np.eye(len(lower)), lower=True))
+        self._memos: dict[bool, dict[Any, Any]] = {}
+        self._forms: dict[bool, Any] = {}
+        self._single_error = self._measured_single_error(lower)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel the features stand for."""
+        return self._kernel
+
+    @property
+    def rank(self) -> int:
+        """The number of features."""
+        return len(self._whitening)
+
+    @property
+    def exact(self) -> bool:
+        """True where the kernel is positive semidefinite: K - F F' is so too then."""
+        return self._kernel.psd
+
+    @property
+    def landmarks(self) -> Any:
+        """The points kept, dense or CSR.  # shape: (r, d)"""
+        return self._points
+
+    def precision(self, dtype: Any) -> np.dtype[Any]:
+        """Return the dtype in which rows of this dtype must be computed: float64, unless float32 is enough."""
+        return SINGLE if np.dtype(dtype) == SINGLE and self._single_error <= _SINGLE_ERROR else DOUBLE
+
+    def error(self, dtype: Any) -> float:
+        """Return how wrong features may be, as a share of sqrt(k(x, x)); of float32 measured, otherwise rounding."""
+        if self.precision(dtype) == SINGLE:
+            return self._single_error
+        return float(np.finfo(SINGLE).eps) if np.dtype(dtype) == SINGLE else _DOUBLE_ERROR
+
+    def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
+        """Return the features of dense or CSR rows, in the dtype of X.  # shape: (m, r)"""
+        dtype = self.precision(X.dtype)
+        out = np.empty((X.shape[0], self.rank), dtype=SINGLE if X.dtype == SINGLE else DOUBLE)
+        step = max(_ROWS[8], _SLAB // (X.shape[1] + 2))
+        for start in range(0, X.shape[0], step):
+            slab = slice(start, start + step)
+            self._fill(X[slab], dtype, out[slab], threads)
+        return out
+
+    def unexplained(self, X: Any, features: FloatArray) -> NDArray[np.float64]:
+        """Return k(x, x) - |f(x)|^2, at least 0: what the features leave out of each row.  # shape: (m,)"""
+        left: NDArray[np.float64] = self._kernel.diagonal(X)
+        left = left - np.einsum("ij,ij->i", features, features, dtype=np.float64)
+        return np.maximum(left, 0.0, out=left)
+
+    def coefficients(self, V: FloatArray) -> NDArray[np.float64]:
+        """Return W with f(x) V = k(x, landmarks) W; multiply in `precision(X.dtype)`.  # shape: (r, k)"""
+        with blas.single_threaded():
+            product: NDArray[np.float64] = self._whitening.T @ np.asarray(V, dtype=np.float64)
+        return product
+
+    def whitened(self, values: FloatArray) -> NDArray[np.float64]:
+        """Return L^-1 times rows that stand for the landmarks, such as K(Z, X) A.  # shape: (r, k)"""
+        with blas.single_threaded():
+            product: NDArray[np.float64] = self._whitening @ values
+        return product
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in self.__dict__.items() if name != "_bands"}
+        return {**state, "_memos": {}, "_forms": {}}  # made again where they are needed
+
+    # -- the work ---------------------------------------------------------------------------------------------------
+
+    def _fill(self, X: Any, dtype: np.dtype[Any], out: FloatArray, threads: int) -> None:
+        """Write the features of the rows of one slab."""
+        is_sparse = sparse.issparse(X)
+        memo = self._memos.setdefault(is_sparse, {})
+        values = evaluator(self._kernel, X, self._points_as(is_sparse), dtype, memo=memo)
+        bands, everything = self._bands[dtype], slice(0, self.rank)
+        pieces = edges(X.shape[0], _ROWS[dtype.itemsize])
+
+        def make_worker() -> Any:
+            height = max((piece.stop - piece.start for piece in pieces), default=0)
+            scratch = np.empty((height, self.rank), dtype=dtype)
+
+            def whiten(piece: slice) -> None:
+                K = scratch[: piece.stop - piece.start]
+                values.fill(piece, everything, K)
+                for band, rows in bands:
+                    # features of a band need the landmarks up to its end only
+                    out[piece, band] = K[:, : band.stop] @ rows.T
+
+            return whiten
+
+        in_order(pieces, make_worker, lambda piece, nothing: None, threads)
+
+    @cached_property
+    def _bands(self) -> dict[np.dtype[Any], list[tuple[slice, FloatArray]]]:
+        """L^-1 in bands of rows, as far as they are not 0, in both precisions."""
+        count = max(1, min(_BANDS, self.rank // _NARROWEST_BAND))
+        cuts = edges(self.rank, -(-self.rank // count)) if self.rank else []
+        double = [(cut, np.ascontiguousarray(self._whitening[cut, : cut.stop])) for cut in cuts]
+        return {DOUBLE: double, SINGLE: [(cut, rows.astype(SINGLE)) for cut, rows in double]}
+
+    def _points_as(self, is_sparse: bool) -> Any:
+        """Return the landmarks in the form of the rows that are met with them."""
+        if sparse.issparse(self._points) == is_sparse:
+            return self._points
+        if is_sparse not in self._forms:
+            self._forms[is_sparse] = sparse.csr_matrix(self._points) if is_sparse else self._points.toarray()
+        return self._forms[is_sparse]
+
+    def _measured_single_error(self, lower: FloatArray) -> float:
+        """Measure float32 features of landmarks, which are the rows of L; infinite where there are none."""
+        if not self.rank or not has_single(self._kernel, self._points):
+            return math.inf
+        some = np.unique(np.linspace(0, self.rank - 1, min(self.rank, _PROBES)).astype(np.intp))
+        found = np.empty((len(some), self.rank), dtype=SINGLE)
+        self._fill(self._points[some], SINGLE, found, 1)
+        sizes = np.sqrt(np.einsum("ij,ij->i", lower[some], lower[some]))
+        errors = np.sqrt(np.square(found - lower[some]).sum(axis=1)) / sizes
+        return _SAFETY * float(errors.max())
+
+
+def _independent(kernel: Kernel, points: Any) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return which points to keep, largest remainder first, and the Cholesky factor of their kernel matrix."""
+    Z = points.astype(np.float64)
+    # Overflow shows as infinity, which is met with a sentence below.
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = np.asarray(kernel.block(Z, Z), dtype=np.float64)
+        if not np.isfinite(K).all():
+            raise InputError(f"Kernel values of landmarks must be finite; some are NaN or too large: {kernel.remedy}.")
+    K = 0.5 * (K + K.T)
+    # Rows of very different size are all taken seriously: what counts is the share of k(z, z) that others leave.
+    diagonal = np.diagonal(K)
+    scale = np.where(diagonal > 0, np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), np.inf)
+    with blas.single_threaded():
+        factor, pivots, rank, _ = lapack.dpstrf(K / scale / scale[:, None], tol=_DEPENDENT * len(K), lower=1)
+    kept = (pivots - 1)[:rank].astype(np.intp)
+    if not rank:
+        raise InputError("Landmarks must have a positive k(z, z); got none that has: choose other points, or a kernel.")
+    return kept, np.tril(factor[:rank, :rank]) * scale[kept, None]

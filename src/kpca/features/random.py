@@ -1,0 +1,198 @@
+"""Random features: maps drawn at random whose dot products are kernel values on average, with an error like r^(-1/2).
+
+What they miss of the trace says nothing about their error: it is measured instead, on random pairs of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpca.errors import InputError
+from kpca.features._families import Draw, Part, draw_part, offset, smallest_rank, structure_of
+from kpca.gram.workers import in_order
+from kpca.kernels import Kernel
+
+FloatArray = NDArray[Any]
+Structure = Literal["independent", "orthogonal", "hadamard"]
+
+# Features computed at once, by which the rows of a chunk are chosen: some MiB, and the same on every machine.
+_CHUNK = 2**18
+_FEWEST_ROWS, _MOST_ROWS = 64, 1024
+_PAIRS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, eq=False)
+class RandomMap:
+    """f with f(x).f(y) close to k(x, y): a fixed function of a row once drawn.
+
+    `offset` says what the features of the additive chi-squared kernel stand for; for all others it is None.
+    """
+
+    kernel: Kernel
+    rank: int
+    n_features: int
+    structure: Structure
+    origin: FloatArray | None  # subtracted from rows where only differences matter, shape: (d,)
+    part: Part
+
+    @property
+    def exact(self) -> bool:
+        """False: eigenvalues may come out too large as well as too small."""
+        return False
+
+    @property
+    def centred_only(self) -> bool:
+        """True if f(x).f(y) is k(x, y) + a(x) + a(y): the same as k for a centred model, and for no other."""
+        return offset(self.kernel, np.zeros((1, self.n_features))) is not None
+
+    def offset(self, X: Any) -> FloatArray | None:
+        """Return a(x) where the features stand for k(x, y) + a(x) + a(y), else None.  # shape: (n,)"""
+        return offset(self.kernel, X)
+
+    def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
+        """Return 0: what is left of the trace says nothing about random features.  # shape: (m,)"""
+        return np.zeros(len(features))
+
+    def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
+        """Return the features of dense or CSR rows, in the dtype of X.  # shape: (m, r)"""
+        if X.shape[1] != self.n_features:
+            raise InputError(f"X must have {self.n_features} features, as drawn for; got {X.shape[1]}.")
+        self.kernel.check(X)
+        dtype = np.dtype(np.float32) if X.dtype == np.float32 else np.dtype(np.float64)
+        # Products of CSR rows are not bound by arithmetic, and the origin is taken off after them: so in float64.
+        inner = np.dtype(np.float64) if sparse.issparse(X) else dtype
+        part = self.part.at(inner)
+        out = np.empty((X.shape[0], self.rank), dtype=dtype)
+        height = max(_FEWEST_ROWS, min(_MOST_ROWS, _CHUNK // self.rank))
+        chunks = [slice(start, min(start + height, len(out))) for start in range(0, len(out), height)]
+
+        def fill(rows: slice) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):  # here: other threads do not know the caller's
+                part.fill(X[rows].astype(inner, copy=False), out[rows])
+
+        in_order(chunks, lambda: fill, lambda rows, done: None, threads)
+        return out
+
+
+def draw_features(
+    kernel: Kernel,
+    d: int,
+    rank: int,
+    *,
+    structure: str = "orthogonal",
+    seed: int = 0,
+    dtype: Any = None,
+    origin: Any = None,
+) -> RandomMap:
+    """Draw `rank` features of a kernel for rows of d columns.
+
+    Parameters
+    ----------
+    rank : the number of columns, exactly; of an odd number of Fourier features the last is a cosine of random phase.
+    structure : {"orthogonal", "independent", "hadamard"}
+        How directions are drawn, where the kernel has any: orthogonal ones err least; "hadamard" is nearly as good, for
+        columns in the hundreds and more faster, and never stores the directions. The map says which it has.
+    dtype : in which the numbers of the map are kept (float64 if None); rows decide in which they are used.
+    origin : (d,) row near the data, subtracted where only differences of rows matter: far from it phases lose digits.
+    """
+    if isinstance(rank, bool) or not isinstance(rank, Integral) or rank < smallest_rank(kernel):
+        raise InputError(f"rank must be a whole number of at least {smallest_rank(kernel)}; got {rank!r}.")
+    found: Any = structure_of(kernel, structure)
+    if origin is not None:
+        origin = np.asarray(origin, dtype=np.float64)
+        if origin.shape != (d,) or not np.isfinite(origin).all():
+            raise InputError(f"origin must be {d} finite numbers, one per feature; got shape {origin.shape}.")
+        # A float32 number, so that rows of either precision are moved by exactly the same.
+        with np.errstate(over="ignore"):
+            rounded = origin.astype(np.float32).astype(np.float64)
+        origin = np.where(np.isfinite(rounded), rounded, origin)
+    draw = Draw(d=d, rank=int(rank), structure=structure, rng=np.random.default_rng(seed), origin=origin)
+    part = draw_part(kernel, draw)
+    if dtype is not None:
+        part = part.at(np.dtype(dtype))
+    return RandomMap(kernel, int(rank), d, found, origin, part)
+
+
+def fit_random(kernel: Kernel, X: Any, rank: int, structure: str = "orthogonal", *, seed: int = 0) -> RandomMap:
+    """Draw features for the rows of X: their mean is the origin."""
+    kernel.check(X)
+    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    return draw_features(kernel, X.shape[1], rank, structure=structure, seed=seed, origin=mean)
+
+
+# -- how good they are ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KernelError:
+    """How far f(x).f(y) is from k(x, y), measured on random pairs of rows: an estimate, no bound.
+
+    `rms` and `largest` are errors of this map; `standard_error` is what the spread over independent draws says the root
+    mean square of such a map is. The first is luck around the second.
+    """
+
+    rms: float
+    largest: float
+    standard_error: float
+    pairs: int
+    label: str = "estimate"
+
+
+def kernel_error(
+    features: RandomMap, X: Any, *, pairs: int = 2000, blocks: int = 8, seed: int = 0, threads: int = 1
+) -> KernelError:
+    """Measure the error of a map on random pairs of different rows of X.
+
+    The spread is that of `blocks` (from 2) further maps, independent and each of the rank over `blocks`, on the first
+    pairs; for orthogonal directions, which are fewer in each of these maps, it comes out a little large.
+    """
+    rng = np.random.default_rng((seed, 1))  # other numbers than the features were drawn from
+    n = X.shape[0]
+    left = rng.integers(0, n, size=pairs)
+    right = (left + rng.integers(1, max(n, 2), size=pairs)) % n
+    exact = _kernel_values(features, X[left], X[right])
+    errors = _products(features, X[left], X[right], threads) - exact
+
+    few = slice(0, max(1, pairs // blocks))
+    rank = max(smallest_rank(features.kernel), features.rank // blocks)
+    structure, origin, d = features.structure, features.origin, features.n_features
+    drawn = [
+        _products(
+            draw_features(features.kernel, d, rank, structure=structure, seed=int(key), origin=origin),
+            X[left[few]],
+            X[right[few]],
+            threads,
+        )
+        for key in rng.integers(0, 2**62, size=blocks)
+    ]
+    variance = float(np.var(drawn, axis=0, ddof=1).mean()) * rank / features.rank
+    return KernelError(
+        rms=float(np.sqrt(np.mean(np.square(errors)))),
+        largest=float(np.abs(errors).max()),
+        standard_error=float(np.sqrt(variance)),
+        pairs=pairs,
+    )
+
+
+def _products(features: RandomMap, X: Any, Y: Any, threads: int) -> FloatArray:
+    """Return f(x_i).f(y_i), summed in float64.  # shape: (n,)"""
+    products: FloatArray = np.einsum(
+        "ij,ij->i", features(X, threads=threads), features(Y, threads=threads), dtype=np.float64
+    )
+    return products
+
+
+def _kernel_values(features: RandomMap, X: Any, Y: Any) -> FloatArray:
+    """Return what f(x_i).f(y_i) stands for.  # shape: (n,)"""
+    # Kernels give blocks: of small ones the diagonal is taken.
+    X, Y = X.astype(np.float64), Y.astype(np.float64)
+    cuts = [slice(start, start + _PAIRS_AT_ONCE) for start in range(0, X.shape[0], _PAIRS_AT_ONCE)]
+    values = np.concatenate([np.diagonal(features.kernel.block(X[cut], Y[cut])) for cut in cuts])
+    a, b = features.offset(X), features.offset(Y)
+    return values if a is None or b is None else values + a + b

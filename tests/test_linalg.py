@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kpca.linalg import exhaustive, largest_eigenpairs, mean_of_rows
-from kpca.plan import kernel_route, linear_route
+from kpca.planning import kernel_route, linear_route
 
 
 def matrix(values, seed=0):

@@ -111,6 +111,7 @@ def test_indefinite_matrix_is_selected_by_value(solver: str) -> None:
         KernelPCA(kernel="rbf", n_components=2),
         KernelPCA(kernel="poly"),
         KernelPCA(n_components=0.9, kernel="rbf"),
+        KernelPCA(n_components=2, kernel="rbf", approximation="rff"),
     ]
 )
 def test_estimator_contract(estimator: Any, check: Any) -> None:
@@ -120,7 +121,7 @@ def test_estimator_contract(estimator: Any, check: Any) -> None:
 def test_parameters_are_scikit_learns_with_its_defaults() -> None:
     theirs, ours = sklearn.decomposition.KernelPCA().get_params(), KernelPCA().get_params()
     assert {name: ours.get(name, "missing") for name in theirs} == theirs
-    assert list(ours) == sorted(ours) and set(ours) - set(theirs) == {"center"}
+    assert list(ours) == sorted(ours) and set(ours) - set(theirs) == {"approximation", "center"}
 
 
 def test_get_and_set_params() -> None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import joblib
@@ -20,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 import kpca
 from kpca import InputError, KernelPCA
-from kpca.settings import memory_budget, parse_bytes, thread_count
+from kpca.settings import checkpoint_path, memory_budget, parse_bytes, thread_count
 
-DEFAULTS = {"memory_limit": None, "threads": None, "progress": False}
+DEFAULTS = {"memory_limit": None, "threads": None, "progress": False, "checkpoint": None}
 X = np.random.default_rng(0).standard_normal((700, 5)) * [2.0, 1.4, 1.0, 0.7, 0.5]
 
 
@@ -49,7 +50,7 @@ def test_what_is_returned_is_a_copy() -> None:
 def test_set_config_changes_only_what_is_given() -> None:
     kpca.set_config(threads=2)
     kpca.set_config(memory_limit="1GiB")
-    assert kpca.get_config() == {"memory_limit": 2**30, "threads": 2, "progress": False}
+    assert kpca.get_config() == {**DEFAULTS, "memory_limit": 2**30, "threads": 2, "progress": False}
     kpca.set_config(threads=None)
     assert kpca.get_config()["threads"] is None
 
@@ -57,11 +58,11 @@ def test_set_config_changes_only_what_is_given() -> None:
 def test_blocks_nest() -> None:
     with kpca.config(threads=2, memory_limit=1000):
         with kpca.config(threads=1, progress=True):
-            assert kpca.get_config() == {"memory_limit": 1000, "threads": 1, "progress": True}
-        assert kpca.get_config() == {"memory_limit": 1000, "threads": 2, "progress": False}
+            assert kpca.get_config() == {**DEFAULTS, "memory_limit": 1000, "threads": 1, "progress": True}
+        assert kpca.get_config() == {**DEFAULTS, "memory_limit": 1000, "threads": 2, "progress": False}
         kpca.set_config(threads=5, memory_limit=500)  # for the process: the block around this still holds here
-        assert kpca.get_config() == {"memory_limit": 1000, "threads": 2, "progress": False}
-    assert kpca.get_config() == {"memory_limit": 500, "threads": 5, "progress": False}
+        assert kpca.get_config() == {**DEFAULTS, "memory_limit": 1000, "threads": 2, "progress": False}
+    assert kpca.get_config() == {**DEFAULTS, "memory_limit": 500, "threads": 5, "progress": False}
 
 
 def test_settings_are_restored_after_an_exception() -> None:
@@ -116,6 +117,25 @@ def test_sizes(text: Any, size: int) -> None:
 def test_sizes_that_are_none(text: Any) -> None:
     with pytest.raises(InputError, match=f"memory_limit must be .*; got {re.escape(repr(text))}"):
         parse_bytes(text)
+
+
+def test_a_checkpoint_is_a_path_in_a_folder_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with kpca.config(checkpoint="fit.kpca"):
+        monkeypatch.chdir("/")
+        assert checkpoint_path() == str(tmp_path / "fit.kpca")  # as it was meant
+        with kpca.config(checkpoint=None):
+            assert checkpoint_path() is None
+    with kpca.config(checkpoint=tmp_path / "fit.kpca"):
+        assert kpca.get_config()["checkpoint"] == str(tmp_path / "fit.kpca")
+    for wrong in [3, b"", "", True, ["x"], "a\0b"]:
+        with pytest.raises(InputError, match="checkpoint must be None or the path of a file; got"):
+            kpca.set_config(checkpoint=wrong)
+    with pytest.raises(InputError, match=r"got the folder .*: add a name"):
+        kpca.set_config(checkpoint=tmp_path)
+    with pytest.raises(InputError, match=r"in a folder that exists; got .*: create the folder"):
+        kpca.set_config(checkpoint=tmp_path / "none" / "fit")
+    assert kpca.get_config() == DEFAULTS
 
 
 def test_numpy_integers_are_whole_numbers() -> None:

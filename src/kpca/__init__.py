@@ -11,33 +11,52 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Cancelled",
+    "IncrementalKernelPCA",
     "InputError",
     "KernelPCA",
+    "Nystroem",
+    "Plan",
+    "RandomFeatures",
     "__version__",
+    "compress",
     "config",
     "get_config",
     "kernels",
+    "plan",
     "plots",
     "set_config",
+    "write_scores",
 ]
 
 # public name -> module of this package that holds it; a public module has its own name as home
 _HOME = {
     "Cancelled": "errors",
+    "IncrementalKernelPCA": "incremental",
     "InputError": "errors",
     "KernelPCA": "kernel_pca",
+    "Nystroem": "features",
+    "Plan": "planning",
+    "RandomFeatures": "features",
+    "compress": "compression",
     "config": "settings",
     "get_config": "settings",
     "kernels": "kernels",
+    "plan": "planning",
     "plots": "plots",
     "set_config": "settings",
+    "write_scores": "sinks",
 }
 
 if TYPE_CHECKING:
     from kpca import kernels, plots
+    from kpca.compression import compress
     from kpca.errors import Cancelled, InputError
+    from kpca.features import Nystroem, RandomFeatures
+    from kpca.incremental import IncrementalKernelPCA
     from kpca.kernel_pca import KernelPCA
+    from kpca.planning import Plan, plan
     from kpca.settings import config, get_config, set_config
+    from kpca.sinks import write_scores
 else:
     # Hidden from type checkers: they would take a module with __getattr__ to have every name.
     def __getattr__(name: str) -> Any:

@@ -15,11 +15,14 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import _check_psd_eigenvalues
 
 from kpca import blas
+from kpca.checkpoint import open_checkpoint
 from kpca.gram import Centered, Gram, MatrixGram
-from kpca.gram.coarse import coarse_eigenvalues, coarse_eigenvectors
+from kpca.gram.coarse import coarse_eigenvectors
 from kpca.gram.factored import Factored
 from kpca.kernels import Kernel, Linear
-from kpca.plan import Route, kernel_route, linear_route, tile_budget
+from kpca.planning.memory import held_by, krylov_layout, linear_bytes, require
+from kpca.planning.routes import Route, kernel_route, linear_route
+from kpca.planning.rules import FIRST_TRY, better_shifted, count_for_share, reuses
 from kpca.progress import pass_monitor
 from kpca.projection import KernelProjection, LinearProjection, MatrixProjection, Projection
 from kpca.settings import memory_budget
@@ -31,11 +34,6 @@ FloatArray = NDArray[Any]
 _NARROW = 40
 # Columns of the first block that stay random beside the guess: they find what the guess has missed.
 _RANDOM_COLUMNS = 4
-# Products after the first that a tolerance takes, about.
-_REUSES, _REUSES_WHEN_TIGHT, _LOOSE = 2, 5, 1e-8
-# Components first tried when a fraction of the variance is asked for; doubled until it is reached.
-_FIRST_TRY = 16
-_SAMPLE = 32
 # Multiplications in n d min(n, d) up to which the linear kernel is done before threads have met.
 _SMALL_LINEAR = 5e8
 
@@ -75,12 +73,13 @@ def decompose(kernel: Kernel, X: Any, weights: FloatArray | None, request: Reque
         kernel,
         X,
         scale=scale,
-        shifted=request.center and _better_shifted(kernel, X),
+        shifted=request.center and better_shifted(kernel, X),
         precision="double",
         threads=request.threads,
     )
     spectrum, route = _solve(gram, request, X.dtype)
     coefficients, offset = _coefficients(gram, spectrum, request.center)
+    gram.release()
     projection = KernelProjection(kernel, X, coefficients.astype(X.dtype, copy=False), offset, gram.shifted)
     return Decomposition(spectrum, projection, route)
 
@@ -122,6 +121,9 @@ def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Dec
     def solve(count: int) -> tuple[Spectrum, Route]:
         nonlocal components
         route = linear_route(n, d, count, request.eigen_solver, sparse=sparse.issparse(X))
+        nnz = X.nnz if sparse.issparse(X) else None
+        size, direct = X.dtype.itemsize, route.solver == "direct"
+        require(linear_bytes(n, d, count, size, direct=direct, nnz=nnz, threads=request.threads), request.budget)
         spectrum, components = solve_factored(
             operator,
             count,
@@ -133,13 +135,13 @@ def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Dec
         )
         return spectrum, route
 
-    whole = linear_route(n, d, _FIRST_TRY, request.eigen_solver, sparse=sparse.issparse(X)).solver == "direct"
-    first = _first_count(request, side, lambda: side if whole else _FIRST_TRY)
+    whole = linear_route(n, d, FIRST_TRY, request.eigen_solver, sparse=sparse.issparse(X)).solver == "direct"
+    first = _first_count(request, side, lambda: side if whole else FIRST_TRY)
     spectrum, route = _until_enough(solve, first, side, request)
-    spectrum = _settled(spectrum, X.dtype)
+    spectrum = settled(spectrum, X.dtype)
     if isinstance(request.n_components, int) and request.n_components > side:
         spectrum = _padded(spectrum, min(request.n_components, n))
-    signs = _signs(spectrum.vectors, scale)
+    signs = signs_of(spectrum.vectors, scale)
     components = np.vstack([components, np.zeros((len(signs), d))])[: len(signs)] * signs[:, None]
     components[spectrum.values <= 0] = 0.0  # no variance, no direction
     spectrum = replace(spectrum, vectors=spectrum.vectors * signs)
@@ -152,19 +154,23 @@ def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> t
     operator = Centered(gram) if request.center else gram
     start: FloatArray | None = None
     largest: float | None = None
+    asked = {name: getattr(request, name) for name in ("n_components", "tol", "eigen_solver", "center", "seed")}
+    checkpoint = open_checkpoint(gram, **asked)
 
     def solve(count: int) -> tuple[Spectrum, Route]:
         nonlocal start, largest
-        route = kernel_route(n, count, request.eigen_solver, request.budget)
+        held = held_by(gram)
+        route = kernel_route(n, count, request.eigen_solver, request.budget, held=held.whole)
         if route.solver == "dense":
             with blas.single_threaded():  # LAPACK itself takes all threads again where that is faster
                 return solve_dense(operator, count), route
+        count, keeper = (count, None) if checkpoint is None else checkpoint.at(count)
         # BLAS threads that wait for work by spinning would take the cores from ours; a given matrix has only theirs.
         small = isinstance(gram, Gram) and count <= _NARROW
+        layout = krylov_layout(n, count, request.budget, held.whole, request.threads)
         with blas.single_threaded() if small else nullcontext():
             if isinstance(gram, Gram):
-                reuses = _REUSES if request.tol > _LOOSE else _REUSES_WHEN_TIGHT
-                gram.at("single").keep_tiles(tile_budget(n, count, request.budget()), reuses)
+                gram.at("single").keep_tiles(layout.tiles, reuses(request.tol))
                 if start is None:
                     guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
                     start, largest = coarse_eigenvectors(gram, guess, centred=request.center, seed=request.seed)
@@ -177,14 +183,18 @@ def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> t
                 max_passes=request.max_passes,
                 seed=request.seed,
                 monitor=pass_monitor(),
+                keeper=keeper,
+                room=layout.room,
             )
         start, largest = spectrum.vectors, float(spectrum.values[0])
         return spectrum, route
 
     first = _first_count(request, n, lambda: _expected_count(gram, request))
     spectrum, route = _until_enough(solve, first, n, request)
-    spectrum = _settled(spectrum, dtype)
-    signs = _signs(spectrum.vectors, None if (gram.scale == 1.0).all() else gram.scale)
+    spectrum = settled(spectrum, dtype)
+    if checkpoint is not None and spectrum.converged:
+        checkpoint.remove()
+    signs = signs_of(spectrum.vectors, None if (gram.scale == 1.0).all() else gram.scale)
     return replace(spectrum, vectors=spectrum.vectors * signs), route
 
 
@@ -203,21 +213,18 @@ def _expected_count(gram: Gram | MatrixGram, request: Request) -> int:
     Otherwise it is counted on a sample of the rows, and a little is added.
     """
     n = int(gram.shape[0])
-    if kernel_route(n, _FIRST_TRY, request.eigen_solver, request.budget).solver == "dense":
+    if kernel_route(n, FIRST_TRY, request.eigen_solver, request.budget).solver == "dense":
         return n
     if not isinstance(gram, Gram) or not isinstance(request.n_components, float):
-        return _FIRST_TRY
-    with blas.single_threaded():
-        values = coarse_eigenvalues(gram, centred=request.center, seed=request.seed)
-    shares = np.cumsum(values) / max(float(values.sum()), 1e-300)
-    count = int(np.searchsorted(shares, request.n_components)) + 1
-    return int(max(_FIRST_TRY, count + count // 8 + 8))
+        return FIRST_TRY
+    return count_for_share(gram, request.n_components, centred=request.center, seed=request.seed)
 
 
 def _until_enough(solve: Any, count: int, available: int, request: Request) -> tuple[Spectrum, Route]:
     """Solve for `count` components; for a fraction of the variance, double them until it is reached, then cut."""
     while True:
         spectrum, route = solve(count)
+        count = max(count, len(spectrum.values))  # a resumed fit may have been further
         fraction = request.n_components
         if fraction is None or isinstance(fraction, int):
             return spectrum, route
@@ -230,7 +237,7 @@ def _until_enough(solve: Any, count: int, available: int, request: Request) -> t
         count = min(2 * count, available)
 
 
-def _settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
+def settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
     """Return eigenvalues as scikit-learn leaves them: rounding to 0, significant negative ones an error."""
     values = np.where(np.abs(spectrum.values) <= spectrum.error, 0.0, spectrum.values)
     if not len(values):
@@ -270,7 +277,7 @@ def _padded(spectrum: Spectrum, count: int) -> Spectrum:
     )
 
 
-def _signs(vectors: FloatArray, scale: FloatArray | None) -> FloatArray:
+def signs_of(vectors: FloatArray, scale: FloatArray | None) -> FloatArray:
     """Return +-1 per component so that the training score of largest size is positive, ties to the lowest index."""
     scores = np.ascontiguousarray((vectors if scale is None else vectors / scale[:, None]).T)
     highest, lowest = scores.max(axis=1), -scores.min(axis=1)
@@ -293,13 +300,3 @@ def _coefficients(gram: Gram | MatrixGram, spectrum: Spectrum, center: bool) -> 
         A -= np.multiply.outer(weights / weights.sum(), A.sum(axis=0))
     offset = Centered(gram).row_means() @ A if center else np.zeros(len(roots))
     return A, offset
-
-
-def _better_shifted(kernel: Kernel, X: Any) -> bool:
-    """Return True if kernel values are nearer to f(0) than to 0: then f(t) - f(0) carries more of their digits."""
-    if not kernel.shift_invariant:
-        return False
-    some = X[:: max(1, X.shape[0] // _SAMPLE)]
-    K = kernel.block(some, some)
-    top = float(kernel.diagonal(some[:1])[0])
-    return float(np.square(K - top).sum()) < float(np.square(K).sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, Self
 
@@ -10,23 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import inputs, kernels
+from kpca.approximation import check_approximation, fit_map
+from kpca.chunks import Source, as_source, in_memory, sample_rows, stacked
 from kpca.decompose import Decomposition, Request, decompose, decompose_matrix
 from kpca.errors import InputError
 from kpca.gram.factored import Factored
+from kpca.lowrank import Chunks, decompose_features
+from kpca.planning import Plan, approximation_needed, plan
+from kpca.planning.rules import FINEST_TOL, FIRST_TRY
 from kpca.preimage import RidgeMap, fit_ridge_map
 from kpca.projection import LinearProjection
-from kpca.settings import memory_budget, thread_count
+from kpca.settings import config, memory_budget, memory_limit, thread_count
 
 FloatArray = NDArray[Any]
-_FITTED_PRIVATE = ("_projection", "_inverse", "_roots", "_frobenius2")
-# What tol=0 means: the residual each precision can reach, relative to the largest eigenvalue.
-_FINEST_TOL = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
+_FITTED_PRIVATE = ("_projection", "_inverse", "_roots", "_frobenius2", "_planned")
+# Rows of a source from which the bandwidth and the landmarks are taken.
+_SAMPLE = 30_000
+# Rows from which an approximate model learns the way back: the map solves a system of that size.
+_INVERSE_ROWS = 2000
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -59,6 +67,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     copy_X : keep a copy of X for `transform`; if False, X must not change afterwards.
     n_jobs : threads; None is `kpca.config(threads=...)`.
     center : False leaves the mean in feature space in: eigenvalues are then second moments, not variances.
+    approximation : None, "nystroem", "rff", "auto", `kpca.Nystroem` or `kpca.RandomFeatures`
+        None never approximates. "nystroem" takes landmarks and "rff" random features, 1000 of them unless an object
+        says how many; `transform` then costs one kernel value per landmark instead of one per training row. "auto"
+        takes landmarks only where the exact fit would break the limits (see `kpca.plan`).
 
     Attributes
     ----------
@@ -104,6 +116,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         copy_X: bool = True,
         n_jobs: int | None = None,
         center: bool = True,
+        approximation: Any = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -122,6 +135,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.copy_X = copy_X
         self.n_jobs = n_jobs
         self.center = center
+        self.approximation = approximation
 
     # -- fitting ----------------------------------------------------------------------------------------------------
 
@@ -146,21 +160,121 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _fit(self, X: Any, sample_weight: Any) -> Self:
         inputs.check_parameters(self)
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        check_approximation(self.approximation, precomputed=precomputed)
+        if precomputed:
             return self._fit_matrix(X, sample_weight)
-        X = inputs.check_data(self, X, reset=True, copy=self.copy_X)
+        exactly = self.approximation is None
+        if not in_memory(X) and not (exactly and isinstance(X, np.memmap)):  # a map serves an exact fit as it is
+            source = as_source(X)
+            if not exactly and source.repeatable:
+                return self._fit_source(source, sample_weight)
+            X = self._loaded(source)
+        X = inputs.check_data(self, X, reset=True, copy=self.copy_X and exactly)
         weights = inputs.check_weights(sample_weight, X.shape[0])
         if weights is not None and not weights.all():
             X, weights = X[weights > 0], weights[weights > 0]
         inputs.check_rows(X.shape[0])
-        gamma = kernels.resolve_gamma(self.gamma, X)
-        kernel = self._resolved(X, gamma)
-        kernel.check(X)
-        found = decompose(kernel, X, weights, self._request(X.shape[0], X.dtype))
-        inverse = self._inverse_map(found, X, weights, gamma) if self.fit_inverse_transform else None
+        gamma, kernel = self._kernel_for(X)
+        request = self._request(X.shape[0], X.dtype)
+        if self._approximates(kernel, X.shape, request):
+            every = max(1, X.shape[0] // _INVERSE_ROWS)
+            some = X[::every], None if weights is None else weights[::every]
+            return self._fit_features((kernel, gamma), X, weights, request, chunks=lambda: [(X, weights)], some=some)
+        found = decompose(kernel, X, weights, request)
+        inverse = None
+        if self.fit_inverse_transform:
+            scores = found.spectrum.scores(weights)[:, : self._count(found.spectrum.values)]
+            inverse = self._inverse_map(scores, X, weights, gamma)
         self.kernel_: kernels.Kernel | None = kernel
         self.gamma_, self.X_fit_ = gamma, X
         return self._store(found, X.dtype, X.shape[0] if weights is None else float(weights.sum()), weights, inverse)
+
+    def _approximates(self, kernel: kernels.Kernel, shape: tuple[int, int], request: Request) -> bool:
+        """Return True if explicit features are to be used; the rows of the linear kernel are features already."""
+        if self.approximation is None or isinstance(kernel, kernels.Linear):
+            return False
+        if not (isinstance(self.approximation, str) and self.approximation == "auto"):
+            return True
+        wanted = request.n_components
+        count = shape[0] if wanted is None else wanted if isinstance(wanted, int) else FIRST_TRY
+        return approximation_needed(*shape, count, request.tol, request.budget())
+
+    def _loaded(self, source: Source) -> Any:
+        """Return all rows of a source: the exact fit compares each with each."""
+        size = (source.n_rows or 0) * source.n_columns * source.dtype.itemsize
+        if not source.sparse and size > memory_budget():
+            raise InputError(
+                f"An exact fit holds all rows, {size / 2**20:,.0f} MiB; {memory_budget() / 2**20:,.0f} may be used: "
+                "take approximation='nystroem', which reads them in chunks, or raise kpca.config(memory_limit=...)."
+            )
+        return stacked(list(source.chunks()))
+
+    def _fit_source(self, source: Source, sample_weight: Any) -> Self:
+        """Fit to rows that are read in chunks: some of them for the kernel and its features, then all of them."""
+        self.n_features_in_ = source.n_columns
+        if source.names is not None:
+            self.feature_names_in_ = np.asarray(source.names, dtype=object)
+        some = sample_rows(source, _SAMPLE, 0)
+        inputs.check_rows(some.shape[0])
+        n = source.n_rows if source.n_rows is not None else sum(chunk.shape[0] for chunk in source.chunks())
+        weights = inputs.check_weights(sample_weight, n)
+        gamma, kernel = self._kernel_for(some)
+        request = self._request(n, source.dtype)
+        if not self._approximates(kernel, (n, source.n_columns), request):
+            exactly = clone(self).set_params(approximation=None, copy_X=False).fit(self._loaded(source), None, weights)
+            self.__dict__.update({**vars(exactly), **self.get_params(deep=False)})
+            return self
+
+        def chunks() -> Iterator[tuple[Any, FloatArray | None]]:
+            start = 0
+            for rows in source.chunks():
+                kernel.check(rows)
+                mine = None if weights is None else weights[start : start + rows.shape[0]]
+                start += rows.shape[0]
+                if mine is None or mine.all():
+                    yield rows, mine
+                elif mine.any():
+                    yield rows[mine > 0], mine[mine > 0]
+
+        present = None if weights is None else weights[weights > 0]
+        few = some[:_INVERSE_ROWS], None
+        return self._fit_features((kernel, gamma), some, present, request, chunks=chunks, some=few)
+
+    def _fit_features(
+        self,
+        kernel_gamma: tuple[kernels.Kernel, Any],
+        X: Any,
+        weights: FloatArray | None,
+        request: Request,
+        *,
+        chunks: Chunks,
+        some: tuple[Any, FloatArray | None],
+    ) -> Self:
+        """Fit features of the rows X to all rows, which `chunks` gives; learn the way back from some."""
+        kernel, gamma = kernel_gamma
+        auto = isinstance(self.approximation, str) and self.approximation == "auto"
+        fitted = fit_map(
+            "nystroem" if auto else self.approximation,
+            kernel,
+            X,
+            n_components=request.n_components,
+            centred=request.center,
+            weights=weights if weights is not None and len(weights) == X.shape[0] else None,
+            seed=request.seed,
+            threads=request.threads,
+        )
+        found = decompose_features(fitted, chunks, X.dtype, request)
+        inverse = None
+        if self.fit_inverse_transform:
+            rows, its_weights = some
+            scores = found.projection.head(self._count(found.spectrum.values))(rows, threads=request.threads)
+            inverse = self._inverse_map(scores, rows, its_weights, gamma)
+        self.feature_map_ = fitted.feature_map
+        self.kernel_, self.gamma_ = kernel, gamma
+        self.X_fit_ = getattr(fitted.feature_map, "landmarks", None)  # what new rows are compared with
+        n = found.spectrum.vectors.shape[0]
+        return self._store(found, X.dtype, n if weights is None else float(weights.sum()), weights, inverse)
 
     def _fit_matrix(self, K: Any, sample_weight: Any) -> Self:
         if isinstance(K, LinearOperator):
@@ -175,6 +289,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         found = decompose_matrix(K, weights, self._request(K.shape[0], dtype))
         self.gamma_, self.kernel_, self.X_fit_ = kernels.resolve_gamma(None, K), None, K
         return self._store(found, dtype, K.shape[0] if weights is None else float(weights.sum()), weights, None)
+
+    def _kernel_for(self, X: Any) -> tuple[Any, kernels.Kernel]:
+        gamma = kernels.resolve_gamma(self.gamma, X)
+        kernel = self._resolved(X, gamma)
+        kernel.check(X)
+        return gamma, kernel
 
     def _resolved(self, X: Any, gamma: Any) -> kernels.Kernel:
         return kernels.resolve(
@@ -192,7 +312,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         seed = 0 if seed is None else int(check_random_state(seed).randint(2**31 - 1))
         return Request(
             n_components=wanted,
-            tol=float(self.tol) or _FINEST_TOL[dtype],
+            tol=float(self.tol) or FINEST_TOL[dtype],
             eigen_solver=self.eigen_solver,
             center=bool(self.center),
             max_passes=self.max_iter,
@@ -223,6 +343,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self._projection = found.projection.head(len(values))
         self._roots = np.ones(1) if weights is None else np.sqrt(weights[weights > 0])[:, None]
         self._inverse = inverse
+        self._planned = ((spectrum.vectors.shape[0], self.n_features_in_), memory_limit())
         if isinstance(self._projection, LinearProjection):
             self.components_, self.mean_ = self._projection.components, self._projection.mean.astype(dtype)
         if inverse is not None:
@@ -234,17 +355,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         drop = self.remove_zero_eig or self.n_components is None
         return int(np.count_nonzero(values > 0)) if drop else len(values)
 
-    def _inverse_map(self, found: Decomposition, X: Any, weights: FloatArray | None, gamma: Any) -> RidgeMap:
+    def _inverse_map(self, scores: FloatArray, X: Any, weights: FloatArray | None, gamma: Any) -> RidgeMap:
         if sparse.issparse(X):
             raise NotImplementedError("inverse_transform needs dense rows to learn from; X is sparse: densify it.")
-        values = found.spectrum.values
-        roots = 1.0 if weights is None else np.sqrt(weights)[:, None]
-        scores = (found.spectrum.vectors * np.sqrt(values) / roots).astype(X.dtype)
-        scores = np.ascontiguousarray(scores[:, : self._count(values)])
         if np.ndim(gamma):
             raise InputError(
                 "fit_inverse_transform needs a single gamma: one per feature of X means nothing for scores."
             )
+        scores = np.ascontiguousarray(scores, dtype=X.dtype)
         kernel = self._resolved(scores, gamma)
         return fit_ridge_map(kernel, scores, X, float(self.alpha), weights, threads=thread_count(self.n_jobs))
 
@@ -274,8 +392,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if self.kernel_ is not None:
             self.kernel_.check(X)
             X = X.astype(dtype, copy=False)
-            if sparse.issparse(self.X_fit_) != sparse.issparse(X):  # new rows take the form of the training rows
-                X = X.toarray() if sparse.issparse(X) else sparse.csr_matrix(X)
         with np.errstate(over="ignore", invalid="ignore"):
             scores: FloatArray = self._projection(X, threads=thread_count(self.n_jobs)).astype(dtype, copy=False)
         if not np.isfinite(scores).all():
@@ -290,6 +406,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise NotFittedError("inverse_transform needs KernelPCA(fit_inverse_transform=True); set it and fit again.")
         scores = inputs.check_scores(X, self.n_components_, self._inverse.scores.dtype)
         return self._inverse(scores, threads=thread_count(self.n_jobs))
+
+    @property
+    def plan_(self) -> Plan:
+        """Which way the fit went, why, and what memory and time were to be expected of it; made when asked for."""
+        check_is_fitted(self)
+        rows, limit = self._planned
+        whole = (
+            self.X_fit_ is not None
+            and not hasattr(self, "feature_map_")
+            and not isinstance(self.X_fit_, LinearOperator)
+        )
+        with config(memory_limit=limit):
+            return plan(self.X_fit_ if whole else rows, estimator=self, dtype=self.eigenvalues_.dtype)
 
     @property
     def information_ratio_(self) -> FloatArray:

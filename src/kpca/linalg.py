@@ -28,6 +28,13 @@ _ARPACK_TOL = 1e-11
 # A residual whose square, the error of an eigenvalue, is far below the accuracy asked of eigenvalues.
 _ARPACK_CHECK = 1e-7
 _ROWS_AT_ONCE = 4096
+# Numbers in the temporaries of work that goes over the rows, a few of them at a time.
+_NUMBERS_AT_ONCE = 250_000
+
+
+def rows_at_once(d: int) -> int:
+    """Return how many rows of d columns are worked on at a time, so that temporaries stay small beside the data."""
+    return min(_ROWS_AT_ONCE, max(16, _NUMBERS_AT_ONCE // max(d, 1)))
 
 
 @dataclass(frozen=True)
@@ -126,8 +133,9 @@ def mean_of_rows(X: FloatArray, weights: FloatArray | None = None) -> NDArray[np
     """
     origin = X[0].astype(np.float64)
     total = np.zeros(X.shape[1])
-    for start in range(0, len(X), _ROWS_AT_ONCE):
-        part = X[start : start + _ROWS_AT_ONCE] - origin
-        total += np.ones(len(part)) @ part if weights is None else weights[start : start + _ROWS_AT_ONCE] @ part
+    step = rows_at_once(X.shape[1])
+    for start in range(0, len(X), step):
+        part = X[start : start + step] - origin
+        total += np.ones(len(part)) @ part if weights is None else weights[start : start + step] @ part
     mean: NDArray[np.float64] = origin + total / (len(X) if weights is None else weights.sum())
     return mean

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kpca.errors import InputError
 from kpca.gram import CrossGram, Gram
 from kpca.kernels import Kernel
 from kpca.linalg import mean_of_rows
+from kpca.planning.memory import require, ridge_bytes
+from kpca.settings import memory_budget
 
 FloatArray = NDArray[Any]
 
@@ -46,11 +48,15 @@ def fit_ridge_map(
 ) -> RidgeMap:
     """Solve (K + alpha / weights) C = X - mean, with K the kernel matrix of the scores."""
     kernel.check(scores)
+    n, d = X.shape
+    require(ridge_bytes(n, d, scores.shape[1], X.dtype.itemsize), memory_budget, "or leave fit_inverse_transform out")
     K = Gram(kernel, scores, threads=threads).matrix()
     K.flat[:: len(K) + 1] += alpha if weights is None else alpha / weights
     mean = mean_of_rows(X, weights)
     try:
-        dual_coef = solve(K, X - mean, assume_a="pos", overwrite_a=True, check_finite=False)
+        # K is symmetric, and its transpose is in LAPACK's order: it is factored where it lies
+        factor = cho_factor(K.T, lower=True, overwrite_a=True, check_finite=False)
+        dual_coef = cho_solve(factor, X - mean, overwrite_b=True, check_finite=False)
     except LinAlgError as error:
         raise InputError(
             f"The ridge system of fit_inverse_transform must be positive definite; with alpha={alpha} it is singular: "

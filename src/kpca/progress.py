@@ -17,12 +17,13 @@ def pass_monitor() -> Callable[[int, float, float], None] | None:
     if setting is False:
         return None
     started = time.perf_counter()
-    first: list[float] = []
+    residuals: list[float] = []
 
     def report(number: int, residual: float, tol: float) -> None:
         elapsed = time.perf_counter() - started
-        first.append(residual)
-        remaining = _remaining(first, tol) * elapsed / number
+        residuals.append(residual)
+        # by the passes seen here: those before a resumed fit took no time of it
+        remaining = _remaining(residuals, tol) * elapsed / len(residuals)
         if callable(setting):
             state = {"pass": number, "residual": residual, "tol": tol, "elapsed": elapsed, "remaining": remaining}
             if setting(state) is False:

@@ -1,4 +1,4 @@
-"""Settings about the machine, not the model: memory, threads, progress.
+"""Settings about the machine, not the model: memory, threads, progress, checkpoints.
 
 `kpca.set_config(...)` sets them for the process, `kpca.config(...)` for a `with` block; blocks live in a context
 variable, so threads and coroutines of a program do not disturb each other.
@@ -35,6 +35,7 @@ class Settings:
     memory_limit: int | None = None
     threads: int | None = None
     progress: bool | ProgressCallback = False
+    checkpoint: str | None = None
 
 
 _process = [Settings()]  # what set_config changes, for all threads
@@ -52,13 +53,17 @@ def get_config() -> dict[str, Any]:
     return asdict(_now())
 
 
-def set_config(*, memory_limit: Any = _UNSET, threads: Any = _UNSET, progress: Any = _UNSET) -> None:
+def set_config(
+    *, memory_limit: Any = _UNSET, threads: Any = _UNSET, progress: Any = _UNSET, checkpoint: Any = _UNSET
+) -> None:
     """Change settings of the process until they are changed again; what is not given stays as it is."""
-    _process[0] = replace(_process[0], **_checked(memory_limit, threads, progress))
+    _process[0] = replace(_process[0], **_checked(memory_limit, threads, progress, checkpoint))
 
 
 @contextlib.contextmanager
-def config(*, memory_limit: Any = _UNSET, threads: Any = _UNSET, progress: Any = _UNSET) -> Iterator[None]:
+def config(
+    *, memory_limit: Any = _UNSET, threads: Any = _UNSET, progress: Any = _UNSET, checkpoint: Any = _UNSET
+) -> Iterator[None]:
     """Change settings within a `with` block.
 
     Parameters
@@ -71,6 +76,12 @@ def config(*, memory_limit: Any = _UNSET, threads: Any = _UNSET, progress: Any =
     progress : bool or callable
         True prints a line per pass to stderr. A callable gets a dictionary with `pass`, `residual`, `tol`, `elapsed`
         and `remaining`; when it returns False the fit stops with `kpca.Cancelled`.
+    checkpoint : path or None
+        File in which a fit by block Krylov keeps its state, one for each fit that may run at the same time. Killed at
+        any moment and started again with the same data and parameters, it goes on where the file says and ends with
+        the same result; with others it is refused. See `kpca.checkpoint` for when the file is written. It is removed
+        when the fit has converged. Fits that take another way (few rows, many components, the linear kernel) are short
+        and do not use it.
 
     Examples
     --------
@@ -79,14 +90,14 @@ def config(*, memory_limit: Any = _UNSET, threads: Any = _UNSET, progress: Any =
     ...     kpca.get_config()["memory_limit"]
     2147483648
     """
-    token = _block.set({**(_block.get() or {}), **_checked(memory_limit, threads, progress)})
+    token = _block.set({**(_block.get() or {}), **_checked(memory_limit, threads, progress, checkpoint)})
     try:
         yield
     finally:
         _block.reset(token)
 
 
-def _checked(memory_limit: Any, threads: Any, progress: Any) -> dict[str, Any]:
+def _checked(memory_limit: Any, threads: Any, progress: Any, checkpoint: Any) -> dict[str, Any]:
     """Return the settings that were given, in their final form."""
     given: dict[str, Any] = {}
     if memory_limit is not _UNSET:
@@ -97,7 +108,21 @@ def _checked(memory_limit: Any, threads: Any, progress: Any) -> dict[str, Any]:
         if not (isinstance(progress, bool) or callable(progress)):
             raise InputError(f"progress must be True, False or a callable; got {progress!r}.")
         given["progress"] = progress
+    if checkpoint is not _UNSET:
+        given["checkpoint"] = None if checkpoint is None else _file_path("checkpoint", checkpoint)
     return given
+
+
+def _file_path(name: str, path: object) -> str:
+    """Return the absolute path of a file that exists or could: the program may change its folder later."""
+    if not isinstance(path, str | os.PathLike) or not (text := os.fsdecode(path)) or "\0" in text:
+        raise InputError(f"{name} must be None or the path of a file; got {path!r}.")
+    whole = os.path.abspath(text)
+    if os.path.isdir(whole):
+        raise InputError(f"{name} must be the path of a file; got the folder {text!r}: add a name to it.")
+    if not os.path.isdir(os.path.dirname(whole)):
+        raise InputError(f"{name} must be a path in a folder that exists; got {text!r}: create the folder first.")
+    return whole
 
 
 def parse_bytes(limit: object) -> int:
@@ -124,6 +149,11 @@ def progress_callback() -> bool | ProgressCallback:
     return _now().progress
 
 
+def checkpoint_path() -> str | None:
+    """Return the checkpoint setting in force."""
+    return _now().checkpoint
+
+
 def thread_count(n_jobs: int | None = None) -> int:
     """Return the number of worker threads: `n_jobs` if given (joblib's meaning), else the setting, else one per core.
 
@@ -132,6 +162,11 @@ def thread_count(n_jobs: int | None = None) -> int:
     if n_jobs is not None:
         return int(joblib.effective_n_jobs(n_jobs))
     return _now().threads or _core_share()
+
+
+def memory_limit() -> int | None:
+    """Return the limit that was set, None if there is none."""
+    return _now().memory_limit
 
 
 def memory_budget() -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca.kernels import DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
-from kpca.linalg import mean_of_rows
+from kpca.linalg import mean_of_rows, rows_at_once
 
 FloatArray = NDArray[Any]
 Rows = slice | NDArray[np.intp]
@@ -27,7 +27,6 @@ _SINGLE_DISTANCE_ERROR = 4e-6
 _DOUBLE_DISTANCE_ERROR = 1e-11
 # Close: the relative error of t may exceed 1/this. Every profile has |t f'(t)| < 1/2, so that bounds the value's error.
 _CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
-_ROWS_AT_ONCE = 4096
 _PAIRS_AT_ONCE = 8192
 
 
@@ -82,6 +81,21 @@ def evaluator(
     if isinstance(kernel, RadialKernel):
         return _Radial(kernel, X, Y, dtype, shifted=shifted, memo=memo)
     return _Dot(kernel, X, Y, dtype, memo)
+
+
+def held_bytes(source: Any) -> int:
+    """Return the bytes of what an evaluator made of its rows and holds on to; data it was only handed do not count."""
+    if isinstance(source, _Blocks):
+        return 0
+    parts = {id(part): part for part in vars(source).values()}.values()
+    total = 0
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            total += part.nbytes
+        elif sparse.issparse(part):
+            total += part.data.nbytes + part.indices.nbytes + part.indptr.nbytes
+    members = getattr(source, "_members", [getattr(source, "_member", None)])
+    return total + sum(held_bytes(member) for member in members if member is not None)
 
 
 class _AnyRows:
@@ -164,9 +178,10 @@ class _Radial:
         n, d = X.shape
         rows = np.empty((n, d + 2), dtype=dtype)
         radius = 0.0
-        for start in range(0, n, _ROWS_AT_ONCE):
-            part = rows[start : start + _ROWS_AT_ONCE]
-            part[:, :d] = kernel.prepare(X[start : start + _ROWS_AT_ONCE] - centre) * np.sqrt(2.0)
+        step = rows_at_once(d)
+        for start in range(0, n, step):
+            part = rows[start : start + step]
+            part[:, :d] = kernel.prepare(X[start : start + step] - centre) * np.sqrt(2.0)
             # of the rounded rows, so that the distance of a row from itself is 0 up to the last bits
             norms = 0.5 * np.einsum("ij,ij->i", part[:, :d], part[:, :d], dtype=np.float64)
             part[:, d + column] = -norms
@@ -282,8 +297,9 @@ class _Times:
 def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
     """Return the prepared rows, rounded once to the dtype of the tiles."""
     rows = np.empty(X.shape, dtype=dtype)
-    for start in range(0, len(X), _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
+    step = rows_at_once(X.shape[1])
+    for start in range(0, len(X), step):
+        part = slice(start, start + step)
         rows[part] = kernel.prepare(X[part].astype(np.float64, copy=False))
     return rows
 

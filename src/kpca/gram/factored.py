@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca.gram.operator import Precision
+from kpca.gram.operator import Moments, Precision
 from kpca.gram.workers import in_order
 from kpca.linalg import mean_of_rows
 
@@ -25,6 +25,8 @@ _EPS = float(np.finfo(np.float64).eps)
 _CHUNK = 100_000
 # Up to so many numbers a pass over the rows is done before a second thread has started.
 _ONE_THREAD_NUMBERS = 4_000_000
+# Columns of the identity that sparse rows multiply at a time, where their small side is written out.
+_COLUMNS_AT_ONCE = 64
 # Rows from which a first guess of the mean is made.
 _SAMPLE = 64
 # An origin is as good as the mean while its squared distance is at most so many times the mean square of the rows'.
@@ -128,6 +130,13 @@ class Factored:
         """Return itself: features are multiplied as they are."""
         return self
 
+    def found(self) -> dict[Precision, Moments]:
+        """Nothing that the features would not tell again, to the bit."""
+        return {}
+
+    def recall(self, found: dict[Precision, Moments]) -> None:
+        """There is nothing to recall."""
+
     def features_times(self, V: FloatArray) -> FloatArray:
         """Return F V in float64.  # shape: (n, b)"""
         if self.sparse:
@@ -206,7 +215,10 @@ class Factored:
     def matrix(self) -> FloatArray:
         """Return F'F or F F' in float64.  # shape: (d, d) or (n, n)"""
         if self.sparse:
-            M = self @ np.eye(self.shape[0])
+            M = np.empty(self.shape)
+            for start in range(0, len(M), _COLUMNS_AT_ONCE):  # the product on the way is as long as the data
+                part = slice(start, min(start + _COLUMNS_AT_ONCE, len(M)))
+                M[:, part] = self @ np.eye(len(M), part.stop - part.start, -start)
         elif self.primal:
             M = self._second_moments()
         else:

@@ -26,7 +26,12 @@ class MatrixGram:
     def __init__(self, K: Any, *, scale: FloatArray | None = None) -> None:
         self.shape = (K.shape[0], K.shape[0])
         self._K, self._scale = K, scale
-        self.constant = 0.0
+        self.source, self.constant = K, 0.0
+
+    @property
+    def given(self) -> Any:
+        """The matrix or LinearOperator as it came."""
+        return self._K
 
     @property
     def psd(self) -> bool:
@@ -91,6 +96,13 @@ class MatrixGram:
             return (self @ self.scale[:, None])[:, 0]
         scale = self.scale
         return np.asarray(self._K.T @ scale**2, dtype=np.float64).ravel() * scale
+
+    def found(self) -> dict[Precision, Moments]:
+        """Nothing that the matrix would not tell again, to the bit."""
+        return {}
+
+    def recall(self, found: dict[Precision, Moments]) -> None:
+        """There is nothing to recall."""
 
     def trace(self) -> float:
         """Return the trace."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca.errors import InputError
-from kpca.gram._numpy import Evaluator, evaluator, has_single
+from kpca.gram._numpy import Evaluator, evaluator, has_single, held_bytes
 from kpca.gram.tiles import EDGE, TileStore, edges
 from kpca.gram.workers import in_order
 from kpca.kernels import Kernel
@@ -35,6 +35,11 @@ _DOUBLE_ROWS = 4096
 _BAND = 32_768
 # Up to this many rows a product is over before a second thread has started.
 _ONE_THREAD_ROWS = 700
+
+
+def many_rows(n: int) -> bool:
+    """Return True if there are so many rows that float32 tiles pay."""
+    return n > _DOUBLE_ROWS
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,12 @@ class Operator(Protocol):
 
     def matrix(self) -> FloatArray:
         """Return the whole operator as a float64 array that the caller may overwrite.  # shape: (n, n)"""
+
+    def found(self) -> dict[Precision, Moments]:
+        """Return what products have told of the operator so far, by their precision; empty where that costs nothing."""
+
+    def recall(self, found: dict[Precision, Moments]) -> None:
+        """Take what an operator of the same data had found: later products are then the same to the bit."""
 
 
 class Gram:
@@ -134,13 +145,18 @@ class Gram:
         """k(x_i, x_i) - constant, without weights.  # shape: (n,)"""
         return self.kernel.diagonal(self._X) - self.constant
 
+    @property
+    def held_bytes(self) -> int:
+        """What the evaluator made of the data and holds on to."""
+        return held_bytes(self._evaluator)
+
     def rows(self, some: NDArray[np.intp] | None) -> Any:
         """Return the data behind some rows, or behind all."""
         return self._X if some is None else self._X[some]
 
     def at(self, precision: Precision) -> Gram:
         """Return the same operator with tiles of this precision; itself where float32 would save nothing."""
-        if precision not in self._other and (self.shape[0] <= _DOUBLE_ROWS or not has_single(self.kernel, self._X)):
+        if precision not in self._other and not (many_rows(self.shape[0]) and has_single(self.kernel, self._X)):
             return self
         if precision not in self._other:
             self._other[precision] = Gram(
@@ -160,6 +176,12 @@ class Gram:
         `reuses` is the number of later products that are expected: it decides whether fresh memory is worth its time.
         """
         self._store = TileStore(len(self._pieces), self._widest**2 * self.dtype.itemsize, budget, reuses)
+
+    def release(self) -> None:
+        """Let go of tiles and prepared rows now: twins know each other, so Python would get round to it only later."""
+        for twin in list(self._other.values()):
+            twin.keep_tiles(0)
+            twin.__dict__.pop("_evaluator", None)
 
     def diagonal(self) -> FloatArray:
         """Return the diagonal of S K S.  # shape: (n,)"""
@@ -277,6 +299,20 @@ class Gram:
         assert moments is not None
         return moments
 
+    def found(self) -> dict[Precision, Moments]:
+        """Return the moments that products of each precision have found."""
+        return {name: gram._moments for name, gram in self._other.items() if gram._moments is not None}
+
+    def recall(self, found: dict[Precision, Moments]) -> None:
+        """Take moments found earlier, each to the operator of its precision.
+
+        A product that looks for them has one more column, which may change the last bits of the others.
+        """
+        for precision, moments in found.items():
+            gram = self.at(precision)
+            gram._moments = moments
+            gram._evaluator  # noqa: B018  # `error` asks the operators that were used
+
     def trace(self) -> float:
         """Return the trace, from the exact diagonal."""
         return float(self.diagonal().sum())
@@ -303,21 +339,23 @@ class Gram:
         n = self.shape[0]
         drawn = np.random.default_rng(n).choice(n, min(n, _CHECKED_ROWS), replace=False)
         rows = np.union1d(drawn, self._evaluator.farthest(_CHECKED_LARGEST))
-        double = evaluator(self.kernel, self._X[rows], self._X, _DTYPE["double"], shifted=self.shifted)
-        gap = self._rows_times(rows, V, self._evaluator, rows) - self._rows_times(rows, V, double, slice(0, len(rows)))
+        gap = self._rows_times(rows, V, _DTYPE["single"]) - self._rows_times(rows, V, _DTYPE["double"])
         norms = np.sqrt(np.einsum("ij,ij->j", gap, gap) * n / len(rows))
         return _SAFETY * float(norms.max(initial=0.0))
 
-    def _rows_times(
-        self, rows: NDArray[np.intp], V: FloatArray, source: Evaluator, places: NDArray[np.intp] | slice
-    ) -> FloatArray:
-        """Return some rows of S K S V, their values from a source that has them at these places.  # shape: (r, b)"""
-        dtype = self.dtype if source is self._evaluator else _DTYPE["double"]
+    def _rows_times(self, rows: NDArray[np.intp], V: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
+        """Return some rows of S K S V with kernel values of this precision.  # shape: (r, b)"""
         inner = np.ascontiguousarray(V if self._scale is None else V * self._scale[:, None], dtype=dtype)
+        some = self._X[rows]
         out = np.zeros((len(rows), V.shape[1]))
         for columns in self._edges:
             tile = np.empty((len(rows), columns.stop - columns.start), dtype=dtype)
-            source.fill(places, columns, tile)
+            if dtype == self.dtype:
+                self._evaluator.fill(rows, columns, tile)
+            else:
+                # made of these columns only: the prepared rows of all would be as large as the data, for a few values
+                local = evaluator(self.kernel, some, self._X[columns], dtype, shifted=self.shifted)
+                local.fill(slice(0, len(rows)), slice(0, columns.stop - columns.start), tile)
             inside = np.flatnonzero((rows >= columns.start) & (rows < columns.stop))
             tile[inside, rows[inside] - columns.start] = self._diagonal[rows[inside]]
             out += tile @ inner[columns]
@@ -401,6 +439,14 @@ class Centered:
     def error(self, V: FloatArray) -> float:
         """Centring does not lengthen a vector, so the inner operator's error holds."""
         return float(self.inner.error(V))
+
+    def found(self) -> dict[Precision, Moments]:
+        """Return what the operator inside has found."""
+        return dict(self.inner.found())
+
+    def recall(self, found: dict[Precision, Moments]) -> None:
+        """Hand it to the operator inside."""
+        self.inner.recall(found)
 
     def row_means(self) -> FloatArray:
         """Return the weighted mean of each row of K, M s / (s |s|^2): what `transform` subtracts.  # shape: (n,)"""

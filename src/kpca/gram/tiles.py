@@ -22,7 +22,7 @@ EDGE = {4: 640, 8: 448}
 # A product with a ragged tile, of 571 instead of 576 rows, runs at four fifths of the speed.
 _WHOLE = 32
 # numpy asks for huge pages from 4 MiB on; with small ones the page faults of fresh memory cost more than the kernel.
-_SLAB_BYTES = 32 * 2**20
+SLAB_BYTES = 32 * 2**20
 _PAGE_BYTES = 4096
 
 
@@ -46,8 +46,8 @@ class TileStore:
         self._tiles: list[FloatArray | None] = [None] * self._capacity
         self._slab = np.empty(0, dtype=np.uint8)
         self._used = 0
-        self._slab_bytes = min(_SLAB_BYTES, self._capacity * tile_bytes)
-        self._fresh = 0.0  # seconds per byte that the last slab cost
+        self._tile_bytes = tile_bytes
+        self._fresh = (0.0, 0.0)  # seconds per byte that the last two slabs cost
         self._saved = math.inf  # seconds per byte that evaluations take
         self._lock = threading.Lock()
 
@@ -60,10 +60,12 @@ class TileStore:
         size = shape[0] * shape[1] * dtype.itemsize
         with self._lock:
             if self._used + size > self._slab.nbytes and number < self._capacity:
-                if self._fresh > self._reuses * self._saved:
+                if min(self._fresh) > self._reuses * self._saved:  # one alone may have been interrupted
                     self._capacity = number
                 else:
-                    self._take_slab(max(self._slab_bytes, size))
+                    # whole tiles, and no more of them than are still to come: the budget is a promise
+                    count = min(max(1, SLAB_BYTES // self._tile_bytes), self._capacity - number)
+                    self._take_slab(count * self._tile_bytes)
             if number >= self._capacity:
                 return None
             memory = self._slab[self._used : self._used + size]
@@ -74,7 +76,7 @@ class TileStore:
         self._slab, self._used = np.empty(size, dtype=np.uint8), 0
         started = time.perf_counter()
         self._slab[::_PAGE_BYTES] = 0
-        self._fresh = (time.perf_counter() - started) / size
+        self._fresh = (self._fresh[1], (time.perf_counter() - started) / size)
 
     def keep(self, number: int, tile: FloatArray, seconds: float) -> None:
         """Remember a tile that was computed into its room; only now, so that half a tile is never taken for one."""

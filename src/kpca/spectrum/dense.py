@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kpca.errors import InputError
 from kpca.gram.operator import Operator
-from kpca.linalg import SHARE_FOR_ALL, exhaustive, largest_eigenpairs
+from kpca.linalg import exhaustive, largest_eigenpairs
 from kpca.spectrum.certificate import eigenvalue_bounds
 from kpca.spectrum.result import Spectrum
 
@@ -20,12 +20,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _MEASURED_ONE_BY_ONE = 32
 _COMBINATIONS = 8
 # A matrix of up to this many rows is copied to measure residuals; of more, its products are taken anew.
-_COPIED = 1200
-
-
-def dense_bytes(n: int, k: int) -> int:
-    """Return the memory the dense route takes: the matrix, and LAPACK's workspace or the eigenvectors."""
-    return 8 * n * n * (3 if k > n * SHARE_FOR_ALL else 1) + 8 * n * (k + 64)
+COPIED = 1200
 
 
 def solve_dense(operator: Operator, k: int) -> Spectrum:
@@ -35,7 +30,7 @@ def solve_dense(operator: Operator, k: int) -> Spectrum:
     if not math.isfinite(frobenius2):
         raise InputError("The squares of the data must be finite; some are NaN or too large: scale the data.")
     # ARPACK leaves the matrix as it was, and measures on it.
-    multiply: Any = B.copy() if len(B) <= _COPIED and exhaustive(k, len(B)) else operator
+    multiply: Any = B.copy() if len(B) <= COPIED and exhaustive(k, len(B)) else operator
     found = largest_eigenpairs(B, k)
     values, vectors = found.values, found.vectors
     del B

@@ -19,7 +19,7 @@ from kpca.spectrum.result import Spectrum
 
 FloatArray = NDArray[Any]
 # More components of sparse rows than this are found by blocks.
-_FEW = 50
+FEW_SPARSE = 50
 
 
 def solve_factored(
@@ -58,7 +58,7 @@ def solve_factored(
 
 def _by_arpack(operator: Factored, k: int, tol: float) -> Spectrum | None:
     """Return the eigenpairs of sparse rows by ARPACK: their products are so cheap that one column at a time wins."""
-    if not operator.sparse or k > _FEW:
+    if not operator.sparse or k > FEW_SPARSE:
         return None
     found = eigenpairs_by_arpack(operator, operator.shape[0], k, 0.1 * tol)
     if found is None or found.residuals is None or found.residuals.max() > tol * found.values[0]:

@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kpca.gram.operator import Operator, Precision
 from kpca.spectrum.certificate import eigenvalue_bounds
 from kpca.spectrum.result import Spectrum
+from kpca.spectrum.state import Keeper, State
 
 FloatArray = NDArray[Any]
 Monitor = Callable[[int, float, float], None]
@@ -33,6 +34,8 @@ _EQUAL = 1e-6
 _PASSES_FOR_A_GUESS = 3
 # A refresh is worth its price once the residuals, relative to the largest eigenvalue, are below this.
 _LATE = 1e-3
+# Errors of the images above this part of the tolerance are too much.
+_REFRESH = 0.8
 # Passes without progress after which float32 products are given up.
 _PATIENCE = 6
 # A pair is left alone once its residual is so small a part of the tolerance.
@@ -49,7 +52,7 @@ def block_size(k: int) -> int:
     return -(-wanted // 8) * 8
 
 
-def _step_size(k: int) -> int:
+def step_size(k: int) -> int:
     """Return the columns of a later pass: fewer make it cheaper and, from a good basis, cost few more passes."""
     return min(block_size(k), -(-max(16, k + 6) // 8) * 8)
 
@@ -57,6 +60,21 @@ def _step_size(k: int) -> int:
 def basis_size(k: int, n: int) -> int:
     """Return the number of basis vectors after which the iteration restarts; never a matter of free memory."""
     return min(n, k + 6 * block_size(k))
+
+
+def smallest_basis(k: int, n: int) -> int:
+    """Return the shortest basis the iteration works with: what a restart keeps, and two blocks to go on."""
+    return min(n, k + 3 * block_size(k))
+
+
+def single_is_enough(floor: float, tol: float) -> bool:
+    """Return True if float32 products, wrong by `floor` of the largest eigenvalue, can be made harmless."""
+    return floor / tol * min(1.0, _WEIGHT_PER_RESIDUAL * 10 * floor) <= 0.25
+
+
+def needs_refresh(floor: float, tol: float) -> bool:
+    """Return True if float32 products alone will not reach the tolerance."""
+    return floor > _REFRESH * tol
 
 
 def solve_krylov(
@@ -69,6 +87,8 @@ def solve_krylov(
     max_passes: int | None = None,
     seed: int = 0,
     monitor: Monitor | None = None,
+    keeper: Keeper | None = None,
+    room: int | None = None,
 ) -> Spectrum:
     """Return the k largest eigenpairs with residuals of at most tol times the largest eigenvalue.
 
@@ -77,50 +97,64 @@ def solve_krylov(
     start : columns that lie near the wanted eigenvectors, if known; random ones are added.  # shape: (n, <= block)
     largest : an estimate of the largest eigenvalue, which helps to choose the precision of the first pass.
     monitor : called after each pass with its number, the largest relative residual and the tolerance.
+    keeper : is given the state after each pass. If it has one from before, the iteration goes on from there, to the
+        same bits as without the interruption; `start`, `largest` and `seed` then have no say.
+    room : vectors of the basis before a restart, where memory allows fewer than usual; at least `smallest_basis`.
     """
-    return _Iteration(operator, k, tol, seed).run(start, largest, max_passes or DEFAULT_PASSES, monitor)
+    return _Iteration(operator, k, tol, seed, room).run(start, largest, max_passes or DEFAULT_PASSES, monitor, keeper)
 
 
 class _Iteration:
     """One run of the iteration: the basis, its images, and the Ritz pairs they give."""
 
-    def __init__(self, operator: Operator, k: int, tol: float, seed: int) -> None:
+    def __init__(self, operator: Operator, k: int, tol: float, seed: int, room: int | None = None) -> None:
         self.operator, self.k, self.tol = operator, k, tol
         self.n = operator.shape[0]
         self.rank = self.n - (operator.null is not None)  # dimension of the space the operator acts on
         self.block = min(block_size(k), self.rank)
         self.rng = np.random.default_rng(seed)
-        room = min(basis_size(k, self.n), self.rank)
+        self._make_basis(min(basis_size(k, self.n) if room is None else room, self.rank))
+        self.size = 0
+        self.passes = 0
+        self.single_error = 0.0
+        self.cheap: Precision = "double"
+        self.best, self.best_pass = np.inf, 0
+        self.guessed: int | None = None  # columns of the guess
+        self.probed = False
+
+    def _make_basis(self, room: int) -> None:
         self.Q = np.empty((self.n, room), order="F")
         self.A = np.empty((self.n, room), order="F")  # images B Q
         self.H = np.zeros((room, room))  # Q' B Q
         self.errors = np.empty(room)  # how wrong each image may be
-        self.size = 0
-        self.passes = 0
-        self.single_error = 0.0
-        self.best, self.best_pass = np.inf, 0
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
     def run(
-        self, start: FloatArray | None, largest: float | None, max_passes: int, monitor: Monitor | None
+        self,
+        start: FloatArray | None,
+        largest: float | None,
+        max_passes: int,
+        monitor: Monitor | None,
+        keeper: Keeper | None = None,
     ) -> Spectrum:
         """Iterate until the residuals are small, the space is exhausted or the passes are."""
-        columns = self._start_columns(start)
-        precision = self._first_precision(columns, largest)
-        probed = False
+        columns, precision = self._begin(start, largest, None if keeper is None else keeper.load())
         while True:
-            self._extend(columns, precision)
+            if columns is not None:
+                self._extend(columns, precision)
+                if keeper is not None:  # before anybody hears of the pass: one that was reported is not lost
+                    keeper.save(self._state())
             residual = self._ritz()
             reached = residual + self.drift <= self.tol * self.top
             done = bool(reached[: self.k].all()) and len(self.theta) >= self.k
-            if monitor is not None:
+            if monitor is not None and columns is not None:
                 monitor(self.passes, float(residual[: self.k].max(initial=0.0)) / max(self.top, 1e-300), self.tol)
             if done and not self._nothing_unseen():
-                if start is not None and self.passes < _PASSES_FOR_A_GUESS:
+                if self.guessed is not None and self.passes < _PASSES_FOR_A_GUESS:
                     done = False  # a guess may have left something out: its random columns get time to find it
-                elif not probed and self._may_hide_copies(start):
-                    probed = True
+                elif not self.probed and self._may_hide_copies():
+                    self.probed = True
                     columns, precision = self._fresh(self.block), self.cheap
                     self._make_room(columns.shape[1])
                     continue
@@ -144,6 +178,49 @@ class _Iteration:
             self._make_room(columns.shape[1])
             precision = self.cheap
 
+    # -- the state ----------------------------------------------------------------------------------------------------
+
+    def _begin(
+        self, start: FloatArray | None, largest: float | None, state: State | None
+    ) -> tuple[FloatArray | None, Precision]:
+        """Return the first block and its precision; no block where a state is restored, whose pass was made."""
+        if state is None:
+            self.guessed = None if start is None else start.shape[1]
+            columns = self._start_columns(start)
+            return columns, self._first_precision(columns, largest)
+        size = len(state.errors)
+        if size > self.Q.shape[1]:  # the limit was higher when the state was written: its basis is taken as it is
+            self._make_basis(size)
+        self.Q[:, :size], self.A[:, :size] = state.Q, state.A
+        self.H[:size, :size], self.errors[:size] = state.H, state.errors
+        self.size, self.passes = size, state.passes
+        self.cheap, self.single_error = state.cheap, state.single_error
+        self.best, self.best_pass = state.best, state.best_pass
+        self.guessed, self.probed = state.guessed, state.probed
+        self.rng.bit_generator.state = state.generator
+        self.operator.recall(state.found)
+        return None, self.cheap
+
+    def _state(self) -> State:
+        """Return what `_begin` needs to go on from here."""
+        size = self.size
+        return State(
+            k=self.k,
+            passes=self.passes,
+            Q=self.Q[:, :size],
+            A=self.A[:, :size],
+            H=self.H[:size, :size],
+            errors=self.errors[:size],
+            cheap=self.cheap,
+            single_error=self.single_error,
+            best=self.best,
+            best_pass=self.best_pass,
+            guessed=self.guessed,
+            probed=self.probed,
+            generator=dict(self.rng.bit_generator.state),
+            found=self.operator.found(),
+        )
+
     # -- precision --------------------------------------------------------------------------------------------------
 
     def _first_precision(self, columns: FloatArray, largest: float | None) -> Precision:
@@ -152,13 +229,10 @@ class _Iteration:
         float32 will not do if its error is so large that no residual it can reach would make it harmless.
         """
         single = self.operator.at("single")
-        self.cheap: Precision = "double"
         if single is self.operator.at("double"):
             return "double"
         self.single_error = single.error(columns)
-        scale = self.single_error / (self.tol * largest) if largest else 0.0
-        floor = self.single_error / largest if largest else 0.0
-        if scale * min(1.0, _WEIGHT_PER_RESIDUAL * 10 * floor) <= 0.25:
+        if single_is_enough(self.single_error / largest if largest else 0.0, self.tol):
             self.cheap = "single"
         return self.cheap
 
@@ -167,7 +241,7 @@ class _Iteration:
         if self.cheap == "double":
             return bool((self.errors[: self.size] > 0.0).any())
         goal = self.tol * self.top
-        if not (self.drift[: self.k] > 0.8 * goal).any():
+        if not (self.drift[: self.k] > _REFRESH * goal).any():
             return False
         # Once refreshed, float32 images enter with the weight of the residual. Not before it is small, though: a
         # refresh throws the rest of the basis away.
@@ -278,14 +352,14 @@ class _Iteration:
     def _residual_directions(self, residual: FloatArray) -> FloatArray:
         """Return the next block: the residuals of the first pairs that have not converged."""
         open_ = np.flatnonzero(residual > max(1e-14, _SETTLED * self.tol) * max(self.top, 1e-300))
-        open_ = open_[: min(_step_size(self.k), self.rank - self.size)]
+        open_ = open_[: min(step_size(self.k), self.rank - self.size)]
         if len(open_) == 0:
             return self._fresh(self.block)
         return self._orthonormal(self.R[:, open_])
 
-    def _may_hide_copies(self, start: FloatArray | None) -> bool:
+    def _may_hide_copies(self) -> bool:
         """Return True if an eigenvalue may have more copies than the random columns of the block could find."""
-        random_columns = self.block - (0 if start is None else min(start.shape[1], self.block))
+        random_columns = self.block - min(self.guessed or 0, self.block)
         if self.size >= self.rank:
             return False
         theta = self.theta[: self.k + 1]

@@ -27,6 +27,11 @@ class Spectrum:
     solver: str
     error: float = 0.0  # what rounding and the kernel's own evaluation may have done to any eigenvalue
 
+    def scores(self, weights: FloatArray | None = None) -> FloatArray:
+        """Return the scores of the rows, U sqrt(lambda) / sqrt(w).  # shape: (n, k)"""
+        scores: FloatArray = self.vectors * np.sqrt(np.maximum(self.values, 0.0))
+        return scores if weights is None else scores / np.sqrt(weights)[:, None]
+
     def head(self, k: int) -> Spectrum:
         """Return the first k pairs."""
         if k >= len(self.values):

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kpca.errors import InputError
-from kpca.spectrum.dense import dense_bytes
-from kpca.spectrum.krylov import basis_size
+from kpca.planning.memory import dense_bytes
 
 # Up to this many rows the whole matrix is solved faster than by products with its tiles; for a few components
 # ARPACK on the whole matrix is quicker still, and up to the second limit.
@@ -30,18 +29,21 @@ class Route:
     reason: str
 
 
-def kernel_route(n: int, k: int, eigen_solver: str, budget: Callable[[], int]) -> Route:
-    """Return the route for a kernel matrix of n rows, of which k components are wanted."""
+def kernel_route(n: int, k: int, eigen_solver: str, budget: Callable[[], int], *, held: int = 0) -> Route:
+    """Return the route for a kernel matrix of n rows, of which k components are wanted.
+
+    `held` is what lies in memory beside the matrix: the data, and what is made of them.
+    """
     if eigen_solver == "dense":
-        _require_memory(n, k, budget())
+        _require_memory(n, k, budget(), held)
         return Route("dense", "eigen_solver='dense'")
     if eigen_solver == "krylov" and k <= n // 2:
         return Route("krylov", "eigen_solver='krylov'")
     few_rows = n <= _SMALL or (n <= _SMALL_FOR_FEW and k < _FEW)
-    if (few_rows or k > n * n / _SQUARE_PER_COMPONENT) and (n <= _TINY or dense_bytes(n, k) <= budget()):
+    if (few_rows or k > n * n / _SQUARE_PER_COMPONENT) and (n <= _TINY or dense_bytes(n, k, held) <= budget()):
         return Route("dense", f"{k} components of {n} rows are found faster in the whole matrix")
     if k > n * _LARGE_SHARE:
-        _require_memory(n, k, budget())
+        _require_memory(n, k, budget(), held)
         return Route("dense", f"{k} of {n} components are a large share")
     return Route("krylov", f"{k} of {n} components need only products with the kernel matrix")
 
@@ -54,13 +56,8 @@ def linear_route(n: int, d: int, k: int, eigen_solver: str, *, sparse: bool) -> 
     return Route("multiplied", f"{k} of {side} components need only products with the data")
 
 
-def tile_budget(n: int, k: int, budget: int) -> int:
-    """Return what is left of the memory for tiles, after basis, images and their temporaries."""
-    return max(0, budget - 8 * n * (2 * basis_size(k, n) + 4 * basis_size(k, n) // 3 + 64) - 32 * 2**20)
-
-
-def _require_memory(n: int, k: int, budget: int) -> None:
-    needed = dense_bytes(n, k)
+def _require_memory(n: int, k: int, budget: int, held: int) -> None:
+    needed = dense_bytes(n, k, held)
     if needed > budget:
         raise InputError(
             f"{k} components of {n} rows need the whole kernel matrix, {needed / 2**20:,.0f} MiB; the memory limit is "

@@ -1,0 +1,203 @@
+"""One file of named arrays and a header, for whatever has to outlive a process; nothing in it can be executed.
+
+Layout: 8 bytes that say what this is, 8 bytes with the length of the header (little endian), the header as JSON in
+UTF-8, the arrays one after the other as they lie in memory, and the SHA-256 of all of that. The header lists name,
+dtype, shape and order of each array. Any changed, missing or added byte is noticed.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import math
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.errors import InputError
+
+AnyArray = NDArray[Any]
+# The byte above 127 and the two kinds of line end show a file that went through a conversion of text.
+_MAGIC = b"\x93kpca\r\n\x1a"
+_VERSION = 1
+_RESERVED = {"format", "version", "arrays"}
+_DIGEST_BYTES = hashlib.sha256().digest_size
+# Plain numbers of fixed size: what has the same meaning on every machine and needs no code to be read.
+_DTYPES = frozenset(["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"])
+_LEFTOVER = ".kpca-part"
+
+
+def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+    """Write a header (what JSON can hold, with a "kind") and arrays of numbers to a file, all or nothing.
+
+    The file appears under its name only when it is complete and on the disk: until then an older one stays as it is.
+    """
+    if not isinstance(header.get("kind"), str) or _RESERVED & set(header):
+        raise InputError(f"The header of a container must have a kind, and no key of {sorted(_RESERVED)}.")
+    target = Path(path)
+    table = [_entry(name, array) for name, array in arrays.items()]
+    whole = {"format": "kpca", "version": _VERSION, **header, "arrays": table}
+    text = json.dumps(whole, allow_nan=False).encode()
+    try:
+        if target.exists() and not target.is_file():  # a device or a folder must not be replaced
+            raise InputError(f"{target} must be a file, or not exist; it is something else: choose another path.")
+        part = target.with_name(f"{_part_prefix(target)}{secrets.token_hex(4)}{_LEFTOVER}")
+        try:
+            with open(part, "xb") as file:
+                _write(file, text, arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, target)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"{target} must be writable; {_reason(error)}.") from error
+
+
+def _write(file: BinaryIO, text: bytes, arrays: Mapping[str, AnyArray]) -> None:
+    digest = hashlib.sha256()
+    for piece in _pieces(text, arrays):
+        digest.update(piece)
+        file.write(piece)
+    file.write(digest.digest())
+
+
+def _pieces(text: bytes, arrays: Mapping[str, AnyArray]) -> Iterator[Any]:
+    yield _MAGIC
+    yield len(text).to_bytes(8, "little")
+    yield text
+    for array in arrays.values():
+        if array.size:
+            yield np.ravel(array, order="F" if _is_fortran(array) else "C").view(np.uint8).data
+
+
+def _entry(name: str, array: AnyArray) -> dict[str, Any]:
+    """Return what the header says of an array."""
+    if array.dtype.str[1:] not in _DTYPES:
+        raise InputError(f"Arrays in a file must hold plain numbers; {name!r} holds {array.dtype}: convert or drop it.")
+    order = "F" if _is_fortran(array) else "C"
+    return {"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "order": order}
+
+
+def _is_fortran(array: AnyArray) -> bool:
+    return bool(array.flags.f_contiguous and not array.flags.c_contiguous)
+
+
+class _Damaged(Exception):
+    """The bytes of a file are not what was written."""
+
+
+def read_container(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return the header and the arrays of a file of this kind that `write_container` wrote; refuse anything else."""
+    target = Path(path)
+    try:
+        with open(target, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError(f"{target} must be a file; it is something else.")
+            header, arrays = _read(file, status.st_size, target)
+    except OSError as error:
+        raise InputError(f"{target} must be readable; {_reason(error)}.") from error
+    except _Damaged as error:
+        raise InputError(
+            f"{target} must be complete and unchanged; it is damaged or cut short: delete it or use another copy of it."
+        ) from error
+    if header["kind"] != kind:
+        raise InputError(f"{target} must hold a {kind}; it holds a {header['kind']}: choose another path.")
+    return header, arrays
+
+
+def _read(file: BinaryIO, size: int, target: Path) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    digest = hashlib.sha256()
+    left = size - _DIGEST_BYTES  # bytes that the digest is about and that were not read yet
+
+    def take(count: int) -> bytearray:
+        """Return the next so many bytes; memory is taken only for what the file really has."""
+        nonlocal left
+        left -= count
+        if left < 0:
+            raise _Damaged("The file ends too early.")
+        piece = bytearray(count)
+        if file.readinto(piece) != count:  # type: ignore[attr-defined]  # a file opened in binary mode has it
+            raise _Damaged("The file has become shorter.")
+        digest.update(piece)
+        return piece
+
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise InputError(f"{target} must be a file that kpca wrote; it is of another format: choose another path.")
+    file.seek(0)
+    take(len(_MAGIC))
+    header, table = _header(take(int.from_bytes(take(8), "little")))
+    if header["version"] > _VERSION:
+        raise InputError(
+            f"{target} must be of version {_VERSION} of the file format; it is of version {header['version']}: "
+            "update kpca or choose another path."
+        )
+    arrays = {name: _array(entry, take) for name, entry in table.items()}
+    if left != 0 or file.read() != digest.digest():
+        raise _Damaged("The digest is another one.")
+    return header, arrays
+
+
+def _header(text: bytearray) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the header, and the description of each array by its name."""
+    try:
+        header = json.loads(text)
+        table = {str(entry["name"]): dict(entry) for entry in header.pop("arrays", [])}
+        right = header["format"] == "kpca" and isinstance(header["kind"], str) and isinstance(header["version"], int)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _Damaged("The header cannot be read.") from error
+    if not right:
+        raise _Damaged("The header says something else.")
+    return header, table
+
+
+def _array(entry: dict[str, Any], take: Callable[[int], bytearray]) -> AnyArray:
+    """Return one array, writable."""
+    text, shape, order = entry.get("dtype"), entry.get("shape"), entry.get("order")
+    if not isinstance(text, str) or text[:1] not in "<>|" or text[1:] not in _DTYPES:
+        raise _Damaged("There are no such numbers.")
+    if not isinstance(shape, list) or any(type(length) is not int or length < 0 for length in shape):
+        raise _Damaged("There is no such shape.")
+    dtype = np.dtype(text)
+    flat: AnyArray = np.frombuffer(take(math.prod(shape) * dtype.itemsize), dtype=dtype)
+    try:
+        return flat.reshape(shape, order="F" if order == "F" else "C")
+    except ValueError as error:  # too many dimensions
+        raise _Damaged("There is no such shape.") from error
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove the unfinished files that killed processes left behind while they wrote this one."""
+    target = Path(path)
+    prefix = _part_prefix(target)
+    try:
+        for name in os.listdir(target.parent):
+            if name.startswith(prefix) and name.endswith(_LEFTOVER):
+                target.with_name(name).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{target} must be in a folder one may change; {_reason(error)}.") from error
+
+
+def _part_prefix(target: Path) -> str:
+    # a digest, because a name with anything added may be too long for a file system
+    return f".{hashlib.sha256(target.name.encode(errors='surrogateescape')).hexdigest()[:16]}."
+
+
+def _reason(error: OSError) -> str:
+    """Return what the system says, and what to do about it."""
+    if error.errno == errno.ENOSPC:
+        return "the disk is full: free some space or choose another path"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "there is no permission to: change it or choose another path"
+    if error.errno == errno.ENOENT:
+        return "there is no such file or folder: check the path"
+    return f"the system says {(error.strerror or str(error)).lower()!r}: choose another path"

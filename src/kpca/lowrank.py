@@ -1,0 +1,214 @@
+"""Kernel PCA with explicit features: components from the scatter of the features, and the way from rows to scores."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca import blas
+from kpca.approximation import FittedMap
+from kpca.decompose import Decomposition, Request, settled, signs_of
+from kpca.errors import InputError
+from kpca.features import FeatureMap, IdentityMap, NystroemMap, Scatter, scatter_of
+from kpca.linalg import largest_eigenpairs
+from kpca.planning import Route
+from kpca.projection import FeatureProjection, KernelProjection, LinearProjection
+from kpca.spectrum import Spectrum
+
+FloatArray = NDArray[Any]
+FeaturesProjection = LinearProjection | KernelProjection | FeatureProjection
+# What rounding does to features, relative to the root of k(x, x), where the map does not know better.
+_FEATURE_ERROR = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2.5e-7}
+# A cosine that is not rounding.
+_CLEARLY = 1e-6
+
+
+@dataclass(frozen=True)
+class Components:
+    """The leading directions of the features, with bounds on the eigenvalues of the kernel matrix itself."""
+
+    feature_map: FeatureMap
+    values: FloatArray  # descending, shape: (k,)
+    directions: FloatArray  # orthonormal, shape: (r, k)
+    bounds: FloatArray  # of the exact eigenvalues; an estimate where the features are random, shape: (k, 2)
+    mean_feature: FloatArray  # shape: (r,)
+    mean: FloatArray  # what is subtracted from features: their mean, or 0 without centring, shape: (r,)
+    mass: float
+    trace: float  # the most the exact eigenvalues can sum up to
+    frobenius2: float  # of the features' own operator
+    error: float  # what sums of this precision may have done to an eigenvalue
+    gap: float  # the most that the features' operator differs from the exact one; estimated for random features
+
+    def oriented(self) -> Components:
+        """Return the components with signs that need no training rows.
+
+        Of the linear kernel: the largest entry of each direction is positive, as in scikit-learn's PCA. Otherwise each
+        direction points to the side of the mean feature, which does not depend on the basis that features are in; where
+        it is orthogonal to that, the largest entry decides.
+        """
+        largest = self.directions[np.argmax(np.abs(self.directions), axis=0), np.arange(len(self.values))]
+        towards = self.mean_feature @ self.directions
+        clear = np.abs(towards) > _CLEARLY * float(np.linalg.norm(self.mean_feature))
+        if isinstance(self.feature_map, IdentityMap):
+            clear[:] = False
+        signs = np.where(np.where(clear, towards, largest) < 0, -1.0, 1.0)
+        return replace(self, directions=self.directions * signs)
+
+    def projection(self, dtype: np.dtype[Any]) -> FeaturesProjection:
+        """Return the map from rows to scores; with landmarks it costs one kernel value per landmark and row."""
+        if isinstance(self.feature_map, IdentityMap):
+            return LinearProjection(self.directions.T.astype(dtype), self.mean)
+        offset = self.mean @ self.directions
+        if not isinstance(self.feature_map, NystroemMap):
+            return FeatureProjection(self.feature_map, self.directions.astype(dtype), offset)
+        return KernelProjection(
+            self.feature_map.kernel,
+            self.feature_map.landmarks,
+            self.feature_map.coefficients(self.directions),
+            offset,
+            shifted=False,
+            precision=self.feature_map.precision(dtype),
+        )
+
+
+def components_of(
+    scatter: Scatter,
+    feature_map: FeatureMap,
+    n_components: int | float | None,
+    *,
+    centred: bool,
+    dtype: np.dtype[Any],
+    kernel_error: float = 0.0,
+) -> Components:
+    """Return the leading components of the features seen.
+
+    Parameters
+    ----------
+    n_components : a number, a share of the variance, or None for all.
+    kernel_error : for random features, the measured root mean square error of a kernel value: an estimate.
+    """
+    rank = feature_map.rank
+    if isinstance(n_components, int) and n_components > rank:
+        raise InputError(
+            f"{n_components} components need at least as many features; there are {rank}: raise the rank of the "
+            "approximation, or ask for fewer components."
+        )
+    C = scatter.operator(centred=centred)
+    frobenius2 = float(np.vdot(C, C))
+    if not np.isfinite(frobenius2):
+        raise InputError(
+            f"The values of the {feature_map.kernel.name} kernel must be finite; for this data some are NaN or too "
+            f"large: {feature_map.kernel.remedy}."
+        )
+    with blas.single_threaded():
+        found = largest_eigenpairs(C, n_components if isinstance(n_components, int) else rank)
+    values = np.maximum(found.values, 0.0)
+    trace = scatter.total_variance(centred=centred)
+    count = _count(values, n_components, trace)
+    # rows that are their own features are wrong by nothing but the sums
+    size = float(np.trace(scatter.matrix)) if isinstance(feature_map, IdentityMap) else scatter.trace
+    error = 2.0 * _feature_error(feature_map, dtype) * size
+    # Random features: the norm of K - F F' is at most its Frobenius norm, mass times the root mean square of entries.
+    gap = scatter.unexplained if feature_map.exact else scatter.mass * kernel_error
+    return Components(
+        feature_map=feature_map,
+        values=values[:count],
+        directions=np.ascontiguousarray(found.vectors[:, :count]),
+        bounds=_bounds(values[:count], gap, feature_map, error),
+        mean_feature=scatter.mean,
+        mean=scatter.mean if centred else np.zeros(rank),
+        mass=scatter.mass,
+        trace=trace,
+        frobenius2=frobenius2,
+        error=8.0 * float(np.finfo(dtype).eps) * float(np.sqrt(frobenius2)),
+        gap=gap + error,
+    )
+
+
+def _feature_error(feature_map: FeatureMap, dtype: np.dtype[Any]) -> float:
+    return feature_map.error(dtype) if isinstance(feature_map, NystroemMap) else _FEATURE_ERROR[dtype]
+
+
+def _count(values: FloatArray, n_components: int | float | None, trace: float) -> int:
+    if not isinstance(n_components, float):
+        return len(values)
+    # the smallest d with sum of the first d eigenvalues >= fraction * trace
+    reached = np.cumsum(values) >= n_components * trace * (1 - 1e-12)
+    if reached.any():
+        return int(np.argmax(reached)) + 1
+    warnings.warn(
+        f"{n_components:.3g} of the variance was asked for; the {len(values)} features explain "
+        f"{values.sum() / max(trace, 1e-300):.3g} of it: raise the rank of the approximation.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return len(values)
+
+
+def _bounds(values: FloatArray, gap: float, feature_map: FeatureMap, error: float) -> FloatArray:
+    """Return bounds of the exact eigenvalues (docs/mathematics.md, section 7).
+
+    Landmarks: K - F F' is positive semidefinite, so no eigenvalue is below the features', and all together are above by
+    no more than the trace that is left. Random features: Weyl's inequality, either way.
+    """
+    below = error if feature_map.exact else error + gap
+    return np.column_stack([np.maximum(values - below, 0.0), values + gap + error])
+
+
+Chunks = Callable[[], Iterable[tuple[Any, FloatArray | None]]]
+
+
+def decompose_features(fitted: FittedMap, chunks: Chunks, dtype: np.dtype[Any], request: Request) -> Decomposition:
+    """Find the components of the features of all rows, and the scores of these rows: the chunks are read twice.
+
+    `chunks()` gives rows with their weights, all positive, or None.
+    """
+    scatter = Scatter.empty(fitted.feature_map.rank)
+    for rows, weights in chunks():
+        scatter = scatter.merged(scatter_of(fitted.feature_map, rows, weights, threads=request.threads))
+    components = components_of(
+        scatter,
+        fitted.feature_map,
+        request.n_components,
+        centred=request.center,
+        dtype=dtype,
+        kernel_error=fitted.kernel_error,
+    )
+    projection = components.projection(dtype)
+    vectors = np.empty((scatter.rows, len(components.values)))
+    scale = np.ones(scatter.rows)
+    start = 0
+    for rows, weights in chunks():
+        part = slice(start, start + rows.shape[0])
+        vectors[part] = projection(rows, threads=request.threads)
+        if weights is not None:
+            scale[part] = np.sqrt(weights)
+        start = part.stop
+    roots = np.sqrt(components.values)
+    vectors *= np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+    weighted = bool((scale != 1.0).any())
+    if weighted:
+        vectors *= scale[:, None]
+    signs = signs_of(vectors, scale if weighted else None)
+    vectors *= signs
+    spectrum = Spectrum(
+        values=components.values,
+        vectors=vectors,
+        # B u - lambda u = (K - F F') u, centred, up to rounding
+        residuals=np.full(len(roots), components.gap),
+        bounds=components.bounds,
+        trace=components.trace,
+        frobenius2=components.frobenius2,
+        smallest=float(components.values.min(initial=0.0)),
+        n_passes=1,
+        converged=True,
+        solver=fitted.solver,
+        error=components.error,
+    )
+    reason = f"approximation by {fitted.feature_map.rank} features"
+    return Decomposition(settled(spectrum, dtype), projection.flipped(signs), Route("features", reason))

@@ -1,0 +1,211 @@
+"""How much memory a fit takes beyond what the process holds already: bounds, so that a memory limit is a promise.
+
+Every function returns bytes, on the safe side of what was measured (benchmarks/bench_memory.py). Sizes decide, and an
+explicit limit; never free memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from scipy import sparse
+
+from kpca.errors import InputError
+from kpca.gram import Gram
+from kpca.gram.cross import band_rows
+from kpca.gram.tiles import EDGE
+from kpca.kernels import Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
+from kpca.linalg import SHARE_FOR_ALL, exhaustive
+from kpca.settings import memory_limit
+from kpca.spectrum.dense import COPIED
+from kpca.spectrum.krylov import basis_size, block_size, smallest_basis
+
+MIB = 2**20
+# Stacks of threads, buffers of BLAS, small arrays, and what the allocator keeps to itself.
+BASE = 12 * MIB
+# Needs below this are not compared with the memory that is free: to ask takes longer than such a fit.
+_UNASKED = 64 * MIB
+# Tiles that a worker holds at the same time: its own, a temporary of the profile, and products on their way.
+_TILES_PER_WORKER = 4
+# Numbers in a chunk of rows of the linear kernel, with a temporary.
+_CHUNK_NUMBERS = 200_000
+_SPARSE_COLUMNS = 64
+# What BLAS takes per thread for products of all of the data at once.
+_BLAS_BUFFER = 18 * MIB
+
+
+def require(
+    needed: int, budget: Callable[[], int], remedy: str = "ask for fewer n_components, or use approximation='nystroem'"
+) -> None:
+    """Raise InputError if a fit needs more memory than there may be used."""
+    if needed <= _UNASKED and memory_limit() is None:
+        return
+    allowed = budget()
+    if needed > allowed:
+        raise InputError(
+            f"About {_mib(needed)} of memory are needed here, and the memory limit is {_mib(allowed)}: raise it by "
+            f'kpca.config(memory_limit="{-(-needed // MIB)}MiB"), {remedy}.'
+        )
+
+
+def _mib(size: float) -> str:
+    return f"{size / MIB:,.0f} MiB"
+
+
+# -- what is made of the data -----------------------------------------------------------------------------------------
+
+
+def prepared_columns(kernel: Kernel | None, d: int) -> int:
+    """Return the numbers per row that an evaluator holds: none, one set of features, or two with norms beside them."""
+    if isinstance(kernel, Sum | Product):
+        return sum(prepared_columns(member, d) for member in kernel.members)
+    if isinstance(kernel, Scaled):
+        return prepared_columns(kernel.kernel, d)
+    if not isinstance(kernel, ProfileKernel):
+        return 0
+    return 2 * (d + 2) if isinstance(kernel, RadialKernel) else d
+
+
+def rows_bytes(X: Any) -> int:
+    """Return the bytes of dense or sparse rows."""
+    if sparse.issparse(X):
+        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+    return int(X.nbytes) if hasattr(X, "nbytes") else 0
+
+
+@dataclass(frozen=True)
+class Held:
+    """What lies in memory from the first to the last pass: the copy of the data and what evaluators made of it."""
+
+    data: int
+    single: int  # 0 where all passes are in float64
+    double: int
+
+    @property
+    def whole(self) -> int:
+        """All of it: what a float64 refresh in the middle of float32 passes finds."""
+        return self.data + self.single + self.double
+
+
+def held_by(gram: Any) -> Held:
+    """Return what an operator and the estimator around it hold."""
+    if not isinstance(gram, Gram):
+        return Held(rows_bytes(gram.source), 0, 0)
+    X = gram.rows(None)
+    single = gram.at("single")
+    double = prepared_bytes(gram.kernel, X)
+    return Held(rows_bytes(X), 0 if single is gram else single.held_bytes, double)
+
+
+def prepared_bytes(kernel: Kernel, X: Any, itemsize: int = 8) -> int:
+    """Return what an evaluator of this precision holds, without making it."""
+    if sparse.issparse(X):
+        return 2 * X.nnz * 12 if isinstance(kernel, ProfileKernel) else 0
+    return int(X.shape[0] * prepared_columns(kernel, X.shape[1]) * itemsize)
+
+
+# -- kernel matrices --------------------------------------------------------------------------------------------------
+
+
+def workers_bytes(threads: int, n: int) -> int:
+    """Return the scratch memory of the worker threads."""
+    tile = min(EDGE[4] ** 2 * 4, 8 * n * n)
+    return threads * _TILES_PER_WORKER * tile
+
+
+def dense_bytes(n: int, k: int, held: int = 0) -> int:
+    """Return what the whole matrix takes: with LAPACK's workspace first, with the eigenvectors afterwards."""
+    copied = n <= COPIED and exhaustive(k, n)
+    solving = 8 * n * n * (1 + copied + 2 * (k > n * SHARE_FOR_ALL)) + 8 * n * (k + 64)
+    storing = 8 * n * n * copied + 8 * n * (4 * k + 64)
+    return max(solving, storing) + held + BASE
+
+
+def krylov_bytes(n: int, k: int, room: int, held: int, threads: int) -> int:
+    """Return what block Krylov takes without keeping a tile, with a basis of `room` vectors filled to the last."""
+    return held + 8 * n * (2 * room + temporaries(k)) + 32 * room * room + workers_bytes(threads, n) + BASE
+
+
+def temporaries(k: int) -> int:
+    """Return the columns of length n beside basis and images: a refresh multiplies k + block of them, in copies."""
+    block = block_size(k)
+    return 5 * (k + block) + block
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How block Krylov divides its memory."""
+
+    room: int  # vectors of the basis, as many images
+    tiles: int  # bytes for tiles that are kept
+
+
+def krylov_layout(n: int, k: int, budget: Callable[[], int], held: int, threads: int) -> Layout:
+    """Return the length of the basis and what is left for tiles; InputError where a limit has no room for the shortest.
+
+    The basis is shortened for an explicit limit alone, so that results never depend on how much memory is free.
+    """
+    room, allowed = basis_size(k, n), budget()
+    least = smallest_basis(k, n)
+    if memory_limit() is not None and krylov_bytes(n, k, room, held, threads) > allowed:
+        spare = allowed - krylov_bytes(n, k, 0, held, threads)
+        room = min(room, max(least, spare // (16 * n + 32 * room)))
+    needed = krylov_bytes(n, k, room, held, threads)
+    require(needed, lambda: allowed)
+    return Layout(room, max(0, allowed - needed))
+
+
+def tile_budget(n: int, k: int, budget: int, *, held: int = 0, threads: int = 1) -> int:
+    """Return what is left of the memory for tiles, after everything that block Krylov cannot do without."""
+    return krylov_layout(n, k, lambda: budget, held, threads).tiles
+
+
+# -- the linear kernel ------------------------------------------------------------------------------------------------
+
+
+def linear_bytes(
+    n: int, d: int, k: int, itemsize: int, *, direct: bool, nnz: int | None = None, threads: int = 1
+) -> int:
+    """Return what the linear kernel takes, whose small side is formed (`direct`) or only multiplied."""
+    side, k = min(n, d), min(k, n, d)
+    sparse_rows = nnz is not None
+    data = n * d * itemsize if nnz is None else nnz * (itemsize + 4) + 8 * n
+    features = 0 if sparse_rows or (direct and d <= n) else n * d * itemsize
+    if direct:
+        forming = 8 * side**2 + (
+            16 * n * _SPARSE_COLUMNS + 16 * d * _SPARSE_COLUMNS
+            if sparse_rows
+            else threads * _CHUNK_NUMBERS * itemsize + (threads + 2) * side**2 * itemsize
+        )
+        solving = max(forming, dense_bytes(side, k) - BASE)
+    else:
+        block = block_size(k)
+        solving = 8 * side * (2 * basis_size(k, side) + temporaries(k)) + 16 * n * (k + block) + 16 * d * (k + block)
+        solving += 32 * basis_size(k, side) ** 2
+        solving += 36 * nnz if nnz is not None else 0
+    storing = 8 * k * (2 * n + 4 * d + side)
+    buffers = threads * _BLAS_BUFFER if features else 0
+    return data + features + buffers + max(solving, storing) + BASE
+
+
+# -- what comes after the fit -----------------------------------------------------------------------------------------
+
+
+def ridge_bytes(n: int, d: int, k: int, itemsize: int = 8) -> int:
+    """Return what the map of fit_inverse_transform takes: the matrix of the scores, the rows, the solution."""
+    return 8 * n * n + 8 * n * (4 * d + 3 * (k + 2)) + n * k * itemsize + _BLAS_BUFFER + BASE
+
+
+def features_bytes(n: int, d: int, k: int, *, rank: int, itemsize: int, chunk: int) -> int:
+    """Return what explicit features take: chunks of rows and their features, the scatter, components and scores."""
+    chunks = 2 * chunk * (rank + d) * itemsize
+    return n * d * itemsize + chunks + 8 * rank**2 * 4 + 16 * n * k + 8 * rank * (k + d) + BASE
+
+
+def transform_bytes(m: int, n: int, d: int, k: int, *, itemsize: int, threads: int = 1) -> int:
+    """Return what the scores of m new rows take: themselves, the prepared rows of both sides, a band at a time."""
+    band = min(m, band_rows(d))
+    scores = m * k * (8 + (itemsize if itemsize == 4 else 0))
+    return scores + (d + 2) * (n + 2 * band) * itemsize + n * k * itemsize + workers_bytes(threads, n) + BASE

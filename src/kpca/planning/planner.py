@@ -1,0 +1,400 @@
+"""From data or a mere shape to a plan; nothing of the size of the kernel matrix is computed."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from kpca import inputs, kernels
+from kpca.errors import InputError
+from kpca.gram.cross import band_rows
+from kpca.gram.tiles import EDGE, SLAB_BYTES, edges
+from kpca.kernels import Kernel
+from kpca.planning import memory, times
+from kpca.planning.estimate import Outlook, expected_count, outlook, usual_passes
+from kpca.planning.problem import Problem, drawn_rows, held_bytes, made_up_rows
+from kpca.planning.rates import TileCost, machine_rates
+from kpca.planning.result import Plan
+from kpca.planning.routes import kernel_route, linear_route
+from kpca.planning.rules import FINEST_TOL, FIRST_TRY, default_rank, reuses
+from kpca.settings import memory_budget, memory_limit, thread_count
+from kpca.spectrum.factored import FEW_SPARSE
+from kpca.spectrum.krylov import basis_size, block_size, smallest_basis, step_size
+
+# Twenty minutes of two cores, in multiplications and additions of an exact fit.
+_LONGEST_FLOPS = 2e14
+
+
+def plan(
+    X: Any,
+    n_components: Any = None,
+    *,
+    estimator: Any = None,
+    kernel: Any = "linear",
+    gamma: Any = None,
+    tol: float = 0.0,
+    eigen_solver: str = "auto",
+    approximation: Any = None,
+    degree: float = 3,
+    coef0: float = 1,
+    kernel_params: dict[str, Any] | None = None,
+    center: bool = True,
+    fit_inverse_transform: bool = False,
+    max_iter: int | None = None,
+    n_jobs: int | None = None,
+    dtype: Any = np.float64,
+) -> Plan:
+    """Say which way `KernelPCA(...).fit(X)` will go, why, and about how much memory and time it will take.
+
+    Parameters
+    ----------
+    X : array, CSR matrix, data frame, or just its shape (n, d).
+        Of data some rows are looked at; the kernel matrix is not computed. A shape alone gives a wider guess.
+    estimator : KernelPCA, fitted or not, whose parameters are meant; no others may then be given.
+    dtype : of data that are given by their shape only.
+    n_components, kernel, gamma, ... : as in KernelPCA.
+
+    Examples
+    --------
+    >>> import kpca
+    >>> kpca.plan((20_000, 50), 10, kernel="rbf").route
+    'krylov'
+    """
+    given = dict(locals())
+    names = [name for name in inspect.signature(plan).parameters if name not in ("X", "estimator", "dtype")]
+    parameters = SimpleNamespace(**{name: given[name] for name in names}, alpha=1.0)
+    if estimator is not None:
+        parameters = _parameters_of(estimator, {name: given[name] for name in names})
+    inputs.check_parameters(parameters)
+    return make_plan(_problem(X, parameters, np.dtype(dtype)))
+
+
+def _parameters_of(estimator: Any, others: dict[str, Any]) -> SimpleNamespace:
+    """Return the parameters of an estimator, and refuse others beside it."""
+    defaults = inspect.signature(plan).parameters
+    spare = [name for name, value in others.items() if value is not defaults[name].default]
+    if spare:
+        raise InputError(f"With estimator=, its own parameters are used; got {spare[0]} as well: leave it out.")
+    if not hasattr(estimator, "get_params"):
+        raise InputError(f"estimator must be a KernelPCA; got {type(estimator).__name__}.")
+    return SimpleNamespace(**({"approximation": None} | estimator.get_params(deep=False)))
+
+
+def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any]) -> Problem:
+    """Return the fit as the planner sees it."""
+    if isinstance(X, tuple) and all(isinstance(size, int | np.integer) for size in X):
+        if len(X) != 2:
+            raise InputError(f"X must be rows of data or their shape (n, d); got {X}: give two numbers.")
+        n, d = int(X[0]), int(X[1])
+        if d < 1:
+            raise InputError(f"X must have at least 1 column; got the shape {tuple(X)}.")
+        if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise InputError(f"dtype must be float32 or float64; got {dtype}.")
+        data = None
+    else:
+        data = inputs.check_data(_Unfitted(), X, reset=True)
+        (n, d), dtype = data.shape, data.dtype
+    inputs.check_rows(n)
+    precomputed = isinstance(parameters.kernel, str) and parameters.kernel == "precomputed"
+    if precomputed and n != d:
+        raise InputError(f"A precomputed kernel matrix must be square at fit; got shape {(n, d)}.")
+    rows = drawn_rows(data) if data is not None else made_up_rows(n, d, dtype)
+    resolved: Kernel | None = None
+    if not precomputed:
+        gamma = parameters.gamma if data is not None or not isinstance(parameters.gamma, str) else None
+        resolved = kernels.resolve(
+            parameters.kernel,
+            rows,
+            gamma=kernels.resolve_gamma(gamma, rows),
+            degree=parameters.degree,
+            coef0=parameters.coef0,
+            kernel_params=parameters.kernel_params,
+        )
+        resolved.check(rows)
+    return problem_of(
+        resolved,
+        rows,
+        data,
+        (n, d),
+        dtype,
+        n_components=parameters.n_components,
+        tol=float(parameters.tol) or FINEST_TOL[dtype],
+        eigen_solver=parameters.eigen_solver,
+        center=bool(parameters.center),
+        threads=thread_count(parameters.n_jobs),
+        budget=memory_budget,
+        inverse=bool(parameters.fit_inverse_transform),
+        rank=_rank(parameters.approximation, n, parameters.n_components),
+    )
+
+
+class _Unfitted(BaseEstimator):  # type: ignore[misc]
+    """Takes what scikit-learn's checks would write on an estimator."""
+
+
+def _rank(approximation: Any, n: int, n_components: Any) -> int | None:
+    if approximation is None:
+        return None
+    if not isinstance(approximation, str):
+        rank = getattr(approximation, "rank", None)
+        return min(rank if isinstance(rank, int) else default_rank(n_components), n)  # a share of the trace: unknown
+    return min(default_rank(n_components), n) if approximation != "auto" else -1
+
+
+def problem_of(
+    kernel: Kernel | None,
+    rows: Any,
+    X: Any,
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    *,
+    n_components: int | float | None,
+    tol: float,
+    eigen_solver: str,
+    center: bool,
+    threads: int,
+    budget: Callable[[], int] = memory_budget,
+    inverse: bool = False,
+    rank: int | None = None,
+) -> Problem:
+    """Return the problem of these rows; X is None where only its shape is known."""
+    n, d = shape
+    held, held_single, single = held_bytes(kernel, X, n, d, dtype.itemsize)
+    whole = isinstance(n_components, int | np.integer)
+    return Problem(
+        n=n,
+        d=d,
+        n_components=min(int(n_components), n) if whole and n_components is not None else n_components,
+        kernel=kernel,
+        itemsize=dtype.itemsize,
+        sample=rows,
+        measured=X is not None,
+        nnz=int(X.nnz) if sparse.issparse(X) else None,
+        single=single,
+        held=held,
+        held_single=held_single,
+        tol=tol,
+        eigen_solver=eigen_solver,
+        center=center,
+        threads=threads,
+        limit=budget(),
+        explicit_limit=memory_limit() is not None,
+        inverse=inverse,
+        rank=rank,
+    )
+
+
+# -- plans ------------------------------------------------------------------------------------------------------------
+
+
+def make_plan(problem: Problem) -> Plan:
+    """Return the plan of a problem."""
+    if problem.rank == -1:  # "auto"
+        k = _count(problem)[0]
+        if not approximation_needed(problem.n, problem.d, k, problem.tol, problem.limit, held=problem.held):
+            problem = _with(problem, rank=None)
+        else:
+            problem = _with(problem, rank=min(default_rank(problem.n_components), problem.n))
+    if problem.rank is not None:
+        return _features_plan(problem, problem.rank)
+    return _linear_plan(problem) if problem.linear else _kernel_plan(problem)
+
+
+def approximation_needed(n: int, d: int, k: int, tol: float, limit: int, *, held: int = 0) -> bool:
+    """Return True if an exact fit would break the memory limit, or take more than some twenty minutes of two cores.
+
+    A matter of sizes and the limit alone, so that the same request always gets the same answer: the time is counted
+    in flops, for the passes that a tolerance usually takes.
+    """
+    held = held or 8 * n * (d + 2 * (d + 2))
+    needed = memory.krylov_bytes(n, k, smallest_basis(k, n), held, 2)
+    flops = 0.5 * n * n * usual_passes(tol)[0] * (2.0 * d + 4.0 * block_size(k) + 50.0)
+    return needed > limit or flops > _LONGEST_FLOPS
+
+
+def _with(problem: Problem, **changes: Any) -> Problem:
+    return Problem(**{**problem.__dict__, **changes})
+
+
+def _count(problem: Problem) -> tuple[int, bool]:
+    """Return how many components a kernel fit looks for, and whether that is certain."""
+    wanted, n = problem.n_components, problem.n
+    if wanted is None:
+        return n, True
+    if isinstance(wanted, int):
+        return wanted, True
+    if kernel_route(n, FIRST_TRY, problem.eigen_solver, lambda: problem.limit, held=problem.held).solver == "dense":
+        return n, False
+    return min(n, expected_count(problem, float(wanted)) or FIRST_TRY), False
+
+
+def _kernel_plan(problem: Problem) -> Plan:
+    n = problem.n
+    k, known = _count(problem)
+    route = kernel_route(n, k, problem.eigen_solver, lambda: problem.limit, held=problem.held)
+    if route.solver == "krylov":
+        return _krylov_plan(problem, k, known, route.reason)
+    needed = memory.dense_bytes(n, k, problem.held)
+    return _finished(
+        problem,
+        route="dense",
+        reason=route.reason,
+        k=k,
+        k_known=known,
+        memory_bytes=needed - memory.BASE // 2,
+        memory_bound=needed,
+        seconds=times.dense_seconds(problem, k),
+    )
+
+
+def _krylov_plan(problem: Problem, k: int, known: bool, reason: str) -> Plan:
+    n, threads = problem.n, problem.threads
+    ahead = outlook(problem, k)
+    layout = memory.krylov_layout(n, k, lambda: problem.limit, problem.held, threads)
+    if problem.kernel is None:  # a matrix that is there needs no tiles
+        tiles = times.Tiles(0, 0, 0, TileCost(0.0, 0.0))
+        seconds, kept_bytes = _matrix_seconds(problem, k, layout.room, ahead), 0
+    else:
+        item = 4 if problem.single else 8
+        cost = times.cost_of_tiles(problem, step_size(k), single=ahead.single)
+        cuts = edges(n, EDGE[item])
+        rows = cuts[0].stop
+        count = len(cuts) * (len(cuts) + 1) // 2
+        worth = machine_rates().fresh <= reuses(problem.tol) * cost.fill / item
+        # Fresh memory is judged by two slabs. With float64 passes throughout there are no float32 tiles.
+        most = count if worth else 2 * SLAB_BYTES // (rows * rows * item)
+        kept = min(most, count, layout.tiles // (rows * rows * item)) if ahead.single or not problem.single else 0
+        tiles = times.Tiles(rows, count, kept, cost)
+        seconds = times.krylov_seconds(problem, k, layout.room, ahead, tiles)
+        kept_bytes = int(tiles.share * (n * n / 2 + n * rows / 2) * item)
+    vectors = min(layout.room, block_size(k) + step_size(k) * (ahead.passes - 1))
+    held = problem.held if ahead.refresh or not ahead.single else problem.held_single
+    beside = 8 * n * (2 * vectors + memory.temporaries(k) * (0.8 if ahead.refresh else 0.5))
+    expected = held + beside + kept_bytes + memory.workers_bytes(threads, n) // 2 + memory.BASE // 2
+    return _finished(
+        problem,
+        route="krylov",
+        reason=reason,
+        k=k,
+        k_known=known,
+        block=block_size(k),
+        basis=layout.room,
+        tile_rows=tiles.rows,
+        tiles=tiles.count,
+        tiles_kept=tiles.kept,
+        pass_precision="float32" if ahead.single else "float64",
+        refresh=ahead.refresh,
+        passes=ahead.passes,
+        passes_range=ahead.passes_range,
+        memory_bytes=int(expected),
+        memory_bound=memory.krylov_bytes(n, k, layout.room, problem.held, threads),
+        seconds=seconds,
+    )
+
+
+def _matrix_seconds(problem: Problem, k: int, basis: int, ahead: Outlook) -> float:
+    """Return the time of block Krylov on a matrix that is given: reading it is what a pass costs."""
+    n, rates = problem.n, machine_rates()
+    numbers = float(problem.nnz or n * n)
+    speed = rates.flops_narrow * (problem.threads if problem.nnz is None else 1.0 / 8)
+    per_pass = 2.0 * numbers * step_size(k) / speed
+    return ahead.passes * per_pass + times.basis_seconds(problem, n, k, basis, ahead.passes)
+
+
+def _linear_plan(problem: Problem) -> Plan:
+    n, d = problem.n, problem.d
+    side, sparse_rows = min(n, d), problem.nnz is not None
+    wanted = problem.n_components
+    whole = linear_route(n, d, FIRST_TRY, problem.eigen_solver, sparse=sparse_rows).solver == "direct"
+    k = side if wanted is None else wanted if isinstance(wanted, int) else side if whole else FIRST_TRY
+    k = min(k, side)
+    route = linear_route(n, d, k, problem.eigen_solver, sparse=sparse_rows)
+    direct = route.solver == "direct"
+    passes, extremes = (1.0, (1, 1)) if direct else usual_passes(problem.tol)
+    needed = memory.linear_bytes(n, d, k, problem.itemsize, direct=direct, nnz=problem.nnz, threads=problem.threads)
+    memory.require(needed, lambda: problem.limit)
+    basis = 0 if direct else basis_size(k, side)
+    name = "primal" if d <= n else "dual"
+    return _finished(
+        problem,
+        route=name if direct else f"{name}-krylov",
+        reason=route.reason,
+        k=k,
+        k_known=not isinstance(wanted, float),
+        block=0 if direct else block_size(k),
+        basis=basis,
+        pass_precision="float32" if problem.itemsize == 4 and not sparse_rows else "float64",
+        passes=passes,
+        passes_range=extremes,
+        memory_bytes=_linear_expected(problem, k, needed, direct=direct),
+        memory_bound=needed,
+        seconds=times.linear_seconds(problem, k, passes, basis, direct=direct),
+    )
+
+
+def _linear_expected(problem: Problem, k: int, bound: int, *, direct: bool) -> int:
+    """Return the memory that is likely: of sparse rows ARPACK finds a few components, with little beside the data."""
+    if problem.nnz is None or direct or k > FEW_SPARSE:
+        return bound - memory.BASE // 2
+    vectors = max(2 * k + 1, 20) + 2 * k
+    return 20 * problem.nnz + 8 * (problem.n + problem.d) * 3 * k + 8 * min(problem.n, problem.d) * vectors
+
+
+def _features_plan(problem: Problem, rank: int) -> Plan:
+    n, item = problem.n, problem.itemsize
+    wanted = problem.n_components
+    k = min(rank, wanted) if isinstance(wanted, int) else rank
+    chunk = min(n, band_rows(max(rank, problem.d)))
+    needed = memory.features_bytes(n, problem.d, k, rank=rank, itemsize=item, chunk=chunk)
+    memory.require(needed, lambda: problem.limit)
+    return _finished(
+        problem,
+        route="features",
+        reason=f"{rank} explicit features stand for the kernel",
+        k=k,
+        k_known=not isinstance(wanted, float),
+        pass_precision="float32" if item == 4 else "float64",
+        memory_bytes=int(0.8 * needed),
+        memory_bound=needed,
+        seconds=times.features_seconds(problem, rank, k),
+        rank=rank,
+    )
+
+
+def _finished(problem: Problem, **found: Any) -> Plan:
+    """Return a plan with what all routes have in common, and the way back where it is asked for."""
+    if problem.inverse:
+        ridge = memory.ridge_bytes(problem.n, problem.d, found["k"], problem.itemsize)
+        memory.require(ridge, lambda: problem.limit)
+        found["memory_bytes"] = max(found["memory_bytes"], ridge)
+        found["memory_bound"] = max(found["memory_bound"], ridge)
+        rates = machine_rates()
+        flops = problem.n**3 / 3.0 + 2.0 * problem.n**2 * problem.d
+        found["seconds"] += flops / (rates.flops_double * problem.threads) + 8.0 * problem.n**2 * rates.fresh
+    usual: dict[str, Any] = {
+        "block": 0,
+        "basis": 0,
+        "pass_precision": "float64",
+        "refresh": False,
+        "tile_rows": 0,
+        "tiles": 0,
+        "tiles_kept": 0,
+        "passes": 1.0,
+        "passes_range": (1, 1),
+    }
+    found["memory_bytes"] = min(found["memory_bytes"], problem.limit)
+    assert math.isfinite(found["seconds"])
+    return Plan(
+        n=problem.n,
+        d=problem.d,
+        memory_limit=problem.limit,
+        threads=problem.threads,
+        **(usual | found),
+    )

@@ -127,7 +127,7 @@ def main() -> None:
     runs: dict[int, list[Run]] = {n: [] for n in sizes}
     for number in range(options.repeats):
         for n in sizes:
-            args = {"n": n, "d": 50, "k": 10, "tol": 1e-6, "memory_limit": "300MiB", "check": number == 0}
+            args = {"n": n, "d": 50, "k": 10, "tol": 1e-6, "memory_limit": "500MiB", "check": number == 0}
             runs[n].append(run_task("benchmarks.bench_large:fit", args))
             log(f"n={n}: round {number + 1}: {runs[n][-1]['seconds']:.2f} s")
     summaries = [summary(n, runs[n], n == sizes[-1]) for n in sizes]

@@ -40,8 +40,17 @@ def test_rows_on_disk_equal_rows_in_memory(stored, approximation):
     np.testing.assert_allclose(found.eigenvalues_, expected.eigenvalues_, rtol=1e-9)
     np.testing.assert_allclose(found.eigenvectors_, expected.eigenvectors_, atol=1e-7)
     np.testing.assert_allclose(found.transform(NEW), expected.transform(NEW), atol=1e-7)
+    np.testing.assert_allclose(found.transform(stored), expected.transform(X), atol=1e-7)
     assert found.n_features_in_ == 4
     assert found.approximation is approximation
+
+
+def test_an_exact_fit_by_auto_keeps_a_copy():
+    rows = X.copy()
+    model = KernelPCA(3, kernel="rbf", gamma=0.2, approximation="auto").fit(rows)
+    before = model.transform(NEW)
+    rows[:] = 0.0
+    np.testing.assert_array_equal(model.transform(NEW), before)
 
 
 def test_weights_go_with_the_rows(tmp_path):

@@ -13,7 +13,9 @@ from kpca.errors import InputError
 from kpca.features import FeatureMap, IdentityMap, Nystroem, RandomFeatures, fit_nystroem, fit_random
 from kpca.features.random import kernel_error
 from kpca.kernels import Kernel, Linear
+from kpca.planning.memory import features_bytes, require
 from kpca.planning.rules import default_rank
+from kpca.settings import memory_budget
 
 FloatArray = NDArray[Any]
 NAMES = ("nystroem", "rff", "auto")
@@ -51,6 +53,7 @@ def fit_map(
     X: Any,
     *,
     n_components: int | float | None,
+    n_rows: int = 0,
     centred: bool = True,
     few_rows: bool = False,
     weights: FloatArray | None = None,
@@ -59,13 +62,14 @@ def fit_map(
 ) -> FittedMap:
     """Return the features that an approximation has for a kernel; of the linear kernel, the rows themselves.
 
-    `few_rows` takes fewer landmarks than asked where there are fewer rows, instead of refusing: of a stream that has
-    just begun.
+    `n_rows` is the number of rows whose scores will be kept, 0 if none. `few_rows` takes fewer landmarks than asked
+    where there are fewer rows, instead of refusing: of a stream that has just begun.
     """
     if isinstance(kernel, Linear):
         return FittedMap(IdentityMap(X.shape[1]), 0.0, "primal")
     named = isinstance(approximation, str)
     rank = default_rank(n_components)
+    require(_needed(approximation, X, n_rows, n_components, threads), memory_budget, "or take fewer features")
     if approximation == "rff" if named else isinstance(approximation, RandomFeatures):
         settings = RandomFeatures(rank) if named else approximation
         _refuse_second_kernel(settings)
@@ -82,6 +86,28 @@ def fit_map(
     count = min(settings.rank, rows) if few_rows else settings.rank
     landmarks = fit_nystroem(kernel, X, count, settings.landmarks, weights=weights, seed=seed, threads=threads)
     return FittedMap(landmarks, 0.0, "nystroem")
+
+
+def _needed(approximation: Any, X: Any, n_rows: int, n_components: int | float | None, threads: int) -> int:
+    """Return the memory that a fit with these features takes."""
+    rank = getattr(approximation, "rank", None)
+    rank = rank if isinstance(rank, int) else default_rank(n_components)
+    pivoted = approximation == "nystroem" if isinstance(approximation, str) else _pivoted(approximation)
+    k = n_components if isinstance(n_components, int) else rank
+    return features_bytes(
+        n_rows or X.shape[0],
+        X.shape[1],
+        k if n_rows else 0,
+        rank=min(rank, X.shape[0]),
+        itemsize=X.dtype.itemsize,
+        threads=threads,
+        chosen_from=X.shape[0] if pivoted else 0,
+    )
+
+
+def _pivoted(approximation: Any) -> bool:
+    landmarks = getattr(approximation, "landmarks", None)
+    return isinstance(landmarks, str) and landmarks == "rpcholesky"
 
 
 def _refuse_second_kernel(settings: Nystroem | RandomFeatures) -> None:

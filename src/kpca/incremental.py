@@ -23,6 +23,7 @@ from kpca.features import IdentityMap, Nystroem, Scatter, scatter_of
 from kpca.lowrank import Components, FeaturesProjection, components_of
 from kpca.planning.rules import default_rank
 from kpca.settings import checkpoint_path, thread_count
+from kpca.sinks import scores_in_chunks
 from kpca.stream import Batch, Stream, StreamCheckpoint
 
 FloatArray = NDArray[Any]
@@ -330,8 +331,13 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     # -- using ------------------------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the scores of the rows of X.  # shape: (m, k)"""
+        """Return the scores of the rows of X, which may lie in files or come in chunks.  # shape: (m, k)"""
         check_is_fitted(self)
+        if not in_memory(X):
+            return np.concatenate(list(scores_in_chunks(self, self._scores, as_source(X))))
+        return self._scores(X)
+
+    def _scores(self, X: Any) -> FloatArray:
         projection = self._current.projection
         X = inputs.check_data(self, X, reset=False)
         stream = self._ready

@@ -28,6 +28,7 @@ from kpca.planning.rules import FINEST_TOL, FIRST_TRY
 from kpca.preimage import RidgeMap, fit_ridge_map
 from kpca.projection import LinearProjection
 from kpca.settings import config, memory_budget, memory_limit, thread_count
+from kpca.sinks import scores_in_chunks
 
 FloatArray = NDArray[Any]
 _FITTED_PRIVATE = ("_projection", "_inverse", "_roots", "_frobenius2", "_planned")
@@ -180,7 +181,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if self._approximates(kernel, X.shape, request):
             every = max(1, X.shape[0] // _INVERSE_ROWS)
             some = X[::every], None if weights is None else weights[::every]
-            return self._fit_features((kernel, gamma), X, weights, request, chunks=lambda: [(X, weights)], some=some)
+            return self._fit_features(
+                (kernel, gamma), X, weights, request, chunks=lambda: [(X, weights)], some=some, n_rows=X.shape[0]
+            )
+        if not exactly and self.copy_X:
+            X = X.copy()
         found = decompose(kernel, X, weights, request)
         inverse = None
         if self.fit_inverse_transform:
@@ -239,7 +244,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
         present = None if weights is None else weights[weights > 0]
         few = some[:_INVERSE_ROWS], None
-        return self._fit_features((kernel, gamma), some, present, request, chunks=chunks, some=few)
+        return self._fit_features((kernel, gamma), some, present, request, chunks=chunks, some=few, n_rows=n)
 
     def _fit_features(
         self,
@@ -250,6 +255,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         *,
         chunks: Chunks,
         some: tuple[Any, FloatArray | None],
+        n_rows: int,
     ) -> Self:
         """Fit features of the rows X to all rows, which `chunks` gives; learn the way back from some."""
         kernel, gamma = kernel_gamma
@@ -259,6 +265,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             kernel,
             X,
             n_components=request.n_components,
+            n_rows=n_rows,
             centred=request.center,
             weights=weights if weights is not None and len(weights) == X.shape[0] else None,
             seed=request.seed,
@@ -379,8 +386,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return scores
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the scores of the rows of X; kernel values are computed in tiles and not kept.  # shape: (m, k)"""
+        """Return the scores of the rows of X; kernel values are computed in tiles and not kept.  # shape: (m, k)
+
+        Rows that lie in files or come in chunks are read in chunks; `kpca.write_scores` writes their scores so, too.
+        """
         check_is_fitted(self)
+        if not in_memory(X):
+            return np.concatenate(list(scores_in_chunks(self, self._scores, as_source(X))))
         return self._scores(X)
 
     def _scores(self, X: Any) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -176,15 +176,23 @@ def write_scores(model: Any, X: Any, out: Any, rows: int | None = None) -> Any:
     out, as it was given.
     """
     source = as_source(X)
-    named = _check_names(model, source)
-    chunks = source.chunks(rows)
-    scores = _transformed(model, next(chunks), named)
+    parts = scores_in_chunks(model, model.transform, source, rows)
+    scores = next(parts)
     names = [str(name) for name in model.get_feature_names_out()] if hasattr(model, "get_feature_names_out") else None
     with open_sink(out, source.n_rows, scores.shape[1], scores.dtype, names=names) as sink:
         sink.write(scores)
-        for chunk in chunks:
-            sink.write(_transformed(model, chunk, named))
+        for part in parts:
+            sink.write(part)
     return out
+
+
+def scores_in_chunks(
+    model: Any, transform: Callable[[Any], Any], source: Source, rows: int | None = None
+) -> Iterator[NDArray[Any]]:
+    """Yield what `transform` makes of each chunk; the names of the columns are compared with the model's once."""
+    named = _check_names(model, source)
+    for chunk in source.chunks(rows):
+        yield _transformed(transform, chunk, named)
 
 
 def _check_names(model: Any, source: Source) -> bool:
@@ -199,11 +207,11 @@ def _check_names(model: Any, source: Source) -> bool:
     return True
 
 
-def _transformed(model: Any, chunk: Any, named: bool) -> NDArray[Any]:
+def _transformed(transform: Callable[[Any], Any], chunk: Any, named: bool) -> NDArray[Any]:
     with warnings.catch_warnings():
         if named:  # they were compared once for all chunks, which are plain arrays
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        scores = np.asarray(model.transform(chunk))
+        scores = np.asarray(transform(chunk))
     if scores.ndim != 2 or len(scores) != chunk.shape[0]:
         raise InputError(f"model.transform must give one row of scores per row of X; got shape {scores.shape}.")
     return scores

@@ -245,7 +245,7 @@ def test_fraction_that_takes_all_rows() -> None:
 
 
 def test_many_rows_are_sampled_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landmarks_module, "_CHOSEN_FROM", 100)
+    monkeypatch.setattr(landmarks_module, "CHOSEN_FROM", 100)
     X = rows(1000, 2)
     for method in METHODS:
         found = choose_landmarks(RBF(0.5), X, 20, method, weights=np.ones(1000))
@@ -258,7 +258,7 @@ def test_many_rows_are_sampled_first(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("method", BY_ROWS)
 def test_fraction_holds_beyond_the_sample(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Landmarks explain the sample they are chosen from better than other rows: these must be asked."""
-    monkeypatch.setattr(landmarks_module, "_CHOSEN_FROM", 600)
+    monkeypatch.setattr(landmarks_module, "CHOSEN_FROM", 600)
     X = rows(6000, 2)
     shares = []
     for seed in range(5):

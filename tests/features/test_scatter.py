@@ -36,7 +36,7 @@ def test_one_pass_finds_mean_and_scatter(dtype, offset, threads):
 
 
 def test_bits_do_not_depend_on_the_threads(monkeypatch):
-    monkeypatch.setattr("kpca.features.scatter._PIECE_NUMBERS", 2000)
+    monkeypatch.setattr("kpca.features.scatter.PIECE_NUMBERS", 2000)
     F = RNG.normal(size=(3000, 5))
     one, three = (scatter_of(IdentityMap(5), F, threads=threads) for threads in (1, 3))
     np.testing.assert_array_equal(one.matrix, three.matrix)

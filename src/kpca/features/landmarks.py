@@ -24,7 +24,7 @@ from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 # Landmarks are chosen among at most so many rows, drawn once: more change the choice little and cost in proportion.
-_CHOSEN_FROM = 30_000
+CHOSEN_FROM = 30_000
 # The unexplained fraction that ends the doubling of a rank is measured on at most so many rows.
 _MEASURED_ON = 10_000
 _ENOUGH_JUDGES = 2000
@@ -97,10 +97,10 @@ def choose_landmarks(
     choose = _chooser(kernel, method)
     rows = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
     count, fraction = check_rank(rank, len(rows))
-    sampled = len(rows) > _CHOSEN_FROM
+    sampled = len(rows) > CHOSEN_FROM
     among = rows
     if sampled:
-        among = np.sort(np.random.default_rng([seed, 1]).choice(rows, max(_CHOSEN_FROM, count), replace=False))
+        among = np.sort(np.random.default_rng([seed, 1]).choice(rows, max(CHOSEN_FROM, count), replace=False))
     part = X if len(among) == X.shape[0] else X[among]
     task = _Task(
         kernel, part, count or len(among), None if weights is None else weights[among], seed, threads, fraction

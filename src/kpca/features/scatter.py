@@ -17,8 +17,8 @@ from kpca.gram.workers import in_order
 
 FloatArray = NDArray[Any]
 # Features of one piece: so many that adding up r x r sums costs little beside making them.
-_PIECE_NUMBERS = 2_000_000
-_SHORTEST_PIECE = 256
+PIECE_NUMBERS = 2_000_000
+SHORTEST_PIECE = 256
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ def scatter_of(feature_map: FeatureMap, X: Any, weights: FloatArray | None = Non
     n, rank = X.shape[0], feature_map.rank
     if n == 0 or (weights is not None and not weights.any()):
         return Scatter.empty(rank)
-    step = max(_SHORTEST_PIECE, _PIECE_NUMBERS // max(rank, 1))
+    step = max(SHORTEST_PIECE, PIECE_NUMBERS // max(rank, 1))
     pieces = [slice(start, min(start + step, n)) for start in range(0, n, step)]
     # Relative to a point near the mean, so that features that are all nearly alike lose no digits.
-    origin = feature_map(X[:_SHORTEST_PIECE]).mean(axis=0)
+    origin = feature_map(X[:SHORTEST_PIECE]).mean(axis=0)
     sums = _Sums(rank)
 
     def make_worker() -> Callable[[slice], _Piece]:

@@ -13,6 +13,8 @@ from typing import Any
 from scipy import sparse
 
 from kpca.errors import InputError
+from kpca.features.landmarks import CHOSEN_FROM as LANDMARKS_FROM
+from kpca.features.scatter import PIECE_NUMBERS, SHORTEST_PIECE
 from kpca.gram import Gram
 from kpca.gram.cross import band_rows
 from kpca.gram.tiles import EDGE
@@ -198,10 +200,21 @@ def ridge_bytes(n: int, d: int, k: int, itemsize: int = 8) -> int:
     return 8 * n * n + 8 * n * (4 * d + 3 * (k + 2)) + n * k * itemsize + _BLAS_BUFFER + BASE
 
 
-def features_bytes(n: int, d: int, k: int, *, rank: int, itemsize: int, chunk: int) -> int:
-    """Return what explicit features take: chunks of rows and their features, the scatter, components and scores."""
-    chunks = 2 * chunk * (rank + d) * itemsize
-    return n * d * itemsize + chunks + 8 * rank**2 * 4 + 16 * n * k + 8 * rank * (k + d) + BASE
+def features_bytes(
+    n: int, d: int, k: int, *, rank: int, itemsize: int, threads: int, chosen_from: int = LANDMARKS_FROM
+) -> int:
+    """Return what explicit features take: to choose landmarks, then to sum up pieces, then for the scores of n rows.
+
+    `chosen_from` is the number of rows that pivoted landmarks are chosen among, 0 where none are.
+    """
+    some = min(n, chosen_from, LANDMARKS_FROM)
+    choosing = 8 * some * (rank + 2 * (d + 2)) + some * d * itemsize + 24 * rank**2
+    # a worker holds the features of a piece, kernel values and rows on their way to them, and their products
+    piece = min(max(PIECE_NUMBERS, SHORTEST_PIECE * rank), n * rank)
+    pieces = threads * (piece + 2 * rank**2) * itemsize
+    summing = pieces + 40 * rank**2 + threads * 2**20
+    scoring = 32 * rank**2 + 8 * n * 4 * k + 2 * 8 * rank * k
+    return max(choosing, summing, scoring) + 8 * rank * (d + 2) + BASE
 
 
 def transform_bytes(m: int, n: int, d: int, k: int, *, itemsize: int, threads: int = 1) -> int:

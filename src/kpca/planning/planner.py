@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 
 from kpca import inputs, kernels
 from kpca.errors import InputError
-from kpca.gram.cross import band_rows
 from kpca.gram.tiles import EDGE, SLAB_BYTES, edges
 from kpca.kernels import Kernel
 from kpca.planning import memory, times
@@ -351,17 +350,16 @@ def _features_plan(problem: Problem, rank: int) -> Plan:
     n, item = problem.n, problem.itemsize
     wanted = problem.n_components
     k = min(rank, wanted) if isinstance(wanted, int) else rank
-    chunk = min(n, band_rows(max(rank, problem.d)))
-    needed = memory.features_bytes(n, problem.d, k, rank=rank, itemsize=item, chunk=chunk)
-    memory.require(needed, lambda: problem.limit)
+    needed = memory.features_bytes(n, problem.d, k, rank=rank, itemsize=item, threads=problem.threads)
+    memory.require(needed, lambda: problem.limit, "or take fewer features")
     return _finished(
         problem,
         route="features",
-        reason=f"{rank} explicit features stand for the kernel",
+        reason=f"{rank} features were asked for to stand for the kernel",
         k=k,
         k_known=not isinstance(wanted, float),
         pass_precision="float32" if item == 4 else "float64",
-        memory_bytes=int(0.8 * needed),
+        memory_bytes=needed - memory.BASE // 2,
         memory_bound=needed,
         seconds=times.features_seconds(problem, rank, k),
         rank=rank,

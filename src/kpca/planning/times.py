@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kpca.features.landmarks import CHOSEN_FROM
 from kpca.linalg import SHARE_FOR_ALL, exhaustive
 from kpca.planning.estimate import Outlook
 from kpca.planning.problem import Problem
@@ -137,9 +138,9 @@ def features_seconds(problem: Problem, rank: int, k: int) -> float:
     cost = cost_of_tiles(problem, 16, single=problem.itemsize == 4)
     speed = rates.flops_single if problem.itemsize == 4 else rates.flops_double
     values = n * rank * cost.fill / problem.threads
-    return (
-        _SETUP
-        + values
-        + (2.1 * n * rank**2 + 2.0 * n * rank * k) / (speed * problem.threads)
-        + eigh_seconds(rank, min(k, rank), problem.threads)
-    )
+    some = min(n, CHOSEN_FROM)
+    choosing = some * rank * cost.fill / problem.threads + 2.0 * some * rank**2 / (rates.flops_double * problem.threads)
+    # whitening by a triangle and a symmetric product for the scatter, then kernel values again for the scores
+    summing = values + 2.2 * n * rank**2 / (speed * problem.threads)
+    scoring = values + 2.0 * n * rank * k / (rates.flops_narrow * problem.threads) + 64.0 * n * k * rates.fresh
+    return _SETUP + choosing + summing + scoring + eigh_seconds(rank, min(k, rank), problem.threads)

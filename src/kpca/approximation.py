@@ -26,7 +26,7 @@ class FittedMap:
     """A feature map for some data, and what is known about its error."""
 
     feature_map: FeatureMap
-    kernel_error: float  # measured root mean square error of a kernel value, 0 for landmarks: theirs is certified
+    kernel_error: float  # measured root mean square error of a kernel value; 0 where the trace left is a certificate
     solver: str
 
 
@@ -69,9 +69,12 @@ def fit_map(
         return FittedMap(IdentityMap(X.shape[1]), 0.0, "primal")
     named = isinstance(approximation, str)
     rank = default_rank(n_components)
+    wanted = n_components if isinstance(n_components, int) else 0
     require(_needed(approximation, X, n_rows, n_components, threads), memory_budget, "or take fewer features")
     if approximation == "rff" if named else isinstance(approximation, RandomFeatures):
         settings = RandomFeatures(rank) if named else approximation
+        if settings.rank < wanted:
+            raise _too_few(settings.rank, wanted)
         _refuse_second_kernel(settings)
         drawn = fit_random(kernel, X, settings.rank, settings.structure, seed=seed)
         if drawn.centred_only and not centred:
@@ -81,11 +84,22 @@ def fit_map(
             )
         return FittedMap(drawn, kernel_error(drawn, X, seed=seed).rms, "random features")
     settings = Nystroem(min(rank, X.shape[0])) if named else approximation
+    if isinstance(settings.rank, int) and settings.rank < wanted:
+        raise _too_few(settings.rank, wanted)
     _refuse_second_kernel(settings)
     rows = X.shape[0] if weights is None else int(np.count_nonzero(weights))
     count = min(settings.rank, rows) if few_rows else settings.rank
     landmarks = fit_nystroem(kernel, X, count, settings.landmarks, weights=weights, seed=seed, threads=threads)
-    return FittedMap(landmarks, 0.0, "nystroem")
+    # Of a kernel that may be indefinite the trace that is left bounds nothing: its error is measured on some rows.
+    error = 0.0 if landmarks.exact else landmarks.sampled_error(X, seed)
+    return FittedMap(landmarks, error, "nystroem")
+
+
+def _too_few(rank: int, wanted: int) -> InputError:
+    return InputError(
+        f"{wanted} components need at least as many features; rank={rank}: raise the rank of the approximation, or ask "
+        "for fewer components."
+    )
 
 
 def _needed(approximation: Any, X: Any, n_rows: int, n_components: int | float | None, threads: int) -> int:

@@ -93,11 +93,6 @@ def components_of(
     kernel_error : for random features, the measured root mean square error of a kernel value: an estimate.
     """
     rank = feature_map.rank
-    if isinstance(n_components, int) and n_components > rank:
-        raise InputError(
-            f"{n_components} components need at least as many features; there are {rank}: raise the rank of the "
-            "approximation, or ask for fewer components."
-        )
     C = scatter.operator(centred=centred)
     frobenius2 = float(np.vdot(C, C))
     if not np.isfinite(frobenius2):
@@ -106,8 +101,11 @@ def components_of(
             f"large: {feature_map.kernel.remedy}."
         )
     with blas.single_threaded():
-        found = largest_eigenpairs(C, n_components if isinstance(n_components, int) else rank)
-    values = np.maximum(found.values, 0.0)
+        found = largest_eigenpairs(C, min(n_components, rank) if isinstance(n_components, int) else rank)
+    values, directions = np.maximum(found.values, 0.0), found.vectors
+    if isinstance(n_components, int) and n_components > rank:  # fewer independent features than components: no variance
+        values = np.append(values, np.zeros(n_components - rank))
+        directions = np.column_stack([directions, np.zeros((rank, n_components - rank))])
     trace = scatter.total_variance(centred=centred)
     count = _count(values, n_components, trace)
     # rows that are their own features are wrong by nothing but the sums
@@ -118,7 +116,7 @@ def components_of(
     return Components(
         feature_map=feature_map,
         values=values[:count],
-        directions=np.ascontiguousarray(found.vectors[:, :count]),
+        directions=np.ascontiguousarray(directions[:, :count]),
         bounds=_bounds(values[:count], gap, feature_map, error),
         mean_feature=scatter.mean,
         mean=scatter.mean if centred else np.zeros(rank),

@@ -112,6 +112,18 @@ class NystroemMap:
             product: NDArray[np.float64] = self._whitening.T @ np.asarray(V, dtype=np.float64)
         return product
 
+    def sampled_error(self, X: Any, seed: int = 0) -> float:
+        """Return the root mean square of K - F F', measured among some rows: for kernels where nothing bounds it."""
+        n = X.shape[0]
+        some = np.sort(np.random.default_rng(seed).choice(n, min(n, _PROBES), replace=False))
+        rows = X[some].astype(np.float64)
+        F = self(rows)
+        gaps = np.square(np.asarray(self._kernel.block(rows, rows), dtype=np.float64) - F @ F.T)
+        own, m = float(np.trace(gaps)), len(some)
+        others = float(gaps.sum()) - own
+        # the diagonal has n entries of n^2, whatever its share of the sample is
+        return math.sqrt(own / (m * n) + others / max(1, m * (m - 1)) * (n - 1) / n)
+
     def whitened(self, values: FloatArray) -> NDArray[np.float64]:
         """Return L^-1 times rows that stand for the landmarks, such as K(Z, X) A.  # shape: (r, k)"""
         with blas.single_threaded():

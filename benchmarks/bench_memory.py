@@ -47,6 +47,12 @@ CASES: list[tuple[str, int, int, int | None, int, str, dict[str, Any], str]] = [
     ("primal sparse", 50_000, 200, 10, 64, "300MiB", LINEAR | {"data": "sparse"}, "fit"),
     ("primal sparse multiplied", 20_000, 5000, 10, 64, "200MiB", LINEAR | {"data": "sparse"}, "fit"),
     ("inverse", 3000, 50, 5, 64, "300MiB", TIGHT | {"fit_inverse_transform": True}, "fit"),
+    ("landmarks 50,000", 50_000, 20, 10, 64, "300MiB", RBF | {"rank": 500}, "fit"),
+    ("landmarks 50,000 float32", 50_000, 20, 10, 32, "300MiB", RBF | {"rank": 500}, "fit"),
+    ("landmarks 200,000 float32", 200_000, 20, 20, 32, "300MiB", RBF | {"rank": 300}, "fit"),
+    ("landmarks wide rows", 20_000, 200, 50, 64, "400MiB", RBF | {"rank": 1000}, "fit"),
+    ("landmarks uniform", 50_000, 20, 10, 64, "200MiB", RBF | {"rank": 500, "landmarks": "uniform"}, "fit"),
+    ("random features", 50_000, 20, 10, 64, "200MiB", RBF | {"rank": 500, "landmarks": None}, "fit"),
     ("transform 200,000", 2000, 50, 10, 64, "150MiB", RBF, "transform"),
     ("transform 50,000 float32", 5000, 300, 10, 32, "150MiB", RBF, "transform"),
 ]
@@ -69,6 +75,10 @@ def case(
     X = X.astype(np.float32 if bits == 32 else np.float64)
     if parameters["kernel"] not in ("linear", "poly"):
         parameters["gamma"] = median_gamma(X)
+    if rank := parameters.pop("rank", None):
+        landmarks = parameters.pop("landmarks", "rpcholesky")
+        features = kpca.RandomFeatures(rank) if landmarks is None else kpca.Nystroem(rank, landmarks=landmarks)
+        parameters["approximation"] = features
     model = kpca.KernelPCA(k, **parameters)
     with kpca.config(memory_limit=limit):
         if task == "fit":

@@ -14,7 +14,7 @@ from kpca.features import FeatureMap, IdentityMap, Nystroem, RandomFeatures, fit
 from kpca.features.random import kernel_error
 from kpca.kernels import Kernel, Linear
 from kpca.planning.memory import features_bytes, require
-from kpca.planning.rules import default_rank
+from kpca.planning.rules import default_rank, pivoted
 from kpca.settings import memory_budget
 
 FloatArray = NDArray[Any]
@@ -106,7 +106,6 @@ def _needed(approximation: Any, X: Any, n_rows: int, n_components: int | float |
     """Return the memory that a fit with these features takes."""
     rank = getattr(approximation, "rank", None)
     rank = rank if isinstance(rank, int) else default_rank(n_components)
-    pivoted = approximation == "nystroem" if isinstance(approximation, str) else _pivoted(approximation)
     k = n_components if isinstance(n_components, int) else rank
     return features_bytes(
         n_rows or X.shape[0],
@@ -115,13 +114,8 @@ def _needed(approximation: Any, X: Any, n_rows: int, n_components: int | float |
         rank=min(rank, X.shape[0]),
         itemsize=X.dtype.itemsize,
         threads=threads,
-        chosen_from=X.shape[0] if pivoted else 0,
+        chosen_from=X.shape[0] if pivoted(approximation) else 0,
     )
-
-
-def _pivoted(approximation: Any) -> bool:
-    landmarks = getattr(approximation, "landmarks", None)
-    return isinstance(landmarks, str) and landmarks == "rpcholesky"
 
 
 def _refuse_second_kernel(settings: Nystroem | RandomFeatures) -> None:

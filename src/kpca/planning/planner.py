@@ -15,14 +15,14 @@ from sklearn.base import BaseEstimator
 from kpca import inputs, kernels
 from kpca.errors import InputError
 from kpca.gram.tiles import EDGE, SLAB_BYTES, edges
-from kpca.kernels import Kernel
+from kpca.kernels import Kernel, Linear
 from kpca.planning import memory, times
 from kpca.planning.estimate import Outlook, expected_count, outlook, usual_passes
 from kpca.planning.problem import Problem, drawn_rows, held_bytes, made_up_rows
 from kpca.planning.rates import TileCost, machine_rates
 from kpca.planning.result import Plan
 from kpca.planning.routes import kernel_route, linear_route
-from kpca.planning.rules import FINEST_TOL, FIRST_TRY, default_rank, reuses
+from kpca.planning.rules import FINEST_TOL, FIRST_TRY, default_rank, pivoted, reuses
 from kpca.settings import memory_budget, memory_limit, thread_count
 from kpca.spectrum.factored import FEW_SPARSE
 from kpca.spectrum.krylov import basis_size, block_size, smallest_basis, step_size
@@ -131,6 +131,7 @@ def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any]) -> Probl
         budget=memory_budget,
         inverse=bool(parameters.fit_inverse_transform),
         rank=_rank(parameters.approximation, n, parameters.n_components),
+        pivots=pivoted(parameters.approximation),
     )
 
 
@@ -162,6 +163,7 @@ def problem_of(
     budget: Callable[[], int] = memory_budget,
     inverse: bool = False,
     rank: int | None = None,
+    pivots: bool = True,
 ) -> Problem:
     """Return the problem of these rows; X is None where only its shape is known."""
     n, d = shape
@@ -186,7 +188,8 @@ def problem_of(
         limit=budget(),
         explicit_limit=memory_limit() is not None,
         inverse=inverse,
-        rank=rank,
+        rank=None if isinstance(kernel, Linear) else rank,  # its rows are their own features
+        pivoted=pivots,
     )
 
 
@@ -350,7 +353,9 @@ def _features_plan(problem: Problem, rank: int) -> Plan:
     n, item = problem.n, problem.itemsize
     wanted = problem.n_components
     k = min(rank, wanted) if isinstance(wanted, int) else rank
-    needed = memory.features_bytes(n, problem.d, k, rank=rank, itemsize=item, threads=problem.threads)
+    needed = memory.features_bytes(
+        n, problem.d, k, rank=rank, itemsize=item, threads=problem.threads, chosen_from=n if problem.pivoted else 0
+    )
     memory.require(needed, lambda: problem.limit, "or take fewer features")
     return _finished(
         problem,

@@ -41,6 +41,7 @@ class Problem:
     explicit_limit: bool
     inverse: bool = False
     rank: int | None = None
+    pivoted: bool = True  # landmarks are chosen by pivoted Cholesky
 
     @property
     def linear(self) -> bool:

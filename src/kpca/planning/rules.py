@@ -35,6 +35,14 @@ def default_rank(n_components: int | float | None) -> int:
     return max(_RANK, _FEATURES_PER_COMPONENT * wanted)
 
 
+def pivoted(approximation: Any) -> bool:
+    """Return True if landmarks will be chosen by pivoted Cholesky, whose factor is the largest thing in the fit."""
+    if isinstance(approximation, str):
+        return approximation in ("nystroem", "auto")
+    landmarks = getattr(approximation, "landmarks", None)
+    return isinstance(landmarks, str) and landmarks == "rpcholesky"
+
+
 def count_for_share(gram: Gram, fraction: float, *, centred: bool, seed: int) -> int:
     """Return about how many components explain a fraction of the variance: counted on some rows, and a little more."""
     with blas.single_threaded():

@@ -138,7 +138,7 @@ def features_seconds(problem: Problem, rank: int, k: int) -> float:
     cost = cost_of_tiles(problem, 16, single=problem.itemsize == 4)
     speed = rates.flops_single if problem.itemsize == 4 else rates.flops_double
     values = n * rank * cost.fill / problem.threads
-    some = min(n, CHOSEN_FROM)
+    some = min(n, CHOSEN_FROM) if problem.pivoted else 0
     choosing = some * rank * cost.fill / problem.threads + 2.0 * some * rank**2 / (rates.flops_double * problem.threads)
     # whitening by a triangle and a symmetric product for the scatter, then kernel values again for the scores
     summing = values + 2.2 * n * rank**2 / (speed * problem.threads)

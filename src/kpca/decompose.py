@@ -16,8 +16,8 @@ from sklearn.utils.validation import _check_psd_eigenvalues
 
 from kpca import blas
 from kpca.checkpoint import open_checkpoint
+from kpca.features.guess import leading_eigenvectors
 from kpca.gram import Centered, Gram, MatrixGram
-from kpca.gram.coarse import coarse_eigenvectors
 from kpca.gram.factored import Factored
 from kpca.kernels import Kernel, Linear
 from kpca.planning.memory import held_by, krylov_layout, linear_bytes, require
@@ -173,7 +173,7 @@ def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> t
                 gram.at("single").keep_tiles(layout.tiles, reuses(request.tol))
                 if start is None:
                     guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
-                    start, largest = coarse_eigenvectors(gram, guess, centred=request.center, seed=request.seed)
+                    start, largest = leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed)
             spectrum = solve_krylov(
                 operator,
                 count,

@@ -21,11 +21,28 @@ def coarse_eigenvalues(gram: Gram, *, centred: bool, seed: int) -> FloatArray:
     """Return all positive eigenvalues of the operator on some of the rows, largest first: the shape of the spectrum."""
     n = gram.shape[0]
     some = np.sort(np.random.default_rng(seed).choice(n, min(n, _SAMPLE_FOR_VALUES), replace=False))
-    part = Gram(gram.kernel, gram.rows(some), scale=gram.scale[some], shifted=gram.shifted and centred).matrix()
-    if centred:
-        part = center(part, gram.scale[some])
-    values: FloatArray = np.maximum(np.linalg.eigvalsh(part)[::-1], 0.0)
+    values: FloatArray = np.maximum(np.linalg.eigvalsh(_among(gram, some, centred))[::-1], 0.0)
     return values
+
+
+def coarse_landmarks(n: int, count: int, seed: int) -> NDArray[np.intp]:
+    """Return the rows that stand for all where `count` eigenvectors are guessed."""
+    m = min(n, max(min(_LANDMARKS, n // 16), 3 * count))
+    return np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
+
+
+def coarse_largest(gram: Gram, some: NDArray[np.intp], *, centred: bool) -> float:
+    """Return an estimate of the largest eigenvalue: that of the operator on some of the rows, scaled up."""
+    largest = float(np.linalg.eigvalsh(_among(gram, some, centred))[-1])
+    return largest * (int(gram.shape[0]) / len(some))
+
+
+def _among(gram: Gram, some: NDArray[np.intp], centred: bool) -> FloatArray:
+    """Return the operator on some of the rows.  # shape: (m, m)"""
+    part = Gram(
+        gram.kernel, gram.rows(some), scale=gram.scale[some], shifted=gram.shifted and centred, threads=1
+    ).matrix()
+    return center(part, gram.scale[some]) if centred else part
 
 
 def coarse_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) -> tuple[FloatArray, float]:
@@ -34,13 +51,9 @@ def coarse_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) -> 
     The eigenvectors of the operator on some of the rows are extended to all rows by the kernel (Nystroem).
     """
     n = gram.shape[0]
-    m = min(n, max(min(_LANDMARKS, n // 16), 3 * count))
-    some = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
-    X = gram.rows(some)
-    part = Gram(gram.kernel, X, scale=gram.scale[some], shifted=gram.shifted, threads=1).matrix()
-    if centred:
-        part = center(part, gram.scale[some])
-    found = largest_eigenpairs(part, min(count, m))
+    some = coarse_landmarks(n, count, seed)
+    X, m = gram.rows(some), len(some)
+    found = largest_eigenpairs(_among(gram, some, centred), min(count, m))
     values, vectors = found.values, found.vectors
     solid = values > 1e-6 * max(values[0], 0.0)
     if not solid.any():

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kpca import blas
+from kpca.features.guess import leading_eigenvectors
 from kpca.gram import Centered, Gram
-from kpca.gram.coarse import coarse_eigenvectors
 from kpca.kernels import Kernel
 from kpca.planning.problem import Problem
 from kpca.planning.rules import better_shifted, count_for_share
@@ -67,7 +67,7 @@ def _tried(problem: Problem, kernel: Kernel, k: int) -> tuple[float, float] | No
     gram = Gram(kernel, rows, shifted=shifted, threads=1)
     with blas.single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is odd about the data the fit itself will say
-        start, largest = coarse_eigenvectors(gram, max(block_size(k) - 5, 1), centred=problem.center, seed=0)
+        start, largest = leading_eigenvectors(gram, max(block_size(k) - 5, 1), centred=problem.center, seed=0)
         operator = Centered(gram) if problem.center else gram
         found = solve_krylov(operator, k, problem.tol, start=start, largest=largest, max_passes=60)
         floor = 0.0

@@ -204,3 +204,25 @@ def test_close_to_the_exact_model():
     ours, theirs = model.transform(NEW), exact.transform(NEW)
     assert all(abs(np.corrcoef(ours[:, j], theirs[:, j])[0, 1]) > 0.99 for j in range(3))
     assert kpca.IncrementalKernelPCA is IncrementalKernelPCA
+
+
+@pytest.mark.parametrize("name", ["linear", "landmarks"])
+def test_progress_counts_rows_and_can_cancel(name, capsys):
+    heard = []
+    with kpca.config(progress=heard.append):
+        IncrementalKernelPCA(2, **MODELS[name]).fit([X[:150], X[150:]])
+        assert [state["rows"] for state in heard] == [150, 400]
+        assert heard[-1]["of"] == 400 and heard[-1]["remaining"] == 0.0
+        heard.clear()
+        KernelPCA(2, **{**MODELS["landmarks"], "kernel": "rbf"}).fit(X)
+        assert heard[-1]["rows"] == 400
+    with kpca.config(progress=True):
+        IncrementalKernelPCA(2, **MODELS[name]).fit(iter([X[:150], X[150:]]))
+        IncrementalKernelPCA(2, **MODELS[name]).fit(X)
+    assert "400 of 400 rows" in capsys.readouterr().err
+    model = IncrementalKernelPCA(2, **MODELS[name]).fit(X[:200])
+    before = model.eigenvalues_
+    with kpca.config(progress=lambda state: False), pytest.raises(kpca.Cancelled, match="after 100 rows"):
+        model.partial_fit(X[:100])
+    np.testing.assert_array_equal(model.eigenvalues_, before)
+    assert model.n_samples_seen_ == 200

@@ -22,6 +22,7 @@ from kpca.errors import InputError
 from kpca.features import IdentityMap, Nystroem, Scatter, scatter_of
 from kpca.lowrank import Components, FeaturesProjection, components_of
 from kpca.planning.rules import default_rank
+from kpca.progress import row_monitor
 from kpca.settings import checkpoint_path, thread_count
 from kpca.sinks import scores_in_chunks
 from kpca.stream import Batch, Stream, StreamCheckpoint
@@ -222,12 +223,14 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             some = sample_rows(source, _SAMPLE, self._seed())
             inputs.check_rows(some.shape[0])
             self._set(self._with_features(Stream(some.dtype), Batch(some)))
+        self._monitor = row_monitor(source.n_rows)
         start = 0
         for chunk in source.batches():
             stop = start + chunk.shape[0]
             self._take(Batch(chunk, None if weights is None else weights[start:stop]))
             start = stop
         inputs.check_rows(start)
+        del self._monitor
         if "_checkpoint" in self.__dict__:
             self._checkpoint.remove()
             del self._checkpoint
@@ -255,7 +258,13 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         assert stream.fitted is not None and stream.kernel is not None
         stream.kernel.check(batch.rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            new = scatter_of(stream.fitted.feature_map, batch.rows, batch.weights, threads=thread_count(self.n_jobs))
+            new = scatter_of(
+                stream.fitted.feature_map,
+                batch.rows,
+                batch.weights,
+                threads=thread_count(self.n_jobs),
+                monitor=self.__dict__.get("_monitor") or row_monitor(batch.rows.shape[0]),
+            )
         if not np.isfinite(new.matrix).all():
             raise InputError(
                 f"The values of the {stream.kernel.name} kernel must be finite; for this batch some are NaN or too "

@@ -271,7 +271,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             seed=request.seed,
             threads=request.threads,
         )
-        found = decompose_features(fitted, chunks, X.dtype, request)
+        found = decompose_features(fitted, chunks, X.dtype, request, n_rows=n_rows)
         inverse = None
         if self.fit_inverse_transform:
             rows, its_weights = some

@@ -17,6 +17,7 @@ from kpca.errors import InputError
 from kpca.features import FeatureMap, IdentityMap, NystroemMap, Scatter, scatter_of
 from kpca.linalg import largest_eigenpairs
 from kpca.planning import Route
+from kpca.progress import row_monitor
 from kpca.projection import FeatureProjection, KernelProjection, LinearProjection
 from kpca.spectrum import Spectrum
 
@@ -161,14 +162,17 @@ def _bounds(values: FloatArray, gap: float, feature_map: FeatureMap, error: floa
 Chunks = Callable[[], Iterable[tuple[Any, FloatArray | None]]]
 
 
-def decompose_features(fitted: FittedMap, chunks: Chunks, dtype: np.dtype[Any], request: Request) -> Decomposition:
+def decompose_features(
+    fitted: FittedMap, chunks: Chunks, dtype: np.dtype[Any], request: Request, *, n_rows: int | None = None
+) -> Decomposition:
     """Find the components of the features of all rows, and the scores of these rows: the chunks are read twice.
 
-    `chunks()` gives rows with their weights, all positive, or None.
+    `chunks()` gives rows with their weights, all positive, or None; `n_rows` is for the progress that is reported.
     """
-    scatter = Scatter.empty(fitted.feature_map.rank)
+    scatter, monitor = Scatter.empty(fitted.feature_map.rank), row_monitor(n_rows)
     for rows, weights in chunks():
-        scatter = scatter.merged(scatter_of(fitted.feature_map, rows, weights, threads=request.threads))
+        part = scatter_of(fitted.feature_map, rows, weights, threads=request.threads, monitor=monitor)
+        scatter = scatter.merged(part)
     components = components_of(
         scatter,
         fitted.feature_map,
@@ -182,11 +186,11 @@ def decompose_features(fitted: FittedMap, chunks: Chunks, dtype: np.dtype[Any], 
     scale = np.ones(scatter.rows)
     start = 0
     for rows, weights in chunks():
-        part = slice(start, start + rows.shape[0])
-        vectors[part] = projection(rows, threads=request.threads)
+        here = slice(start, start + rows.shape[0])
+        vectors[here] = projection(rows, threads=request.threads)
         if weights is not None:
-            scale[part] = np.sqrt(weights)
-        start = part.stop
+            scale[here] = np.sqrt(weights)
+        start = here.stop
     roots = np.sqrt(components.values)
     vectors *= np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     weighted = bool((scale != 1.0).any())

@@ -1,4 +1,4 @@
-"""What a long fit says while it runs: a line per pass, or a call that may stop it."""
+"""What a long fit says while it runs: a line per pass or second, or a call that may stop it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from kpca.errors import Cancelled
 from kpca.settings import progress_callback
+
+_SECONDS_BETWEEN_LINES = 1.0
 
 
 def pass_monitor() -> Callable[[int, float, float], None] | None:
@@ -32,6 +34,34 @@ def pass_monitor() -> Callable[[int, float, float], None] | None:
         left = f"about {remaining:.1f} s left" if math.isfinite(remaining) else "time left unknown"
         sys.stderr.write(f"kpca: pass {number}, residual {residual:.1e} (asked {tol:.1e}), {elapsed:.1f} s, {left}\n")
         sys.stderr.flush()
+
+    return report
+
+
+def row_monitor(total: int | None) -> Callable[[int], None] | None:
+    """Return what a pass over rows calls when some more are done, or None if nobody wants to know."""
+    setting = progress_callback()
+    if setting is False:
+        return None
+    started = time.perf_counter()
+    done, said = 0, started
+
+    def report(rows: int) -> None:
+        nonlocal done, said
+        done += rows
+        now = time.perf_counter()
+        elapsed = now - started
+        remaining = math.nan if total is None else elapsed / done * max(0, total - done)
+        if callable(setting):
+            state = {"pass": 1, "residual": math.nan, "tol": math.nan, "rows": done, "of": total}
+            if setting({**state, "elapsed": elapsed, "remaining": remaining}) is False:
+                raise Cancelled(f"The fit was cancelled by the progress callback after {done} rows.")
+        elif now - said >= _SECONDS_BETWEEN_LINES or done == total:
+            said = now
+            left = f"about {remaining:.1f} s left" if math.isfinite(remaining) else "time left unknown"
+            of = "" if total is None else f" of {total:,}"
+            sys.stderr.write(f"kpca: {done:,}{of} rows, {elapsed:.1f} s, {left}\n")
+            sys.stderr.flush()
 
     return report
 

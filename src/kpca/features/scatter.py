@@ -82,8 +82,18 @@ class Scatter:
         return explained + self.unexplained
 
 
-def scatter_of(feature_map: FeatureMap, X: Any, weights: FloatArray | None = None, *, threads: int = 1) -> Scatter:
-    """Return the scatter of the features of some rows, which are made a piece at a time and not kept."""
+def scatter_of(
+    feature_map: FeatureMap,
+    X: Any,
+    weights: FloatArray | None = None,
+    *,
+    threads: int = 1,
+    monitor: Callable[[int], None] | None = None,
+) -> Scatter:
+    """Return the scatter of the features of some rows, which are made a piece at a time and not kept.
+
+    `monitor` is called with the number of rows of each piece that is done, and may raise.
+    """
     n, rank = X.shape[0], feature_map.rank
     if n == 0 or (weights is not None and not weights.any()):
         return Scatter.empty(rank)
@@ -96,7 +106,12 @@ def scatter_of(feature_map: FeatureMap, X: Any, weights: FloatArray | None = Non
     def make_worker() -> Callable[[slice], _Piece]:
         return lambda rows: _piece(feature_map, X[rows], None if weights is None else weights[rows], origin)
 
-    in_order(pieces, make_worker, lambda _, piece: sums.add(piece), threads)
+    def commit(rows: slice, piece: _Piece) -> None:
+        sums.add(piece)
+        if monitor is not None:
+            monitor(rows.stop - rows.start)
+
+    in_order(pieces, make_worker, commit, threads)
     return sums.scatter(origin.astype(np.float64))
 
 

@@ -225,3 +225,11 @@ class TestCompress:
     def test_what_has_nothing_to_compress_is_refused(self):
         with pytest.raises(InputError, match="nothing to compress"):
             kpca.compress(KernelPCA(2).fit(X), 10)
+
+
+@pytest.mark.parametrize("approximation", [Nystroem(30), RandomFeatures(40)], ids=["nystroem", "random"])
+def test_many_sparse_columns_are_not_counted_as_dense(approximation):
+    S = sparse.random(400, 100_000, density=1e-4, random_state=0, format="csr")
+    with kpca.config(memory_limit="200MiB"):  # 400 dense rows would take more
+        model = KernelPCA(2, kernel="rbf", gamma=0.5, approximation=approximation).fit(S)
+        assert np.isfinite(model.transform(S[:3])).all()

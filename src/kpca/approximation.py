@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from kpca.errors import InputError
 from kpca.features import FeatureMap, IdentityMap, Nystroem, RandomFeatures, fit_nystroem, fit_random
@@ -107,11 +108,15 @@ def _needed(approximation: Any, X: Any, n_rows: int, n_components: int | float |
     rank = getattr(approximation, "rank", None)
     rank = rank if isinstance(rank, int) else default_rank(n_components)
     k = n_components if isinstance(n_components, int) else rank
-    return features_bytes(
+    drawn = approximation == "rff" if isinstance(approximation, str) else isinstance(approximation, RandomFeatures)
+    # of sparse rows the numbers that are there count, with their places
+    columns = -(-2 * int(X.nnz) // max(1, X.shape[0])) if sparse.issparse(X) else X.shape[1]
+    directions = 16 * rank * X.shape[1] if drawn else 0
+    return directions + features_bytes(
         n_rows or X.shape[0],
-        X.shape[1],
+        columns,
         k if n_rows else 0,
-        rank=min(rank, X.shape[0]),
+        rank=rank if drawn else min(rank, X.shape[0]),
         itemsize=X.dtype.itemsize,
         threads=threads,
         chosen_from=X.shape[0] if pivoted(approximation) else 0,

@@ -18,7 +18,7 @@ from scipy.linalg import hadamard
 from kpca import kernels as ours
 from kpca.errors import InputError
 from kpca.features import RandomMap, draw_features, fit_random, kernel_error
-from kpca.features._projections import draw_projection
+from kpca.features._projections import _haar_frames, draw_projection
 from kpca.kernels import Kernel
 
 EACH = (0.3, 0.1, 0.05, 0.2, 0.1)
@@ -414,3 +414,9 @@ def test_rows_that_do_not_fit_are_refused() -> None:
         draw()(np.zeros((4, 2)))
     with pytest.raises(InputError, match="values of 0 or above"):
         draw(kernel=ours.HistogramIntersection())(np.full((4, 3), -1.0))
+
+
+def test_few_directions_in_many_dimensions_are_orthonormal_and_cheap() -> None:
+    frames = _haar_frames(np.random.default_rng(0), 2, 4000, 12)
+    assert_allclose(frames.transpose(0, 2, 1) @ frames, np.broadcast_to(np.eye(12), (2, 12, 12)), atol=1e-12)
+    assert _haar_frames(np.random.default_rng(0), 0, 200_000, 200_000).shape == (0, 200_000, 200_000)

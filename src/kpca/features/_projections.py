@@ -13,6 +13,8 @@ from scipy.linalg import hadamard
 
 FloatArray = NDArray[Any]
 
+# Columns this many times as long as there are of them are nearly orthogonal.
+_LONG = 8
 # Directions of a Hadamard block take few values in few dimensions; from here on they are as good as normal.
 _SMALLEST_HADAMARD = 64
 # The transform is done by products with Hadamard matrices of at most this size: more arithmetic than butterflies of
@@ -119,7 +121,14 @@ def draw_projection(
 
 def _haar_frames(rng: np.random.Generator, blocks: int, d: int, columns: int) -> FloatArray:
     """Return blocks of orthonormal columns, each uniform among all such frames.  # shape: (blocks, d, columns)"""
-    Q, R = np.linalg.qr(rng.standard_normal((blocks, d, columns)))
+    Z = rng.standard_normal((blocks, d, columns))
+    if Z.size == 0:  # LAPACK would prepare for matrices of this shape even if there is none
+        return Z
+    if d >= _LONG * columns:
+        # Long columns are nearly orthogonal already: Gram-Schmidt by way of Z'Z = L L' is exact enough, and far faster.
+        L = np.linalg.cholesky(Z.transpose(0, 2, 1) @ Z)
+        return np.asarray(Z @ np.linalg.inv(L).transpose(0, 2, 1))
+    Q, R = np.linalg.qr(Z)
     # QR leaves signs to LAPACK; only with a positive diagonal of R the law of Q is Haar's.
     signs = np.where(np.diagonal(R, axis1=1, axis2=2) < 0, -1.0, 1.0)
     frames: FloatArray = Q * signs[:, None, :]

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from kpca.errors import InputError
 from kpca.features import FeatureMap, IdentityMap, Nystroem, RandomFeatures, fit_nystroem, fit_random
 from kpca.features.random import kernel_error
 from kpca.kernels import Kernel, Linear
-from kpca.planning.memory import features_bytes, require
+from kpca.planning.memory import features_bytes, require, row_columns
 from kpca.planning.rules import default_rank, pivoted
 from kpca.settings import memory_budget
 
@@ -109,12 +108,10 @@ def _needed(approximation: Any, X: Any, n_rows: int, n_components: int | float |
     rank = rank if isinstance(rank, int) else default_rank(n_components)
     k = n_components if isinstance(n_components, int) else rank
     drawn = approximation == "rff" if isinstance(approximation, str) else isinstance(approximation, RandomFeatures)
-    # of sparse rows the numbers that are there count, with their places
-    columns = -(-2 * int(X.nnz) // max(1, X.shape[0])) if sparse.issparse(X) else X.shape[1]
     directions = 16 * rank * X.shape[1] if drawn else 0
     return directions + features_bytes(
         n_rows or X.shape[0],
-        columns,
+        row_columns(X),
         k if n_rows else 0,
         rank=rank if drawn else min(rank, X.shape[0]),
         itemsize=X.dtype.itemsize,

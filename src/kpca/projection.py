@@ -14,7 +14,7 @@ from kpca.gram import CrossGram
 from kpca.gram.cross import band_rows
 from kpca.gram.workers import in_order
 from kpca.kernels import Kernel
-from kpca.planning.memory import require, transform_bytes
+from kpca.planning.memory import require, row_columns, transform_bytes
 from kpca.settings import memory_budget
 
 FloatArray = NDArray[Any]
@@ -71,7 +71,7 @@ class KernelProjection:
         if sparse.issparse(self.X) != sparse.issparse(X):  # new rows take the form of the training rows
             X = X.toarray() if sparse.issparse(X) else sparse.csr_matrix(X)
         dtype = X.dtype if self.precision is None else self.precision
-        (m, d), k = X.shape, len(self.offset)
+        m, d, k = X.shape[0], max(row_columns(X), row_columns(self.X)), len(self.offset)
         needed = transform_bytes(m, self.X.shape[0], d, k, itemsize=dtype.itemsize, threads=threads)
         require(needed, memory_budget, "or transform fewer rows at a time")
         cross = CrossGram(self.kernel, X, self.X, dtype=dtype, shifted=self.shifted, threads=threads, memo=self.memo)

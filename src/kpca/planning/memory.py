@@ -77,6 +77,13 @@ def rows_bytes(X: Any) -> int:
     return int(X.nbytes) if hasattr(X, "nbytes") else 0
 
 
+def row_columns(X: Any) -> int:
+    """Return the numbers in a row; of sparse rows those that are there on average, with their places."""
+    if sparse.issparse(X):
+        return -(-2 * int(X.nnz) // max(1, X.shape[0]))
+    return int(X.shape[1])
+
+
 @dataclass(frozen=True)
 class Held:
     """What lies in memory from the first to the last pass: the copy of the data and what evaluators made of it."""

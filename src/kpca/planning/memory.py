@@ -80,7 +80,7 @@ def rows_bytes(X: Any) -> int:
 def row_columns(X: Any) -> int:
     """Return the numbers in a row; of sparse rows those that are there on average, with their places."""
     if sparse.issparse(X):
-        return -(-2 * int(X.nnz) // max(1, X.shape[0]))
+        return -(-2 * int(X.nnz) // max(1, int(X.shape[0])))
     return int(X.shape[1])
 
 

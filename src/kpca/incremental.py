@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -11,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import inputs, kernels
@@ -121,7 +118,7 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         y : ignored.
         sample_weight : (n,) weights, not negative.
         """
-        with self._unchanged_on_error():
+        with inputs.unchanged_on_error(self):
             self._forget()
             self._check_parameters()
             if in_memory(X):
@@ -135,7 +132,7 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows; a batch that is refused leaves the model as it was."""
-        with self._unchanged_on_error():
+        with inputs.unchanged_on_error(self):
             first = not hasattr(self, "_stream")
             if first:
                 self._check_parameters()
@@ -143,16 +140,6 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             weights = inputs.check_weights(sample_weight, X.shape[0])
             self._take(Batch(X, weights))
             return self
-
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _forget(self) -> None:
         for name in ("_stream", "_found", "_checkpoint", "n_features_in_", "feature_names_in_"):
@@ -279,6 +266,7 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _check_parameters(self) -> None:
         inputs.check_n_components(self.n_components)
+        inputs.check_jobs(self.n_jobs)
         if self.kernel == "precomputed" if isinstance(self.kernel, str) else False:
             raise InputError("IncrementalKernelPCA needs rows of data; kernel='precomputed' has none: use KernelPCA.")
         check_approximation(self.approximation, precomputed=False)
@@ -310,7 +298,7 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return int(self.warm_up) if self.warm_up is not None else _WAIT_PER_LANDMARK * rank
 
     def _seed(self) -> int:
-        return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
+        return inputs.seed_of(self.random_state)
 
     def _resolved(self, X: Any) -> kernels.Kernel:
         kernel = kernels.resolve(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from kpca.errors import InputError
@@ -169,6 +172,29 @@ def check_scores(scores: Any, k: int, dtype: np.dtype[Any]) -> FloatArray:
     return checked
 
 
+def check_jobs(jobs: Any) -> None:
+    """Refuse what is no number of threads."""
+    if jobs is not None and not (isinstance(jobs, Integral) and jobs != 0):
+        raise InputError(f"n_jobs must be None, -1 or a whole number of threads; got {jobs!r}.")
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed that a random_state stands for; 0 for None, so that results repeat."""
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was where fitting it fails or is interrupted."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
 def check_n_components(k: Any) -> None:
     """Refuse what is neither a number of components nor a share of the variance."""
     whole = isinstance(k, Integral) and not isinstance(k, bool)
@@ -186,9 +212,7 @@ def check_parameters(estimator: Any) -> None:
     limit = estimator.max_iter
     if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
         raise InputError(f"max_iter must be None or a whole number of passes from 1; got {limit!r}.")
-    jobs = estimator.n_jobs
-    if jobs is not None and not (isinstance(jobs, Integral) and jobs != 0):
-        raise InputError(f"n_jobs must be None, -1 or a whole number of threads; got {jobs!r}.")
+    check_jobs(estimator.n_jobs)
     if estimator.kernel == "precomputed" and estimator.fit_inverse_transform:
         raise InputError("Cannot fit_inverse_transform with a precomputed kernel: there is no data to return to.")
 

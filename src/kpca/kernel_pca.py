@@ -13,7 +13,6 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import inputs, kernels
@@ -149,15 +148,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         y : ignored.
         sample_weight : (n,) weights, not negative; whole numbers act as repeated rows, 0 as an absent one.
         """
-        before = dict(vars(self))
-        try:
-            for name in [name for name in before if name in _FITTED_PRIVATE or name.endswith("_")]:
+        with inputs.unchanged_on_error(self):
+            for name in [name for name in vars(self) if name in _FITTED_PRIVATE or name.endswith("_")]:
                 delattr(self, name)  # nothing of an earlier fit is mixed with this one
             return self._fit(X, sample_weight)
-        except BaseException:
-            self.__dict__.clear()  # a fit that fails, or is interrupted, leaves everything as it was
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X: Any, sample_weight: Any) -> Self:
         inputs.check_parameters(self)
@@ -315,15 +309,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if wanted > n:
                 warnings.warn(f"n_components={wanted} is more than the {n} rows; {n} are returned.", stacklevel=3)
                 wanted = n
-        seed = self.random_state
-        seed = 0 if seed is None else int(check_random_state(seed).randint(2**31 - 1))
         return Request(
             n_components=wanted,
             tol=float(self.tol) or FINEST_TOL[dtype],
             eigen_solver=self.eigen_solver,
             center=bool(self.center),
             max_passes=self.max_iter,
-            seed=seed,
+            seed=inputs.seed_of(self.random_state),
             threads=thread_count(self.n_jobs),
             budget=memory_budget,
         )

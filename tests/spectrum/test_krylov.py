@@ -171,4 +171,4 @@ def test_repeats_to_the_bit():
 def test_nothing_is_warned_of_in_an_ordinary_run():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        solve_krylov(Known(SPECTRA["geometric"]), 5, 1e-10)
+        assert solve_krylov(Known(SPECTRA["geometric"]), 5, 1e-10).converged

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import inputs, kernels
@@ -71,7 +69,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     Notes
     -----
-    Landmarks of more than 30 000 rows are chosen among 30 000. float32 rows give float32 features, right to 1e-4 of
+    Landmarks of more than 30 000 rows are chosen among 30 000. float32 rows give float32 features, right to 1e-3 of
     sqrt(k(x, x)): computed in float64 where float32 would not reach that.
 
     Examples
@@ -115,9 +113,11 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         y : ignored.
         sample_weight : (n,) weights, not negative: rows count as often as that, those of weight 0 not at all.
         """
-        jobs = self.n_jobs
-        if jobs is not None and not (isinstance(jobs, Integral) and jobs != 0):
-            raise InputError(f"n_jobs must be None, -1 or a whole number of threads; got {jobs!r}.")
+        with inputs.unchanged_on_error(self):
+            return self._fit(X, sample_weight)
+
+    def _fit(self, X: Any, sample_weight: Any) -> Self:
+        inputs.check_jobs(self.n_jobs)
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             raise InputError(
                 "Nystroem needs rows to choose from; got kernel='precomputed': give the data and a kernel."
@@ -134,8 +134,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             kernel_params=self.kernel_params,
         )
         kernel.check(X)
-        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
-        threads = thread_count(jobs)
+        seed = inputs.seed_of(self.random_state)
+        threads = thread_count(self.n_jobs)
         chosen = choose_landmarks(kernel, X, self.rank, self.landmarks, weights=weights, seed=seed, threads=threads)
         features = _mapped(kernel, chosen.points, X.dtype)
         unexplained = unexplained_fraction(features, X, weights, threads=threads)

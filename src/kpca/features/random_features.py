@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import inputs, kernels
@@ -80,18 +78,11 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the features and measure their error on the rows of X; y is ignored."""
-        before = dict(vars(self))
-        try:
+        with inputs.unchanged_on_error(self):
             return self._fit(X)
-        except BaseException:
-            self.__dict__.clear()  # a fit that fails leaves everything as it was
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X: Any) -> Self:
-        jobs = self.n_jobs
-        if jobs is not None and not (isinstance(jobs, Integral) and jobs != 0):
-            raise InputError(f"n_jobs must be None, -1 or a whole number of threads; got {jobs!r}.")
+        inputs.check_jobs(self.n_jobs)
         X = inputs.check_data(self, X, reset=True)
         gamma = kernels.resolve_gamma(self.gamma, X)
         kernel = kernels.resolve(
@@ -102,10 +93,10 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             coef0=self.coef0,
             kernel_params=self.kernel_params,
         )
-        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = inputs.seed_of(self.random_state)
         drawn = fit_random(kernel, X, self.rank, self.structure, seed=seed)
         with np.errstate(over="ignore", invalid="ignore"):
-            error = kernel_error(drawn, X, seed=seed, threads=thread_count(jobs))
+            error = kernel_error(drawn, X, seed=seed, threads=thread_count(self.n_jobs))
         if not np.isfinite(error.rms):
             raise InputError(f"Features must be finite; some are NaN or too large: {kernel.remedy}.")
         self.map_: RandomMap = drawn

@@ -353,8 +353,9 @@ def _features_plan(problem: Problem, rank: int) -> Plan:
     n, item = problem.n, problem.itemsize
     wanted = problem.n_components
     k = min(rank, wanted) if isinstance(wanted, int) else rank
+    columns = problem.d if problem.nnz is None else -(-2 * problem.nnz // n)
     needed = memory.features_bytes(
-        n, problem.d, k, rank=rank, itemsize=item, threads=problem.threads, chosen_from=n if problem.pivoted else 0
+        n, columns, k, rank=rank, itemsize=item, threads=problem.threads, chosen_from=n if problem.pivoted else 0
     )
     memory.require(needed, lambda: problem.limit, "or take fewer features")
     return _finished(

@@ -13,7 +13,7 @@ from kpca.errors import InputError
 from kpca.features import fit_nystroem
 from kpca.gram import CrossGram
 from kpca.kernel_pca import KernelPCA
-from kpca.projection import KernelProjection
+from kpca.projection import Centre, KernelProjection
 from kpca.settings import thread_count
 
 FloatArray = NDArray[Any]
@@ -68,6 +68,7 @@ def compress(model: KernelPCA, m: int, *, landmarks: Any = "rpcholesky", seed: i
         chosen.coefficients(directions),
         offset,
         shifted=False,
+        centre=Centre(*chosen.combination(mean)) if model.center else None,
         precision=np.dtype(np.float64),
     )
     small.X_fit_ = chosen.landmarks

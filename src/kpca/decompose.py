@@ -24,7 +24,7 @@ from kpca.planning.memory import held_by, krylov_layout, linear_bytes, require
 from kpca.planning.routes import Route, kernel_route, linear_route
 from kpca.planning.rules import FIRST_TRY, better_shifted, count_for_share, reuses
 from kpca.progress import pass_monitor
-from kpca.projection import KernelProjection, LinearProjection, MatrixProjection, Projection
+from kpca.projection import Centre, KernelProjection, LinearProjection, MatrixProjection, Projection
 from kpca.settings import memory_budget
 from kpca.spectrum import Spectrum, solve_dense, solve_factored, solve_krylov
 from kpca.spectrum.krylov import block_size
@@ -79,8 +79,11 @@ def decompose(kernel: Kernel, X: Any, weights: FloatArray | None, request: Reque
     )
     spectrum, route = _solve(gram, request, X.dtype)
     coefficients, offset = _coefficients(gram, spectrum, request.center)
+    centre = _centre(gram) if request.center else None
     gram.release()
-    projection = KernelProjection(kernel, X, coefficients.astype(X.dtype, copy=False), offset, gram.shifted)
+    projection = KernelProjection(
+        kernel, X, coefficients.astype(X.dtype, copy=False), offset, gram.shifted, centre=centre
+    )
     return Decomposition(spectrum, projection, route)
 
 
@@ -287,6 +290,12 @@ def signs_of(vectors: FloatArray, scale: FloatArray | None) -> FloatArray:
         sizes = np.abs(scores[j])
         signs[j] = -1.0 if scores[j, np.argmax(sizes >= sizes.max() * almost)] < 0 else 1.0
     return signs
+
+
+def _centre(gram: Gram) -> Centre:
+    """Return the mean in feature space: every row in its weight."""
+    weights = gram.scale**2
+    return Centre(weights / weights.sum(), Centered(gram).row_means() + gram.constant)
 
 
 def _coefficients(gram: Gram | MatrixGram, spectrum: Spectrum, center: bool) -> tuple[FloatArray, FloatArray]:

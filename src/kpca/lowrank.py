@@ -18,7 +18,7 @@ from kpca.features import FeatureMap, IdentityMap, NystroemMap, Scatter, scatter
 from kpca.linalg import largest_eigenpairs
 from kpca.planning import Route
 from kpca.progress import row_monitor
-from kpca.projection import FeatureProjection, KernelProjection, LinearProjection
+from kpca.projection import Centre, FeatureProjection, KernelProjection, LinearProjection
 from kpca.spectrum import Spectrum
 
 FloatArray = NDArray[Any]
@@ -64,15 +64,15 @@ class Components:
         """Return the map from rows to scores; with landmarks it costs one kernel value per landmark and row."""
         if isinstance(self.feature_map, IdentityMap):
             return LinearProjection(self.directions.T.astype(dtype), self.mean)
-        offset = self.mean @ self.directions
         if not isinstance(self.feature_map, NystroemMap):
-            return FeatureProjection(self.feature_map, self.directions.astype(dtype), offset)
+            return FeatureProjection(self.feature_map, self.directions.astype(dtype), self.mean)
         return KernelProjection(
             self.feature_map.kernel,
             self.feature_map.landmarks,
             self.feature_map.coefficients(self.directions),
-            offset,
+            self.mean @ self.directions,
             shifted=False,
+            centre=Centre(*self.feature_map.combination(self.mean)) if self.mean.any() else None,
             precision=self.feature_map.precision(dtype),
         )
 

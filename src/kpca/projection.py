@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,19 @@ from kpca.settings import memory_budget
 FloatArray = NDArray[Any]
 # Features of the rows that are projected at once.
 _PIECE_NUMBERS = 500_000
+
+
+@dataclass(frozen=True)
+class Centre:
+    """The mean in feature space as a combination of rows, sum_j c_j phi(b_j)."""
+
+    coefficients: FloatArray  # c, shape: (n,)
+    levels: FloatArray  # K c: the mean's inner products with the rows, shape: (n,)
+
+    @property
+    def square(self) -> float:
+        """c' K c, the squared length of the mean."""
+        return float(self.coefficients @ self.levels)
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,17 @@ class LinearProjection:
             scores = np.asarray(X @ self.components.T) - self.mean @ self.components.T
         return scores
 
+    def residuals(self, X: Any, *, threads: int = 1) -> FloatArray:
+        """Return |x - mean|^2 - |t|^2: what the components leave of each row.  # shape: (m,)"""
+        left = np.empty(X.shape[0])
+        step = band_rows(X.shape[1])
+        for start in range(0, X.shape[0], step):
+            part = X[start : start + step]
+            rows = (part.toarray() if sparse.issparse(part) else part) - self.mean
+            rows -= (rows @ self.components.T) @ self.components
+            left[start : start + step] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        return left
+
     def flipped(self, signs: FloatArray) -> LinearProjection:
         """Return the projection with the signs of some components changed."""
         return replace(self, components=self.components * signs[:, None].astype(self.components.dtype))
@@ -61,6 +86,7 @@ class KernelProjection:
     coefficients: FloatArray  # A, shape: (n, k)
     offset: FloatArray  # A' (row means), shape: (k,)
     shifted: bool  # kernel values enter minus f(0), here and in the offset
+    centre: Centre | None = None  # None for a model that is not centred
     precision: np.dtype[Any] | None = None  # in which kernel values are computed; None: that of the rows
     # What the engine made of the training rows: new ones, perhaps one at a time, then cost only their own kernel
     # values.
@@ -68,16 +94,35 @@ class KernelProjection:
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X, never holding more than a few tiles.  # shape: (m, k)"""
-        if sparse.issparse(self.X) != sparse.issparse(X):  # new rows take the form of the training rows
+        cross, _ = self._cross(X, threads)
+        scores: FloatArray = cross @ self.coefficients
+        scores -= self.offset
+        return scores
+
+    def residuals(self, X: Any, *, threads: int = 1) -> FloatArray:
+        """Return |phi(x) - P phi(x)|^2 = k(x, x) - 2 k_x'c + c'Kc - |t|^2, at least 0.  # shape: (m,)"""
+        cross, X = self._cross(X, threads)
+        left: FloatArray = self.kernel.diagonal(X).astype(np.float64)
+        if self.centre is None:
+            products = cross @ self.coefficients
+        else:
+            c = self.centre.coefficients
+            products = cross @ np.column_stack([self.coefficients, c])
+            left += self.centre.square - 2.0 * (products[:, -1] + cross.constant * c.sum())
+            products = products[:, :-1] - self.offset
+        left -= np.einsum("ij,ij->i", products, products)
+        return np.maximum(left, 0.0, out=left)
+
+    def _cross(self, X: Any, threads: int) -> tuple[CrossGram, Any]:
+        """Return the kernel values of new rows with the known ones, and the new rows in the form of those."""
+        if sparse.issparse(self.X) != sparse.issparse(X):
             X = X.toarray() if sparse.issparse(X) else sparse.csr_matrix(X)
         dtype = X.dtype if self.precision is None else self.precision
         m, d, k = X.shape[0], max(row_columns(X), row_columns(self.X)), len(self.offset)
         needed = transform_bytes(m, self.X.shape[0], d, k, itemsize=dtype.itemsize, threads=threads)
         require(needed, memory_budget, "or transform fewer rows at a time")
         cross = CrossGram(self.kernel, X, self.X, dtype=dtype, shifted=self.shifted, threads=threads, memo=self.memo)
-        scores: FloatArray = cross @ self.coefficients
-        scores -= self.offset
-        return scores
+        return cross, X
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memo": {}}  # made again where it is needed
@@ -117,31 +162,52 @@ class FeatureProjection:
 
     feature_map: FeatureMap
     directions: FloatArray  # V, shape: (r, k)
-    offset: FloatArray  # V' mean, shape: (k,)
+    mean: FloatArray  # of the features, or 0 without centring, shape: (r,)
+
+    @property
+    def offset(self) -> FloatArray:
+        """V' mean.  # shape: (k,)"""
+        offset: FloatArray = self.mean @ self.directions
+        return offset
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X; their features are made a piece at a time.  # shape: (m, k)"""
-        scores = np.empty((X.shape[0], len(self.offset)))
+        scores = np.empty((X.shape[0], self.directions.shape[1]))
+        self._each(X, lambda features: features @ self.directions, scores, threads)
+        return scores - self.offset
+
+    def residuals(self, X: Any, *, threads: int = 1) -> FloatArray:
+        """Return |f(x) - mean|^2 - |t|^2: what the components leave of the features.  # shape: (m,)"""
+
+        def left(features: FloatArray) -> FloatArray:
+            rows = features - self.mean
+            rows -= (rows @ self.directions) @ self.directions.T
+            lengths: FloatArray = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+            return lengths
+
+        residuals = np.empty(X.shape[0])
+        self._each(X, left, residuals, threads)
+        return residuals
+
+    def _each(self, X: Any, work: Callable[[FloatArray], FloatArray], out: FloatArray, threads: int) -> None:
+        """Write what `work` makes of the features of the rows of X, a piece at a time."""
         step = max(1, _PIECE_NUMBERS // max(self.feature_map.rank, 1))
         pieces = [slice(start, min(start + step, X.shape[0])) for start in range(0, X.shape[0], step)]
 
         def commit(rows: slice, part: FloatArray) -> None:
-            scores[rows] = part
+            out[rows] = part
 
-        in_order(pieces, lambda: lambda rows: self.feature_map(X[rows]) @ self.directions, commit, threads)
-        return scores - self.offset
+        in_order(pieces, lambda: lambda rows: work(self.feature_map(X[rows])), commit, threads)
 
     def flipped(self, signs: FloatArray) -> FeatureProjection:
         """Return the projection with the signs of some components changed."""
-        return replace(
-            self, directions=self.directions * signs.astype(self.directions.dtype), offset=self.offset * signs
-        )
+        return replace(self, directions=self.directions * signs.astype(self.directions.dtype))
 
     def head(self, k: int) -> FeatureProjection:
         """Return the projection on the first k components."""
-        if k >= len(self.offset):
+        if k >= self.directions.shape[1]:
             return self
-        return replace(self, directions=np.ascontiguousarray(self.directions[:, :k]), offset=self.offset[:k])
+        return replace(self, directions=np.ascontiguousarray(self.directions[:, :k]))
 
 
 Projection = LinearProjection | KernelProjection | MatrixProjection | FeatureProjection

@@ -112,6 +112,14 @@ class NystroemMap:
             product: NDArray[np.float64] = self._whitening.T @ np.asarray(V, dtype=np.float64)
         return product
 
+    def combination(self, feature: FloatArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return c with L^-1 K c = feature, a combination of landmarks, and its inner products with them, K c.
+
+        # shapes: (r,), (r,)
+        """
+        levels: NDArray[np.float64] = solve_triangular(self._whitening, feature, lower=True)
+        return self.coefficients(feature[:, None])[:, 0], levels
+
     def sampled_error(self, X: Any, seed: int = 0) -> float:
         """Return the root mean square of K - F F', measured among some rows: for kernels where nothing bounds it."""
         n = X.shape[0]

@@ -19,6 +19,16 @@ class Found:
     iterations: NDArray[np.intp]  # 0 where a map was applied, shape: (m,)
     converged: NDArray[np.bool_]  # shape: (m,)
     fallbacks: dict[str, NDArray[np.bool_]] = field(default_factory=dict)  # a sentence -> which rows, shape: (m,)
+    gains: FloatArray | None = None  # by how much scores were multiplied, where they were, shape: (m,)
+
+    def write(self, rows: slice, part: Found) -> None:
+        """Write what was found for some of the rows."""
+        self.rows[rows], self.iterations[rows], self.converged[rows] = part.rows, part.iterations, part.converged
+        if self.gains is not None and part.gains is not None:
+            self.gains[rows] = part.gains
+        for sentence, which in part.fallbacks.items():
+            if which.any():
+                self.fallbacks.setdefault(sentence, np.zeros(len(self.rows), bool))[rows] = which
 
 
 class Way(Protocol):

@@ -244,7 +244,9 @@ def _scores(
         here = slice(start, start + rows.shape[0])
         part = projection(rows, threads=threads)
         if rows.shape[0] == n_rows:
-            scores = part  # all rows in one chunk: fresh memory for a copy would take longer than the copy
+            scores = part.astype(
+                np.float64, copy=False
+            )  # all rows in one chunk: fresh memory for a copy would take longer than the copy
         else:
             scores = np.empty((n_rows, part.shape[1])) if start == 0 else scores
             scores[here] = part

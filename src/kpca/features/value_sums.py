@@ -21,7 +21,7 @@ from kpca.features.nystroem_map import NystroemMap
 from kpca.gram.workers import in_order
 
 FloatArray = NDArray[Any]
-# Directions in which the sums are checked: 16 cost some 2 % of the pass, and have 120 pairs to estimate a norm from.
+# Directions in which the sums are checked: 16 cost some 4 % of the pass, and have 120 pairs to estimate a norm from.
 _PROBES = 16
 # Standard deviations by which the error of the trace may exceed its estimate.
 _DEVIATIONS = 4.0

@@ -282,13 +282,13 @@ def _padded(spectrum: Spectrum, count: int) -> Spectrum:
 
 def signs_of(vectors: FloatArray, scale: FloatArray | None) -> FloatArray:
     """Return +-1 per component so that the training score of largest size is positive, ties to the lowest index."""
-    scores = np.ascontiguousarray((vectors if scale is None else vectors / scale[:, None]).T)
-    highest, lowest = scores.max(axis=1), -scores.min(axis=1)
+    scores = vectors if scale is None else vectors / scale[:, None]
+    highest, lowest = scores.max(axis=0), -scores.min(axis=0)
     signs = np.where(highest >= lowest, 1.0, -1.0)
     almost = 1.0 - np.sqrt(np.finfo(np.float64).eps)
     for j in np.flatnonzero(np.minimum(highest, lowest) >= np.maximum(highest, lowest) * almost):
-        sizes = np.abs(scores[j])
-        signs[j] = -1.0 if scores[j, np.argmax(sizes >= sizes.max() * almost)] < 0 else 1.0
+        sizes = np.abs(scores[:, j])
+        signs[j] = -1.0 if scores[np.argmax(sizes >= sizes.max() * almost), j] < 0 else 1.0
     return signs
 
 

@@ -15,6 +15,7 @@ from kpca.approximation import FittedMap
 from kpca.decompose import Decomposition, Request, settled, signs_of
 from kpca.errors import InputError
 from kpca.features import FeatureMap, IdentityMap, NystroemMap, Scatter, scatter_of
+from kpca.features.scatter import FEW
 from kpca.linalg import largest_eigenpairs
 from kpca.planning import Route
 from kpca.progress import row_monitor
@@ -25,6 +26,8 @@ FloatArray = NDArray[Any]
 FeaturesProjection = LinearProjection | KernelProjection | FeatureProjection
 # What rounding does to features, relative to the root of k(x, x), where the map does not know better.
 _FEATURE_ERROR = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2.5e-7}
+# How far sums of squared scores may be from eigenvalues: angles of 2e-3 and 2e-5 at most.
+_MISMATCH = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 # A cosine that is not rounding.
 _CLEARLY = 1e-6
 
@@ -111,7 +114,7 @@ def components_of(
     count = _count(values, n_components, trace)
     # rows that are their own features are wrong by nothing but the sums
     size = float(np.trace(scatter.matrix)) if isinstance(feature_map, IdentityMap) else scatter.trace
-    error = 2.0 * _feature_error(feature_map, dtype) * size
+    error = 2.0 * _feature_error(feature_map, dtype) * size + scatter.rounding
     # Random features: the norm of K - F F' is at most its Frobenius norm, mass times the root mean square of entries.
     gap = scatter.unexplained if feature_map.exact else scatter.mass * kernel_error
     return Components(
@@ -169,34 +172,21 @@ def decompose_features(
 
     `chunks()` gives rows with their weights, all positive, or None; `n_rows` is for the progress that is reported.
     """
-    scatter, monitor = Scatter.empty(fitted.feature_map.rank), row_monitor(n_rows)
-    for rows, weights in chunks():
-        part = scatter_of(fitted.feature_map, rows, weights, threads=request.threads, monitor=monitor)
-        scatter = scatter.merged(part)
-    components = components_of(
-        scatter,
-        fitted.feature_map,
-        request.n_components,
-        centred=request.center,
-        dtype=dtype,
-        kernel_error=fitted.kernel_error,
-    )
+    leading = _few(request.n_components, fitted.feature_map.rank)
+    scatter = _scatter(fitted.feature_map, chunks, request, n_rows, leading=leading)
+    components = _components(scatter, fitted, dtype, request)
     projection = components.projection(dtype)
-    vectors = np.empty((scatter.rows, len(components.values)))
-    scale = np.ones(scatter.rows)
-    start = 0
-    for rows, weights in chunks():
-        here = slice(start, start + rows.shape[0])
-        vectors[here] = projection(rows, threads=request.threads)
-        if weights is not None:
-            scale[here] = np.sqrt(weights)
-        start = here.stop
+    vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
+    if leading and scatter.rounding > 0.0 and not _confirmed(components.values, vectors, scale, dtype):
+        scatter = _scatter(fitted.feature_map, chunks, request, n_rows, leading=False)
+        components = _components(scatter, fitted, dtype, request)
+        projection = components.projection(dtype)
+        vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
     roots = np.sqrt(components.values)
     vectors *= np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
-    weighted = bool((scale != 1.0).any())
-    if weighted:
+    if scale is not None:
         vectors *= scale[:, None]
-    signs = signs_of(vectors, scale if weighted else None)
+    signs = signs_of(vectors, scale)
     vectors *= signs
     spectrum = Spectrum(
         values=components.values,
@@ -214,3 +204,67 @@ def decompose_features(
     )
     reason = f"approximation by {fitted.feature_map.rank} features"
     return Decomposition(settled(spectrum, dtype), projection.flipped(signs), Route("features", reason))
+
+
+def _few(n_components: int | float | None, rank: int) -> bool:
+    """Return True if so few components are asked for that only the upper end of the features' spectrum matters."""
+    return isinstance(n_components, int) and n_components * FEW <= rank
+
+
+def _scatter(
+    feature_map: FeatureMap, chunks: Chunks, request: Request, n_rows: int | None, *, leading: bool
+) -> Scatter:
+    """Return the scatter of the features of all rows: the first reading of the chunks."""
+    scatter, monitor = Scatter.empty(feature_map.rank), row_monitor(n_rows)
+    for rows, weights in chunks():
+        part = scatter_of(feature_map, rows, weights, threads=request.threads, monitor=monitor, leading=leading)
+        scatter = scatter.merged(part)
+    return scatter
+
+
+def _components(scatter: Scatter, fitted: FittedMap, dtype: np.dtype[Any], request: Request) -> Components:
+    return components_of(
+        scatter,
+        fitted.feature_map,
+        request.n_components,
+        centred=request.center,
+        dtype=dtype,
+        kernel_error=fitted.kernel_error,
+    )
+
+
+def _scores(
+    projection: FeaturesProjection, chunks: Chunks, n_rows: int, threads: int
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return the scores of all rows and the roots of their weights, or None: the second reading of the chunks."""
+    scores: FloatArray = np.empty((0, 0))
+    scale: FloatArray | None = None
+    start = 0
+    for rows, weights in chunks():
+        here = slice(start, start + rows.shape[0])
+        part = projection(rows, threads=threads)
+        if rows.shape[0] == n_rows:
+            scores = part.astype(
+                np.float64, copy=False
+            )  # all rows in one chunk: fresh memory for a copy would take longer than the copy
+        else:
+            scores = np.empty((n_rows, part.shape[1])) if start == 0 else scores
+            scores[here] = part
+        if weights is not None:
+            scale = np.ones(n_rows) if scale is None else scale
+            scale[here] = np.sqrt(weights)
+        start = here.stop
+    return scores, scale
+
+
+def _confirmed(values: FloatArray, scores: FloatArray, scale: FloatArray | None, dtype: np.dtype[Any]) -> bool:
+    """Return True if the sums of squared scores are the eigenvalues: sums of kernel values were exact enough for them.
+
+    With E what rounding did to the scatter C, eigenvectors of C + E were found. Scores are computed row by row and do
+    not know of E: their sum of squares is v'Cv = lambda - v'Ev. A direction that rounding has turned by an angle a
+    overstates its eigenvalue by about 2 a^2 lambda, and is found out.
+    """
+    weights = np.ones(len(scores)) if scale is None else np.square(scale)
+    found = np.einsum("i,ij,ij->j", weights, scores, scores)
+    allowed = _MISMATCH[dtype] * values + float(np.finfo(dtype).eps) * float(values.max(initial=0.0))
+    return bool((np.abs(found - values) <= allowed).all())

@@ -91,8 +91,8 @@ class StreamCheckpoint:
         try:
             scatter = None
             if "mean" in arrays:
-                mass, trace, unexplained = arrays["sums"].tolist()
-                scatter = Scatter(int(header["rows"]), mass, arrays["mean"], arrays["matrix"], trace, unexplained)
+                mass, *shares = arrays["sums"].tolist()  # trace, unexplained, rounding
+                scatter = Scatter(int(header["rows"]), mass, arrays["mean"], arrays["matrix"], *shares)
             basis = _unpacked("basis", arrays) if "basis rows 0" in arrays else None
             waiting = tuple(_unpacked(f"waiting {i}", arrays) for i in range(int(header["waiting"])))
         except (KeyError, ValueError, TypeError) as error:
@@ -114,7 +114,7 @@ class StreamCheckpoint:
             scatter = stream.scatter
             header["rows"] = scatter.rows
             arrays |= {"mean": scatter.mean, "matrix": scatter.matrix}
-            arrays["sums"] = np.array([scatter.mass, scatter.trace, scatter.unexplained])
+            arrays["sums"] = np.array([scatter.mass, scatter.trace, scatter.unexplained, scatter.rounding])
         if stream.basis is not None:
             arrays |= _packed("basis", stream.basis)
         for i, part in enumerate(stream.waiting):

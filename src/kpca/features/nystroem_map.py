@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import lapack, solve_triangular
+from scipy.linalg.blas import dtrmm
 
 from kpca import blas
 from kpca.errors import InputError
-from kpca.gram._numpy import evaluator, has_single
+from kpca.gram._numpy import Evaluator, evaluator, has_single
 from kpca.gram.tiles import edges
 from kpca.gram.workers import in_order
 from kpca.kernels import Kernel
@@ -138,17 +139,36 @@ class NystroemMap:
             product: NDArray[np.float64] = self._whitening @ values
         return product
 
+    def whitened_twice(self, S: FloatArray) -> NDArray[np.float64]:
+        """Return L^-1 S L^-T of a symmetric float64 matrix, which is overwritten.  # shape: (r, r)"""
+        upper = self._whitening.T  # in the order of columns that BLAS takes as it is, as is the transpose of S
+        with blas.single_threaded():
+            half = dtrmm(1.0, upper, S.T, side=1, overwrite_b=1)
+            product: NDArray[np.float64] = dtrmm(1.0, upper, half, trans_a=1, overwrite_b=1)
+        product += product.T.copy()
+        product *= 0.5
+        return product
+
+    def fill_values(self, X: Any, out: FloatArray) -> None:
+        """Write the kernel values of rows with the landmarks, in the dtype of `out`.  # shape: (m, r)"""
+        values, everything = self._evaluator(X, out.dtype), slice(0, self.rank)
+        for piece in edges(X.shape[0], _ROWS[out.dtype.itemsize]):
+            values.fill(piece, everything, out[piece])
+
     def __getstate__(self) -> dict[str, Any]:
         state = {name: value for name, value in self.__dict__.items() if name != "_bands"}
         return {**state, "_memos": {}, "_forms": {}}  # made again where they are needed
 
     # -- the work ---------------------------------------------------------------------------------------------------
 
-    def _fill(self, X: Any, dtype: np.dtype[Any], out: FloatArray, threads: int) -> None:
-        """Write the features of the rows of one slab."""
+    def _evaluator(self, X: Any, dtype: np.dtype[Any]) -> Evaluator:
         is_sparse = sparse.issparse(X)
         memo = self._memos.setdefault(is_sparse, {})
-        values = evaluator(self._kernel, X, self._points_as(is_sparse), dtype, memo=memo)
+        return evaluator(self._kernel, X, self._points_as(is_sparse), dtype, memo=memo)
+
+    def _fill(self, X: Any, dtype: np.dtype[Any], out: FloatArray, threads: int) -> None:
+        """Write the features of the rows of one slab."""
+        values = self._evaluator(X, dtype)
         bands, everything = self._bands[dtype], slice(0, self.rank)
         pieces = edges(X.shape[0], _ROWS[dtype.itemsize])
 

@@ -13,12 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca.features.base import FeatureMap
+from kpca.features.nystroem_map import NystroemMap
+from kpca.features.value_sums import value_sums
 from kpca.gram.workers import in_order
 
 FloatArray = NDArray[Any]
 # Features of one piece: so many that adding up r x r sums costs little beside making them.
 PIECE_NUMBERS = 2_000_000
 SHORTEST_PIECE = 256
+# From so many rows per landmark on, kernel values are summed and then whitened; of fewer, whitening r x r sums in
+# float64 costs more than whitening the rows.
+WHITENED_LATE = 8
+# Features per component from which only the upper end of their spectrum matters.
+FEW = 8
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,7 @@ class Scatter:
     matrix: FloatArray  # sum of w (f - mean)(f - mean)', shape: (r, r)
     trace: float  # sum of w k(x, x)
     unexplained: float  # sum of w (k(x, x) - |f|^2), where the features explain a part of the kernel; else 0
+    rounding: float = 0.0  # what rounding of the sums may have added to `unexplained` or to an eigenvalue, if counted
 
     @staticmethod
     def empty(rank: int) -> Scatter:
@@ -55,6 +63,7 @@ class Scatter:
             matrix,
             self.trace + other.trace,
             self.unexplained + other.unexplained,
+            self.rounding + other.rounding,
         )
 
     def faded(self, factor: float) -> Scatter:
@@ -65,6 +74,7 @@ class Scatter:
             matrix=self.matrix * factor,
             trace=self.trace * factor,
             unexplained=self.unexplained * factor,
+            rounding=self.rounding * factor,
         )
 
     def operator(self, *, centred: bool) -> FloatArray:
@@ -89,16 +99,29 @@ def scatter_of(
     *,
     threads: int = 1,
     monitor: Callable[[int], None] | None = None,
+    leading: bool = False,
 ) -> Scatter:
     """Return the scatter of the features of some rows, which are made a piece at a time and not kept.
 
-    `monitor` is called with the number of rows of each piece that is done, and may raise.
+    `monitor` is called with the number of rows of each piece that is done, and may raise. `leading` promises that only
+    the largest eigenvalues of the scatter will be looked at: sums of float32 kernel values are enough for these, where
+    they would not do for the small ones.
     """
     n, rank = X.shape[0], feature_map.rank
     if n == 0 or (weights is not None and not weights.any()):
         return Scatter.empty(rank)
-    step = max(SHORTEST_PIECE, PIECE_NUMBERS // max(rank, 1))
-    pieces = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    pieces = _pieces(n, PIECE_NUMBERS // max(rank, 1))
+    limit = _allowed(feature_map, X.dtype, leading) if n >= WHITENED_LATE * rank else 0.0
+    if isinstance(feature_map, NystroemMap) and limit > 0.0:
+        counter = _Counter(monitor)
+        # as many bytes in a piece, also where float32 rows need float64 kernel values
+        numbers = PIECE_NUMBERS * X.dtype.itemsize // feature_map.precision(X.dtype).itemsize
+        cuts = _pieces(n, numbers // rank)
+        late = value_sums(feature_map, X, weights, cuts, limit=limit, threads=threads, monitor=counter.first)
+        if late is not None:
+            left = max(late.trace - late.explained, 0.0)
+            return Scatter(late.rows, late.mass, late.mean, late.matrix, late.trace, left, late.rounding)
+        monitor = counter.again
     # Relative to a point near the mean, so that features that are all nearly alike lose no digits.
     origin = feature_map(X[:SHORTEST_PIECE]).mean(axis=0)
     sums = _Sums(rank)
@@ -113,6 +136,39 @@ def scatter_of(
 
     in_order(pieces, make_worker, commit, threads)
     return sums.scatter(origin.astype(np.float64))
+
+
+def _pieces(n: int, length: int) -> list[slice]:
+    step = max(SHORTEST_PIECE, length)
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def _allowed(feature_map: FeatureMap, dtype: Any, leading: bool) -> float:
+    """Return what rounding of sums of kernel values may do, as a share of the trace: no more than that of features."""
+    if not isinstance(feature_map, NystroemMap):
+        return 0.0
+    if leading:
+        return 2.0 * feature_map.error(dtype)
+    # The small eigenvalues are right in float64 only, of float32 rows as well.
+    return feature_map.error(np.float64) if feature_map.precision(dtype) == np.float64 else 0.0
+
+
+class _Counter:
+    """Reports rows once, though they may have to be gone through again; each time the monitor may stop the pass."""
+
+    def __init__(self, monitor: Callable[[int], None] | None) -> None:
+        self._monitor, self._ahead = monitor, 0
+
+    def first(self, rows: int) -> None:
+        self._ahead += rows
+        if self._monitor is not None:
+            self._monitor(rows)
+
+    def again(self, rows: int) -> None:
+        known = min(rows, self._ahead)
+        self._ahead -= known
+        if self._monitor is not None:
+            self._monitor(rows - known)
 
 
 @dataclass(frozen=True)

@@ -216,9 +216,10 @@ def features_bytes(
     """
     some = min(n, chosen_from, LANDMARKS_FROM)
     choosing = 8 * some * (rank + 2 * (d + 2)) + some * d * itemsize + 24 * rank**2
-    # a worker holds the features of a piece, kernel values and rows on their way to them, and their products
+    # a worker holds the features of a piece, kernel values and rows on their way to them, and two products, which may
+    # have to be float64
     piece = min(max(PIECE_NUMBERS, SHORTEST_PIECE * rank), n * rank)
-    pieces = threads * (piece + 2 * rank**2) * itemsize
+    pieces = threads * (piece * itemsize + 16 * rank**2)
     summing = pieces + 40 * rank**2 + threads * 2**20
     scoring = 32 * rank**2 + 8 * n * 4 * k + 2 * 8 * rank * k
     return max(choosing, summing, scoring) + 8 * rank * (d + 2) + BASE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kpca.features.landmarks import CHOSEN_FROM
+from kpca.features.scatter import FEW, WHITENED_LATE
 from kpca.linalg import SHARE_FOR_ALL, exhaustive
 from kpca.planning.estimate import Outlook
 from kpca.planning.problem import Problem
@@ -140,7 +141,10 @@ def features_seconds(problem: Problem, rank: int, k: int) -> float:
     values = n * rank * cost.fill / problem.threads
     some = min(n, CHOSEN_FROM) if problem.pivoted else 0
     choosing = some * rank * cost.fill / problem.threads + 2.0 * some * rank**2 / (rates.flops_double * problem.threads)
-    # whitening by a triangle and a symmetric product for the scatter, then kernel values again for the scores
-    summing = values + 2.2 * n * rank**2 / (speed * problem.threads)
+    # a symmetric product for the scatter, and whitening: of the sums where few components are asked for, or float64
+    # does for all; else of the rows, by a triangle. Then kernel values again for the scores.
+    late = n >= WHITENED_LATE * rank and (problem.itemsize == 8 or k * FEW <= rank)
+    products = 1.15 * n * rank**2 / speed + 3.0 * rank**3 / rates.flops_double if late else 2.2 * n * rank**2 / speed
+    summing = values + products / problem.threads
     scoring = values + 2.0 * n * rank * k / (rates.flops_narrow * problem.threads) + 64.0 * n * k * rates.fresh
     return _SETUP + choosing + summing + scoring + eigh_seconds(rank, min(k, rank), problem.threads)

@@ -108,24 +108,27 @@ class _Node(Protocol):
 
 
 def _node(kernel: Kernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> _Node:
+    node: _Node
     match kernel:
         case Sum():
-            return _Sum([_node(member, B, dtype, shifted) for member in kernel.members])
+            node = _Sum([_node(member, B, dtype, shifted) for member in kernel.members])
         case Product():
-            return _Product([_node(member, B, dtype, False) for member in kernel.members])
+            node = _Product([_node(member, B, dtype, False) for member in kernel.members])
         case Scaled():
-            return _Times(kernel.factor, _node(kernel.kernel, B, dtype, shifted))
+            node = _Times(kernel.factor, _node(kernel.kernel, B, dtype, shifted))
         case RadialKernel():
-            return _Radial(kernel, B, dtype, shifted)
+            node = _Radial(kernel, B, dtype, shifted)
         case Cosine():
-            return _Cosine(B, dtype)
+            node = _Cosine(B, dtype)
         case DotKernel():
-            return _Dot(kernel, B, dtype)
+            node = _Dot(kernel, B, dtype)
         case ArcCosine():
-            return _Steps(B, dtype) if kernel.order == 0 else _Rectified(B, dtype)
+            node = _Steps(B, dtype) if kernel.order == 0 else _Rectified(B, dtype)
         case Constant():
-            return _Flat(kernel.constant, B, dtype, shifted)
-    raise TypeError(f"{kernel!r} has no gradient here")
+            node = _Flat(kernel.constant, B, dtype, shifted)
+        case _:
+            raise TypeError(f"{kernel!r} has no gradient here")
+    return node
 
 
 class _Flat:
@@ -212,7 +215,8 @@ class _Dot:
         self._B = self._prepared(B)
 
     def _prepared(self, X: FloatArray) -> FloatArray:
-        return (X.astype(np.float64, copy=False) * self._factors).astype(self._dtype, copy=False)
+        rows: FloatArray = X.astype(np.float64, copy=False) * self._factors
+        return rows.astype(self._dtype, copy=False)
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         t = self._prepared(Z) @ self._B.T
@@ -252,7 +256,7 @@ class _Angular:
 
     def _tangent(self, C: FloatArray, cosines: FloatArray, U: FloatArray, lengths: FloatArray) -> FloatArray:
         """Return sum_j C_ij (v_j - (u_i.v_j) u_i) / |z_i|, and 0 for rows of zeros."""
-        pulled = C @ self._V
+        pulled: FloatArray = C @ self._V
         pulled -= np.einsum("ij,ij->i", C, cosines)[:, None] * U
         # what is left along u is rounding, which a short row would magnify
         pulled -= np.einsum("ij,ij->i", pulled, U)[:, None] * U
@@ -309,7 +313,7 @@ class _Rectified(_Angular):
 
         def pull(W: FloatArray) -> FloatArray:
             weights = W * scale
-            pulled = ((np.pi - theta) * weights) @ self._V
+            pulled: FloatArray = ((np.pi - theta) * weights) @ self._V
             pulled += np.einsum("ij,ij->i", np.sin(theta), weights)[:, None] * U
             return pulled.astype(self._dtype, copy=False)
 

@@ -26,6 +26,7 @@ _SHORTEST = 1e-3  # of tol: no step is shorter
 _DECREASE = 1e-4  # of what the slope promises (Armijo)
 _ROUNDING = 1e-11  # of a value: differences below that are decided by the slopes (Hager and Zhang 2005)
 _CURVED = 1e-10  # a pair whose curvature is less than this share of its largest possible one is not remembered
+_TINY = 1e-290  # the square of a change of the gradient that is hardly a number any more
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class _Rows:
         """Go to Y and remember the step; where the function is not convex along it, all steps are forgotten."""
         step, change = Y - self.Y, G - self.G
         along, square = _dots(step, change), _dots(change, change)
-        convex = rows & (along > _CURVED * np.sqrt(_dots(step, step) * square))
+        convex = rows & (along > _CURVED * np.sqrt(_dots(step, step) * square)) & (square > _TINY)
         self.S[:, slot], self.C[:, slot], self.known[:, slot] = step, change, convex
         self.forget(rows & ~convex)
         self.scale[convex] = along[convex] / square[convex]

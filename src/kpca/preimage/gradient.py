@@ -27,6 +27,7 @@ from kpca.preimage.target import Target
 
 FloatArray = NDArray[Any]
 _NOT_FINITE = "the objective is no finite number at the start, which is returned"
+_NO_START = "the start given is not finite, and the nearest known row was the start"
 _LEFT = "the descent left the data far behind, and its start is returned"
 _TOO_FAR = 3.0  # times the farthest of known rows, start and input
 _SAMPLE = 64  # rows that show whether kernel values are mostly near those at distance 0
@@ -38,7 +39,8 @@ class Gradient(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     box : None or (low, high)
-        Numbers, or one per feature: the result lies within.
+        Numbers, or one per feature: the result lies within. With an indefinite kernel, whose objective may fall for
+        ever, it also lies within the range of the data widened by half on either side.
     penalty : float
         Adds 2 penalty |z' - x'|^2 to the objective where the inputs x are known; z' and x' are in the scale of the
         kernel (its bandwidths), or divided by the spread of the data where the kernel has no scale.
@@ -108,11 +110,14 @@ class GradientWay:
         problem = _Problem(self.expansion, self.box, self.penalty)
         rows = np.empty((m, self.expansion.rows.shape[1]), dtype=self.expansion.rows.dtype)
         iterations, converged = np.zeros(m, dtype=np.intp), np.zeros(m, dtype=bool)
-        fallbacks = {_NOT_FINITE: np.zeros(m, dtype=bool), _LEFT: np.zeros(m, dtype=bool)}
+        fallbacks = {why: np.zeros(m, dtype=bool) for why in (_NO_START, _NOT_FINITE, _LEFT)}
 
         def work(part: slice) -> tuple[Descent, dict[str, NDArray[np.bool_]]]:
             given = [None if array is None else array[part] for array in (inputs, start, gains)]
             return problem.solve(scores[part], *given, max_iter=self.max_iter, tol=self.tol)
+
+        if start is not None:
+            fallbacks[_NO_START] = ~np.isfinite(start).all(axis=1)
 
         def commit(part: slice, result: tuple[Descent, dict[str, NDArray[np.bool_]]]) -> None:
             descent, failures = result
@@ -138,12 +143,13 @@ class _Problem:
         self._origin = mean_of_rows(known) if kernel.shift_invariant else np.zeros(known.shape[1])
         self._known = known - self._origin
         self._units, scale = _units(kernel, self._known)
+        box = box if kernel.psd else _near_data(known, box)
         self._slopes = Slopes(kernel, self._known, shifted=_is_wide(kernel, known))
         self._pull = 2.0 * penalty * scale * scale
         self._box, self._bounds = box, None if box is None else (self._inner(box[0]), self._inner(box[1]))
         self._ignores_length = _ignores_length(kernel)
-        # What does not grow with z, or grows downwards, may be least at infinity.
-        bounded = kernel.shift_invariant or not kernel.psd
+        # What does not grow with z may be least at infinity.
+        bounded = kernel.shift_invariant
         self._radius = float(_lengths(self._known / self._units).max(initial=0.0)) if bounded else np.inf
 
     def _inner(self, rows: FloatArray) -> FloatArray:
@@ -259,6 +265,19 @@ def _units(kernel: Kernel, known: FloatArray) -> tuple[FloatArray, float]:
     else:
         length = spread or float(np.sqrt(np.square(prepared).sum(axis=1).mean())) or 1.0
     return length / factors[0], length if scaled else 1.0
+
+
+def _near_data(known: FloatArray, box: Box | None) -> Box:
+    """Return the box around the data, half as wide again on either side, within the user's box where they meet.
+
+    What an indefinite kernel makes of rows is no distance, and may fall for ever.
+    """
+    low, high = known.min(axis=0), known.max(axis=0)
+    low, high = 1.5 * low - 0.5 * high, 1.5 * high - 0.5 * low
+    if box is None:
+        return low, high
+    apart = (low > box[1]) | (high < box[0])
+    return np.where(apart, box[0], np.maximum(low, box[0])), np.where(apart, box[1], np.minimum(high, box[1]))
 
 
 def _lengths(rows: FloatArray) -> FloatArray:

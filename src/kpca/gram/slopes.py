@@ -34,7 +34,7 @@ Pull: TypeAlias = Callable[[FloatArray], FloatArray]  # weights (m, n) -> sum_j 
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 # As for tiles (gram/_numpy.py): float32 distances while eps max|b|^2 is below the first, close pairs from differences
-# where float64 ones are worse than the second, close being t above -eps max|b|^2 times the third.
+# where float64 ones are worse than the second, close being t above -eps (|z|^2 + |b|^2) times the third.
 _SINGLE_DISTANCE_ERROR = 4e-6
 _DOUBLE_DISTANCE_ERROR = 1e-11
 _CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
@@ -341,7 +341,7 @@ class _Radial:
             self._B, self._norms = self._prepared(B)
         error = float(np.finfo(self._work).eps) * radius
         self._correct = kernel.singular_at_zero or (error > _DOUBLE_DISTANCE_ERROR and self._work == DOUBLE)
-        self._close = -error * _CLOSE[self._work]
+        self._close = -float(np.finfo(self._work).eps) * _CLOSE[self._work]
 
     def _prepared(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return centred and scaled rows, and their squared lengths.  # shapes: (m, d), (m,)"""
@@ -360,7 +360,7 @@ class _Radial:
         t = (2.0 * rows) @ self._B.T
         t -= norms[:, None]
         t -= self._norms
-        close = np.nonzero(t > self._close) if self._correct else None
+        close = np.nonzero(t > self._close * (norms[:, None] + self._norms)) if self._correct else None
         if close is not None:
             for i, j in _chunks(*close):
                 gap = self._B[j] - rows[i]

@@ -117,7 +117,7 @@ class GradientWay:
             return problem.solve(scores[part], *given, max_iter=self.max_iter, tol=self.tol)
 
         if start is not None:
-            fallbacks[_NO_START] = ~np.isfinite(start).all(axis=1)
+            fallbacks[_NO_START][:] = ~np.isfinite(start).all(axis=1)
 
         def commit(part: slice, result: tuple[Descent, dict[str, NDArray[np.bool_]]]) -> None:
             descent, failures = result

@@ -27,7 +27,7 @@ from kpca.kernels import (
     RationalQuadratic,
     Sigmoid,
 )
-from kpca.preimage.descent import descend
+from kpca.preimage.descent import Point, descend
 from kpca.preimage.expansion import Expansion
 from kpca.preimage.gradient import Gradient, GradientWay
 from kpca.preimage.target import Target
@@ -213,7 +213,7 @@ def test_a_row_alone_is_the_row_in_company(name: str) -> None:
 
 
 def test_threads_change_no_bit() -> None:
-    expansion, Z = model(RBF(0.3), rows(), 3), rows(1200, seed=1)
+    expansion, Z = model(RBF(0.3), rows(), 3), rows(1200, seed=1)  # three tiles
     scores = scores_of(expansion, Z)
     one, two = (way(expansion)(scores, inputs=Z, threads=threads) for threads in (1, 2))
     assert_array_equal(one.rows, two.rows)
@@ -418,19 +418,20 @@ def rosenbrock(Y: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def test_descent_through_curved_valleys() -> None:
     start = 2.0 * rows(40, d=2)
-    found = descend(rosenbrock, start, None, max_iter=500, tol=1e-8)
+    found = descend(rosenbrock, Point(start, *rosenbrock(start, np.arange(40))), None, max_iter=500, tol=1e-8)
     assert found.converged.all()
     assert_allclose(found.rows, 1.0, atol=1e-5)
 
 
 def test_descent_within_bounds_is_scipys() -> None:
-    start, bounds = 2.0 * rows(40, d=2), (np.array([-0.5, -np.inf]), np.array([0.6, 0.2]))
-    found = descend(rosenbrock, start, bounds, max_iter=500, tol=1e-8)
+    bounds = np.array([-0.5, -np.inf]), np.array([0.6, 0.2])
+    start = (2.0 * rows(40, d=2)).clip(*bounds)
+    found = descend(rosenbrock, Point(start, *rosenbrock(start, np.arange(40))), bounds, max_iter=500, tol=1e-8)
     assert found.converged.all()
     for i, row in enumerate(found.rows):
         truth = minimize(
             lambda y, i=i: [part[0] for part in rosenbrock(y[None], np.array([i]))],
-            start[i].clip(*bounds),
+            start[i],
             jac=True,
             method="L-BFGS-B",
             bounds=np.transpose(bounds),

@@ -20,6 +20,7 @@ Function = Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray
 Bounds = tuple[FloatArray, FloatArray]  # shapes: (d,), (d,)
 
 _MEMORY = 10  # pairs of steps and changes of the gradient that are remembered
+_NUMBERS_REMEMBERED = 2**21
 _LONGEST = 10.0  # no step is longer, in units of the caller
 _TRIALS = 25
 _SHORTEST = 1e-3  # of tol: no step is shorter
@@ -30,23 +31,41 @@ _TINY = 1e-290  # the square of a change of the gradient that is hardly a number
 
 
 @dataclass(frozen=True)
+class Point:
+    """Rows, and what the function says there."""
+
+    rows: FloatArray  # shape: (m, d)
+    values: FloatArray  # shape: (m,)
+    gradients: FloatArray  # shape: (m, d)
+
+    @property
+    def finite(self) -> NDArray[np.bool_]:
+        """Which rows a descent can start from.  # shape: (m,)"""
+        finite: NDArray[np.bool_] = np.isfinite(self.values) & np.isfinite(self.gradients).all(axis=1)
+        return finite
+
+
+@dataclass(frozen=True)
 class Descent:
     """Where the descents ended."""
 
     rows: FloatArray  # shape: (m, d)
-    values: FloatArray  # shape: (m,)
     iterations: NDArray[np.intp]  # shape: (m,)
     converged: NDArray[np.bool_]  # shape: (m,)
+
+
+def rows_per_descent(d: int) -> int:
+    """Return how many rows to work on at a time, so that what they remember stays small; a matter of d only."""
+    return max(16, _NUMBERS_REMEMBERED // (2 * _MEMORY * max(d, 1)))
 
 
 class _Rows:
     """The rows still under way, each with its memory."""
 
-    def __init__(self, function: Function, Y: FloatArray) -> None:
-        a, d = Y.shape
+    def __init__(self, start: Point) -> None:
+        a, d = start.rows.shape
         self.numbers = np.arange(a)
-        self.Y = Y
-        self.F, self.G = function(Y, self.numbers)
+        self.Y, self.F, self.G = start.rows, start.values, start.gradients
         self.S, self.C = np.zeros((a, _MEMORY, d)), np.zeros((a, _MEMORY, d))  # steps, changes of the gradient
         self.known = np.zeros((a, _MEMORY), dtype=bool)
         self.scale = np.zeros(a)  # s.c / c.c of the newest pair; 0 where nothing is remembered
@@ -72,15 +91,18 @@ class _Rows:
         self.Y, self.F, self.G = Y, F, G
 
 
-def descend(function: Function, start: FloatArray, bounds: Bounds | None, *, max_iter: int, tol: float) -> Descent:
+def descend(function: Function, start: Point, bounds: Bounds | None, *, max_iter: int, tol: float) -> Descent:
     """Return rows where the function has a local minimum; lengths are in units of about the spread of the data.
 
+    The start lies within the bounds, and so do all rows that the function is asked about.
+
     A row has converged if its next step would be shorter than tol in every entry, or if nothing lower is found down to
-    steps as short as that. `function` is finite at the start; elsewhere NaN and infinity count as too high.
+    steps as short as that. NaN and infinity count as too high; a row that starts there stays there.
     """
-    m = len(start)
-    rows = _Rows(function, start.copy() if bounds is None else start.clip(*bounds))
-    found = Descent(rows.Y.copy(), rows.F.copy(), np.zeros(m, dtype=np.intp), np.zeros(m, dtype=bool))
+    m = len(start.rows)
+    rows = _Rows(start)
+    found = Descent(start.rows.copy(), np.zeros(m, dtype=np.intp), np.zeros(m, dtype=bool))
+    rows.keep(start.finite)
     for iteration in range(max_iter + 1):
         slot = iteration % _MEMORY
         D = _direction(rows, bounds, newest=slot - 1)
@@ -91,7 +113,7 @@ def descend(function: Function, start: FloatArray, bounds: Bounds | None, *, max
             # nothing lower along a quasi-Newton step: once more down the gradient; nothing lower there: the end
             done |= ~moved & (rows.scale == 0)
             rows.forget(~moved)
-        found.rows[rows.numbers], found.values[rows.numbers], found.converged[rows.numbers] = rows.Y, rows.F, done
+        found.rows[rows.numbers], found.converged[rows.numbers] = rows.Y, done
         rows.keep(~done)
         if not len(rows.numbers):
             break

@@ -19,7 +19,7 @@ from kpca.gram.slopes import Slopes, rows_per_tile, why_not
 from kpca.gram.workers import in_order
 from kpca.kernels import ArcCosine, Constant, Cosine, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
 from kpca.linalg import mean_of_rows
-from kpca.preimage.descent import Descent, Function, descend
+from kpca.preimage.descent import Descent, Function, Point, descend, rows_per_descent
 from kpca.preimage.expansion import Expansion
 from kpca.preimage.limits import Box, check_box, check_penalty, inside
 from kpca.preimage.result import Found
@@ -126,7 +126,7 @@ class GradientWay:
             rows[part] = inside(descent.rows.astype(rows.dtype), self.box)
             iterations[part], converged[part] = descent.iterations, descent.converged
 
-        height = rows_per_tile(len(self.expansion.rows))
+        height = min(rows_per_tile(len(self.expansion.rows)), rows_per_descent(rows.shape[1]))
         in_order([slice(i, min(i + height, m)) for i in range(0, m, height)], lambda: work, commit, threads)
         return Found(rows, iterations, converged, {why: failed for why, failed in fallbacks.items() if failed.any()})
 
@@ -192,20 +192,14 @@ class _Problem:
                 gradients += 2.0 * self._pull * gap
             return values, gradients
 
-        Y = self._start(objective, scores, inputs, start, gains)
-        values, gradients = objective(Y, np.arange(len(Y)))
-        ready = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
-        chosen = np.flatnonzero(ready)
-        found = descend(lambda y, i: objective(y, chosen[i]), Y[ready], self._bounds, max_iter=max_iter, tol=tol)
-        ends = Y.copy()
-        ends[ready] = self._with_length(found.rows, Y[ready]) if wanted is None else found.rows
-        far = np.maximum(self._radius, _lengths(Y if wanted is None else np.concatenate([Y, wanted], axis=1)))
-        left = _lengths(ends) > _TOO_FAR * far
-        ends[left] = Y[left]
-        iterations, converged = np.zeros(len(Y), dtype=np.intp), np.zeros(len(Y), dtype=bool)
-        values[ready], iterations[ready], converged[ready] = found.values, found.iterations, found.converged
-        descent = Descent(self._outer(ends), values, iterations, converged & ~left)
-        return descent, {_NOT_FINITE: ~ready, _LEFT: left}
+        first = self._start(objective, scores, inputs, start, gains)
+        found = descend(objective, first, self._bounds, max_iter=max_iter, tol=tol)
+        ends = found.rows if wanted is not None else self._with_length(found.rows, first.rows)
+        farthest = _lengths(first.rows if wanted is None else np.concatenate([first.rows, wanted], axis=1))
+        left = _lengths(ends) > _TOO_FAR * np.maximum(self._radius, farthest)
+        ends = np.where(left[:, None], first.rows, ends)
+        descent = Descent(self._outer(ends), found.iterations, found.converged & ~left)
+        return descent, {_NOT_FINITE: ~first.finite, _LEFT: left}
 
     def _start(
         self,
@@ -214,24 +208,27 @@ class _Problem:
         inputs: FloatArray | None,
         start: FloatArray | None,
         gains: FloatArray | None,
-    ) -> FloatArray:
+    ) -> Point:
         """Return the start that was given; without one, the known row nearest in feature space or the input."""
         amplified = scores if gains is None else self._expansion.amplified(scores, gains)
         # |P phi - phi(b_j)|^2 less |P phi|^2; not clipped, which would make ties of the best ones
         distances = self._expansion.diagonal - 2.0 * self._expansion.products(amplified)
         nearest = self._within(self._known[distances.argmin(axis=1)] / self._units)
-        other = inputs if start is None else start
+        every, other = np.arange(len(scores)), inputs if start is None else start
         if other is None:
-            return nearest
+            return Point(nearest, *objective(nearest, every))
         finite = np.isfinite(other).all(axis=1, keepdims=True)
         given = np.where(finite, self._within(self._inner(other)), nearest)
+        there = Point(given, *objective(given, every))
         if start is not None:
-            return given
-        every = np.arange(len(scores))
-        here, there = objective(nearest, every)[0], objective(given, every)[0]
-        chosen, better = nearest.copy(), there < np.where(np.isfinite(here), here, np.inf)
-        chosen[better] = given[better]
-        return chosen
+            return there
+        here = Point(nearest, *objective(nearest, every))
+        better = there.finite & (there.values < np.where(here.finite, here.values, np.inf))
+        return Point(
+            np.where(better[:, None], there.rows, here.rows),
+            np.where(better, there.values, here.values),
+            np.where(better[:, None], there.gradients, here.gradients),
+        )
 
     def _within(self, Y: FloatArray) -> FloatArray:
         return Y if self._bounds is None else Y.clip(*self._bounds)

@@ -92,3 +92,28 @@ def projector_error(U, V, values, k, gap_floor=1e-12):
     """|UU' - VV'| of the leading k, times gap / largest eigenvalue: what a residual of 1 could explain."""
     gap = (values[k - 1] - values[k]) / values[0] if k < len(values) else 1.0
     return float(np.linalg.norm(U[:, :k] @ U[:, :k].T - V[:, :k] @ V[:, :k].T, 2)) * max(gap, gap_floor)
+
+
+def expansion(kernel, X, k=None, *, floor=1e-10):
+    """Where scores of centred kernel PCA point to, as the fields of kpca's Expansion; k=None is every component."""
+    K = kernel.block(X, X)
+    n = len(K)
+    values, U = spectrum(centred(K))
+    k = int((values > floor * values[0]).sum()) if k is None else k
+    centre = np.full(n, 1 / n)
+    A = (np.eye(n) - np.outer(centre, np.ones(n)).T) @ U[:, :k] / np.sqrt(values[:k])
+    return {
+        "rows": X,
+        "directions": A,
+        "centre": centre,
+        "offset": A.T @ K @ centre,
+        "scores": K @ A - A.T @ K @ centre,
+        "levels": K @ centre,
+        "diagonal": np.diag(K).copy(),
+        "centre_square": float(centre @ K @ centre),
+    }
+
+
+def feature_distance(kernel, z, rows, g):
+    """|phi(z) - sum_j g_j phi(b_j)|^2 less the square of the sum."""
+    return kernel.diagonal(z[None])[0] - 2 * g @ kernel.block(z[None], rows)[0]

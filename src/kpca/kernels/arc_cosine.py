@@ -43,7 +43,7 @@ class ArcCosine(Kernel):
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
         """Return the kernel values, from angles in float64.  # shape: (n, m)"""
         X64, Y64 = as_float64(X), as_float64(Y)
-        theta = _angles(X64, Y64)
+        theta = angles(X64, Y64)
         if self.order == 0:
             theta *= -1.0 / np.pi
             theta += 1.0
@@ -61,7 +61,7 @@ class ArcCosine(Kernel):
         return np.where(squared_norms(Cosine().prepare(as_float64(X))) > 0, 1.0, 0.5)
 
 
-def _angles(X: Matrix, Y: Matrix) -> NDArray[np.float64]:
+def angles(X: Matrix, Y: Matrix) -> NDArray[np.float64]:
     """Return the angle between all pairs of rows, accurate also near 0 and pi.  # shape: (n, m)"""
     U, V = Cosine().prepare(X), Cosine().prepare(Y)
     theta: NDArray[Any]

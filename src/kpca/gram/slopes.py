@@ -1,0 +1,415 @@
+"""Gradients of kernels with respect to a row, summed with weights over known rows: GEMMs, nothing of size m n d.
+
+Each kernel is a node that computes its values once and then takes weights back to gradients, so that sums and products
+are the chain rule and nothing else. With t the number a profile f is of, and primes for prepared rows,
+grad_z f(t) is f'(t) b' (dot) or 2 f'(t) (b' - z') (radial), pulled back through `prepare`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.kernels import (
+    ArcCosine,
+    Constant,
+    Cosine,
+    DotKernel,
+    GaussianProcess,
+    Kernel,
+    Product,
+    ProfileKernel,
+    RadialKernel,
+    Scaled,
+    Sum,
+)
+from kpca.kernels.arc_cosine import angles
+from kpca.linalg import mean_of_rows
+
+FloatArray = NDArray[Any]
+Pull: TypeAlias = Callable[[FloatArray], FloatArray]  # weights (m, n) -> sum_j W_ij grad k(z_i, b_j), shape (m, d)
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+
+# As for tiles (gram/_numpy.py): float32 distances while eps max|b|^2 is below the first, close pairs from differences
+# where float64 ones are worse than the second, close being t above -eps (|z|^2 + |b|^2) times the third.
+_SINGLE_DISTANCE_ERROR = 4e-6
+_DOUBLE_DISTANCE_ERROR = 1e-11
+_CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
+_PAIRS_AT_ONCE = 8192
+# Rows whose directions differ by no more agree: most digits of v - cos theta u are rounding there.
+_KINK = 1e-9
+# Rows so far out, in bandwidths, that squares would overflow count as being here: every profile is flat by then.
+_FARTHEST = {DOUBLE: 1e150, SINGLE: 1e17}
+_NUMBERS_AT_ONCE = 2**21
+
+
+def why_not(kernel: Kernel) -> str | None:
+    """Return None if the kernel has gradients here, else why it has not, as part of a sentence."""
+    if isinstance(kernel, Sum | Product | Scaled):
+        return next((reason for reason in map(why_not, kernel.members) if reason), None)
+    if isinstance(kernel, ProfileKernel | Constant | ArcCosine):
+        return None
+    if isinstance(kernel, GaussianProcess):
+        return f"the Gaussian-process kernel {kernel.kernel} has no gradient here: only its values are known"
+    return f"the {kernel.name} kernel has no gradient here: it is not a smooth function of distances or inner products"
+
+
+def rows_per_tile(n: int) -> int:
+    """Return how many rows are worked on at a time against n known ones; a matter of n only."""
+    return max(16, min(512, _NUMBERS_AT_ONCE // max(n, 1)))
+
+
+class Slopes:
+    """Values and gradients of k(z, b_j), contracted with weights; made once for the rows b.
+
+    `shifted` subtracts `constant` from all kernel values, k(z, z) included: f(0) where the kernel can do so without
+    cancellation (radial ones, their sums and multiples), else 0. Gradients do not change. Everything is finite as long
+    as the kernel's own values are.
+    """
+
+    def __init__(self, kernel: Kernel, rows: FloatArray, dtype: Any = np.float64, *, shifted: bool = False) -> None:
+        reason = why_not(kernel)
+        if reason is not None:
+            raise TypeError(reason)
+        self.dtype = np.dtype(dtype)
+        self._node = _node(kernel, rows, self.dtype, shifted)
+        self._n = len(rows)
+        self.constant = self._node.constant
+
+    def contract(self, Z: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return sum_j W_ij k(z_i, b_j) and its gradient with respect to z_i.  # shapes: (m,), (m, d)"""
+        sums, gradients = np.empty(len(Z), self.dtype), np.empty(Z.shape, self.dtype)
+        step = rows_per_tile(self._n)
+        for start in range(0, len(Z), step):
+            part = slice(start, start + step)
+            weights = W[part].astype(self.dtype, copy=False)
+            values, pull = self._node.at(Z[part])
+            sums[part] = np.einsum("ij,ij->i", weights, values)
+            gradients[part] = pull(weights)
+        return sums, gradients
+
+    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return k(z_i, z_i) and its gradient with respect to z_i.  # shapes: (m,), (m, d)"""
+        values, gradients = self._node.own(Z.astype(np.float64, copy=False))
+        return values.astype(self.dtype, copy=False), gradients.astype(self.dtype, copy=False)
+
+
+class _Node(Protocol):
+    constant: float
+
+    def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
+        """Return k(z_i, b_j) - constant, not to be overwritten, and how weights become gradients."""
+
+    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return k(z_i, z_i) - constant and its gradient, in float64."""
+
+
+def _node(kernel: Kernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> _Node:
+    node: _Node
+    match kernel:
+        case Sum():
+            node = _Sum([_node(member, B, dtype, shifted) for member in kernel.members])
+        case Product():
+            node = _Product([_node(member, B, dtype, False) for member in kernel.members])
+        case Scaled():
+            node = _Times(kernel.factor, _node(kernel.kernel, B, dtype, shifted))
+        case RadialKernel():
+            node = _Radial(kernel, B, dtype, shifted)
+        case Cosine():
+            node = _Cosine(B, dtype)
+        case DotKernel():
+            node = _Dot(kernel, B, dtype)
+        case ArcCosine():
+            node = _Steps(B, dtype) if kernel.order == 0 else _Rectified(B, dtype)
+        case Constant():
+            node = _Flat(kernel.constant, B, dtype, shifted)
+        case _:
+            raise TypeError(f"{kernel!r} has no gradient here")
+    return node
+
+
+class _Flat:
+    """The constant kernel."""
+
+    def __init__(self, value: float, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
+        self._value, self.constant = (0.0, value) if shifted else (value, 0.0)
+        self._n, self._dtype = len(B), dtype
+
+    def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
+        values = np.full((len(Z), self._n), self._value, dtype=self._dtype)
+        return values, lambda W: np.zeros(Z.shape, dtype=self._dtype)
+
+    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.full(len(Z), self._value), np.zeros(Z.shape)
+
+
+class _Sum:
+    """k_1 + k_2 + ...: so are the gradients."""
+
+    def __init__(self, members: list[_Node]) -> None:
+        self._members = members
+        self.constant = sum(member.constant for member in members)
+
+    def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
+        parts = [member.at(Z) for member in self._members]
+        values = _folded(np.add, [part for part, _ in parts])
+        return values, lambda W: _folded(np.add, [pull(W) for _, pull in parts])
+
+    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        parts = [member.own(Z) for member in self._members]
+        return _folded(np.add, [part for part, _ in parts]), _folded(np.add, [part for _, part in parts])
+
+
+class _Product:
+    """k_1 k_2 ...: each member's gradient is weighted by the values of the others."""
+
+    constant = 0.0
+
+    def __init__(self, members: list[_Node]) -> None:
+        self._members = members
+
+    def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
+        parts = [member.at(Z) for member in self._members]
+        values = [part for part, _ in parts]
+
+        def pull(W: FloatArray) -> FloatArray:
+            pulled = [back(_folded(np.multiply, [W, *_without(values, i)])) for i, (_, back) in enumerate(parts)]
+            return _folded(np.add, pulled)
+
+        return _folded(np.multiply, values), pull
+
+    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        parts = [member.own(Z) for member in self._members]
+        values = [part[:, None] for part, _ in parts]
+        slopes = [_folded(np.multiply, [slope, *_without(values, i)]) for i, (_, slope) in enumerate(parts)]
+        return _folded(np.multiply, values)[:, 0], _folded(np.add, slopes)
+
+
+class _Times:
+    """A number times a kernel."""
+
+    def __init__(self, factor: float, member: _Node) -> None:
+        self._factor, self._member = factor, member
+        self.constant = factor * member.constant
+
+    def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
+        values, pull = self._member.at(Z)
+        return values * self._factor, lambda W: pull(W) * self._factor
+
+    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        values, gradients = self._member.own(Z)
+        return values * self._factor, gradients * self._factor
+
+
+class _Dot:
+    """f(x.y) where `prepare` multiplies by a number (or one per feature)."""
+
+    constant = 0.0
+
+    def __init__(self, kernel: DotKernel, B: FloatArray, dtype: np.dtype[Any]) -> None:
+        self._kernel, self._dtype = kernel, dtype
+        self._factors = kernel.prepare(np.ones((1, B.shape[1])))  # shape: (1, d)
+        self._B = self._prepared(B)
+
+    def _prepared(self, X: FloatArray) -> FloatArray:
+        rows: FloatArray = X.astype(np.float64, copy=False) * self._factors
+        return rows.astype(self._dtype, copy=False)
+
+    def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
+        t = self._prepared(Z) @ self._B.T
+        factors = self._factors.astype(self._dtype)
+
+        def pull(W: FloatArray) -> FloatArray:
+            slope = self._kernel.derivative(t)
+            slope *= W
+            pulled: FloatArray = (slope @ self._B) * factors
+            return pulled
+
+        return self._kernel.value(t.copy()), pull
+
+    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rows = Z * self._factors
+        t = np.einsum("ij,ij->i", rows, rows)
+        slope = 2.0 * self._kernel.derivative(t)[:, None]
+        return self._kernel.value(t), slope * rows * self._factors
+
+
+class _Angular:
+    """What kernels of directions share: rows of length 1, and lengths; a row of zeros has no direction."""
+
+    constant = 0.0
+
+    def __init__(self, B: FloatArray, dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
+        directions, lengths = self._split(B)
+        self._V, self._lengths = directions.astype(dtype, copy=False), lengths.astype(dtype, copy=False)
+
+    @staticmethod
+    def _split(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return directions and lengths in float64.  # shapes: (m, d), (m,)"""
+        X = X.astype(np.float64, copy=False)
+        directions = Cosine().prepare(X)
+        return directions, np.einsum("ij,ij->i", X, directions)
+
+    def _tangent(self, C: FloatArray, cosines: FloatArray, U: FloatArray, lengths: FloatArray) -> FloatArray:
+        """Return sum_j C_ij (v_j - (u_i.v_j) u_i) / |z_i|, and 0 for rows of zeros."""
+        pulled: FloatArray = C @ self._V
+        pulled -= np.einsum("ij,ij->i", C, cosines)[:, None] * U
+        # what is left along u is rounding, which a short row would magnify
+        pulled -= np.einsum("ij,ij->i", pulled, U)[:, None] * U
+        pulled /= np.where(lengths == 0, 1.0, lengths)[:, None]
+        pulled[lengths == 0] = 0.0
+        return pulled
+
+
+class _Cosine(_Angular):
+    """u.v: the Jacobian of normalisation is (I - u u') / |z|."""
+
+    def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
+        U, lengths = (part.astype(self._dtype, copy=False) for part in self._split(Z))
+        cosines = U @ self._V.T
+        return cosines, lambda W: self._tangent(W, cosines, U, lengths)
+
+    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return Cosine().diagonal(Z), np.zeros(Z.shape)
+
+
+class _Steps(_Angular):
+    """1 - theta / pi: grad theta = -(v - cos theta u) / (|z| sin theta), of length 1 / |z|; 0 where rows agree."""
+
+    def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
+        U, lengths = self._split(Z)
+        theta = angles(U, self._V.astype(np.float64, copy=False))
+        cosines = np.cos(theta)
+
+        def pull(W: FloatArray) -> FloatArray:
+            sines = np.sin(theta)
+            kink = sines <= _KINK
+            C = np.where(kink, 0.0, W / np.where(kink, 1.0, np.pi * sines))
+            C[:, self._lengths == 0] = 0.0
+            return self._tangent(C, cosines, U, lengths).astype(self._dtype, copy=False)
+
+        return (1.0 - theta / np.pi).astype(self._dtype, copy=False), pull
+
+    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return ArcCosine(0).diagonal(Z), np.zeros(Z.shape)
+
+
+class _Rectified(_Angular):
+    """|z| |b| (sin theta + (pi - theta) cos theta) / pi, whose gradient is (sin theta |b| u + (pi - theta) b) / pi.
+
+    At z = 0, where there is a kink, that is b / 2 (u counts as 0, theta as pi / 2): half way between both sides.
+    """
+
+    def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
+        U, lengths = self._split(Z)
+        theta = angles(U, self._V.astype(np.float64, copy=False))
+        scale = self._lengths / np.pi
+        values = np.sin(theta) + (np.pi - theta) * np.cos(theta)
+        values *= scale * lengths[:, None]
+
+        def pull(W: FloatArray) -> FloatArray:
+            weights = W * scale
+            pulled: FloatArray = ((np.pi - theta) * weights) @ self._V
+            pulled += np.einsum("ij,ij->i", np.sin(theta), weights)[:, None] * U
+            return pulled.astype(self._dtype, copy=False)
+
+        return values.astype(self._dtype, copy=False), pull
+
+    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return ArcCosine(1).diagonal(Z), 2.0 * Z
+
+
+class _Radial:
+    """f(-|x - y|^2) of rows that are centred first: an offset must not eat the digits of the distances."""
+
+    def __init__(self, kernel: RadialKernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
+        self._kernel, self._dtype = kernel, dtype
+        self._profile = kernel.shifted if shifted else kernel.value
+        self.constant = kernel.at_zero if shifted else 0.0
+        self._at_zero = kernel.at_zero - self.constant
+        self._centre = mean_of_rows(B)
+        self._factors = kernel.prepare(np.ones((1, B.shape[1])))  # shape: (1, d)
+        self._work = dtype
+        self._B, self._norms = self._prepared(B)
+        radius = float(self._norms.max(initial=0.0))
+        if dtype == SINGLE and np.finfo(SINGLE).eps * radius > _SINGLE_DISTANCE_ERROR:
+            self._work = DOUBLE
+            self._B, self._norms = self._prepared(B)
+        error = float(np.finfo(self._work).eps) * radius
+        self._correct = kernel.singular_at_zero or (error > _DOUBLE_DISTANCE_ERROR and self._work == DOUBLE)
+        self._close = -float(np.finfo(self._work).eps) * _CLOSE[self._work]
+
+    def _prepared(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return centred and scaled rows, and their squared lengths.  # shapes: (m, d), (m,)"""
+        limit = _FARTHEST[self._work]
+        with np.errstate(over="ignore"):
+            rows = (X - self._centre) * self._factors
+        far = np.abs(rows).max(axis=1, initial=0.0) > limit
+        if far.any():
+            outer = rows[far].clip(-1e300, 1e300)
+            rows[far] = outer * (limit / np.abs(outer).max(axis=1))[:, None]
+        rows = rows.astype(self._work, copy=False)
+        return rows, np.einsum("ij,ij->i", rows, rows)
+
+    def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
+        rows, norms = self._prepared(Z)
+        t = (2.0 * rows) @ self._B.T
+        t -= norms[:, None]
+        t -= self._norms
+        close = np.nonzero(t > self._close * (norms[:, None] + self._norms)) if self._correct else None
+        if close is not None:
+            for i, j in _chunks(*close):
+                gap = self._B[j] - rows[i]
+                t[i, j] = -np.einsum("ij,ij->i", gap, gap)
+        np.minimum(t, 0.0, out=t)
+
+        def pull(W: FloatArray) -> FloatArray:
+            slope = self._kernel.derivative(t)
+            if self._kernel.singular_at_zero:
+                slope[t == 0] = 0.0  # a kink: 0 is among its subgradients
+            slope *= W
+            apart = self._set_apart(slope, rows, *close) if close is not None else 0.0
+            pulled = slope @ self._B
+            pulled -= slope.sum(axis=1)[:, None] * rows
+            pulled += apart
+            pulled *= 2.0 * self._factors.astype(self._work)
+            return pulled.astype(self._dtype, copy=False)
+
+        return self._profile(t.copy()).astype(self._dtype, copy=False), pull
+
+    def _set_apart(self, slope: FloatArray, rows: FloatArray, i: NDArray[np.intp], j: NDArray[np.intp]) -> FloatArray:
+        """Return what close pairs contribute, from differences, and set their entries of `slope` to 0."""
+        apart = np.zeros_like(rows)
+        for some_i, some_j in _chunks(i, j):
+            gap = self._B[some_j] - rows[some_i]
+            gap *= slope[some_i, some_j][:, None]
+            np.add.at(apart, some_i, gap)
+        slope[i, j] = 0.0
+        return apart
+
+    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.full(len(Z), self._at_zero), np.zeros(Z.shape)
+
+
+def _chunks(i: NDArray[np.intp], j: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return the pairs in pieces, so that their differences stay small."""
+    cuts = [slice(start, start + _PAIRS_AT_ONCE) for start in range(0, len(i), _PAIRS_AT_ONCE)]
+    return [(i[cut], j[cut]) for cut in cuts]
+
+
+def _folded(combine: np.ufunc, parts: list[FloatArray]) -> FloatArray:
+    """Return all parts added or multiplied up, none of them overwritten."""
+    if len(parts) == 1:
+        return parts[0]
+    total: FloatArray = combine(parts[0], parts[1])
+    for part in parts[2:]:
+        combine(total, part, out=total)
+    return total
+
+
+def _without(values: list[FloatArray], i: int) -> list[FloatArray]:
+    return values[:i] + values[i + 1 :]

@@ -1,0 +1,294 @@
+"""Pre-images by descent: the row whose image in feature space is nearest to where the scores point.
+
+|phi(z) - P phi(x)|^2 = k(z, z) - 2 sum_j g_j k(z, b_j) + |P phi(x)|^2 is minimised over z, for every kernel that has a
+gradient, from the best start at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from kpca.errors import InputError
+from kpca.gram.slopes import Slopes, rows_per_tile, why_not
+from kpca.gram.workers import in_order
+from kpca.kernels import ArcCosine, Constant, Cosine, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
+from kpca.linalg import mean_of_rows
+from kpca.preimage.descent import Descent, Function, Point, descend, rows_per_descent
+from kpca.preimage.expansion import Expansion
+from kpca.preimage.limits import Box, check_box, check_penalty, inside
+from kpca.preimage.result import Found
+from kpca.preimage.target import Target
+
+FloatArray = NDArray[Any]
+_NOT_FINITE = "the objective is no finite number at the start, which is returned"
+_NO_START = "the start given is not finite, and the nearest known row was the start"
+_LEFT = "the descent left the data far behind, and its start is returned"
+_TOO_FAR = 3.0  # times the farthest of known rows, start and input
+_SAMPLE = 64  # rows that show whether kernel values are mostly near those at distance 0
+
+
+class Gradient(BaseEstimator):  # type: ignore[misc]
+    """Minimise the distance in feature space by L-BFGS, for any kernel that has a gradient.
+
+    Parameters
+    ----------
+    box : None or (low, high)
+        Numbers, or one per feature: the result lies within. With an indefinite kernel, whose objective may fall for
+        ever, it also lies within the range of the data widened by half on either side.
+    penalty : float
+        Adds 2 penalty |z' - x'|^2 to the objective where the inputs x are known; z' and x' are in the scale of the
+        kernel (its bandwidths), or divided by the spread of the data where the kernel has no scale.
+    max_iter : int
+        Steps for each row.
+    tol : float
+        A row has converged if its next step is shorter than this in every feature, in units of the spread of the data
+        or the width of the kernel, whichever is less.
+    rescale : bool
+        Whether the part of phi(x) in the components is brought back to the length that phi(x) has.
+    """
+
+    def __init__(
+        self, box: Any = None, penalty: float = 0.0, max_iter: int = 200, tol: float = 1e-6, rescale: bool = True
+    ) -> None:
+        self.box = box
+        self.penalty = penalty
+        self.max_iter = max_iter
+        self.tol = tol
+        self.rescale = rescale
+
+    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> GradientWay:
+        """Return the way back for a fitted model; nothing is learned, so `seed` and `threads` do not matter."""
+        reason = why_not(target.kernel)
+        if reason is not None:
+            raise InputError(
+                f'preimage="gradient" needs a kernel with a gradient; {reason}: '
+                'take preimage="ridge", which learns the way back.'
+            )
+        if target.expansion is None:
+            raise InputError(
+                'preimage="gradient" needs a model that is a combination of rows; this one is not: '
+                'take preimage="ridge", which learns the way back.'
+            )
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral) or self.max_iter < 1:
+            raise InputError(f"max_iter must be a whole number from 1; got {self.max_iter!r}.")
+        if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not 0.0 < float(self.tol) < np.inf:
+            raise InputError(f"tol must be a positive number; got {self.tol!r}: take one such as 1e-6.")
+        box = check_box(self.box, target.expansion.rows.shape[1])
+        return GradientWay(target.expansion, box, check_penalty(self.penalty), int(self.max_iter), float(self.tol))
+
+
+@dataclass(frozen=True)
+class GradientWay:
+    """The way back from scores to rows by descent."""
+
+    expansion: Expansion
+    box: Box | None
+    penalty: float
+    max_iter: int
+    tol: float
+
+    def __call__(
+        self,
+        scores: FloatArray,
+        *,
+        inputs: FloatArray | None = None,
+        threads: int = 1,
+        start: FloatArray | None = None,
+        gains: FloatArray | None = None,
+    ) -> Found:
+        """Return a row for each row of scores, found from `start`, or else from the better of input and known rows.
+
+        `gains` multiply the part of phi(x) in the components before its pre-image is looked for (see Expansion).
+        """
+        m = len(scores)
+        problem = _Problem(self.expansion, self.box, self.penalty)
+        rows = np.empty((m, self.expansion.rows.shape[1]), dtype=self.expansion.rows.dtype)
+        iterations, converged = np.zeros(m, dtype=np.intp), np.zeros(m, dtype=bool)
+        fallbacks = {why: np.zeros(m, dtype=bool) for why in (_NO_START, _NOT_FINITE, _LEFT)}
+
+        def work(part: slice) -> tuple[Descent, dict[str, NDArray[np.bool_]]]:
+            given = [None if array is None else array[part] for array in (inputs, start, gains)]
+            return problem.solve(scores[part], *given, max_iter=self.max_iter, tol=self.tol)
+
+        if start is not None:
+            fallbacks[_NO_START][:] = ~np.isfinite(start).all(axis=1)
+
+        def commit(part: slice, result: tuple[Descent, dict[str, NDArray[np.bool_]]]) -> None:
+            descent, failures = result
+            for sentence, failed in failures.items():
+                fallbacks[sentence][part] = failed
+            rows[part] = inside(descent.rows.astype(rows.dtype), self.box)
+            iterations[part], converged[part] = descent.iterations, descent.converged
+
+        height = min(rows_per_tile(len(self.expansion.rows)), rows_per_descent(rows.shape[1]))
+        in_order([slice(i, min(i + height, m)) for i in range(0, m, height)], lambda: work, commit, threads)
+        return Found(rows, iterations, converged, {why: failed for why, failed in fallbacks.items() if failed.any()})
+
+
+class _Problem:
+    """The objective in good coordinates: y = (z - origin) / units, with the data spread over about 1.
+
+    With a kernel that does not see where the origin is, the mean row is: no digits go into an offset.
+    """
+
+    def __init__(self, expansion: Expansion, box: Box | None, penalty: float) -> None:
+        self._expansion, kernel = expansion, expansion.kernel
+        known = expansion.rows.astype(np.float64, copy=False)
+        self._origin = mean_of_rows(known) if kernel.shift_invariant else np.zeros(known.shape[1])
+        self._known = known - self._origin
+        self._units, scale = _units(kernel, self._known)
+        box = box if kernel.psd else _near_data(known, box)
+        self._slopes = Slopes(kernel, self._known, shifted=_is_wide(kernel, known))
+        self._pull = 2.0 * penalty * scale * scale
+        self._box, self._bounds = box, None if box is None else (self._inner(box[0]), self._inner(box[1]))
+        self._ignores_length = _ignores_length(kernel)
+        # What does not grow with z may be least at infinity.
+        bounded = kernel.shift_invariant
+        self._radius = float(_lengths(self._known / self._units).max(initial=0.0)) if bounded else np.inf
+
+    def _inner(self, rows: FloatArray) -> FloatArray:
+        """Return rows in the coordinates of the descent."""
+        inner: FloatArray = (rows - self._origin) / self._units
+        return inner
+
+    def _outer(self, Y: FloatArray) -> FloatArray:
+        """Return rows in the coordinates of the data; what is at an edge of the box is there to the last bit."""
+        rows: FloatArray = Y * self._units + self._origin
+        if self._box is None or self._bounds is None:
+            return rows
+        (low, high), edges = self._bounds, self._box
+        rows = np.where(low >= Y, edges[0], rows)
+        return np.where(high <= Y, edges[1], rows)
+
+    def solve(
+        self,
+        scores: FloatArray,
+        inputs: FloatArray | None,
+        start: FloatArray | None,
+        gains: FloatArray | None,
+        *,
+        max_iter: int,
+        tol: float,
+    ) -> tuple[Descent, dict[str, NDArray[np.bool_]]]:
+        """Return where the descents ended, and which failed in what way."""
+        scores = scores.astype(np.float64, copy=False)
+        weights = self._expansion.coefficients(scores, gains)
+        wanted = self._inner(inputs) if inputs is not None and self._pull > 0.0 else None
+
+        def objective(Y: FloatArray, numbers: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+            with np.errstate(over="ignore", invalid="ignore"):  # too far: the descent turns back
+                own, slope = self._slopes.own(Y * self._units)
+                sums, slopes = self._slopes.contract(Y * self._units, weights[numbers])
+                values, gradients = own - 2.0 * sums, (slope - 2.0 * slopes) * self._units
+            if wanted is not None:
+                gap = Y - wanted[numbers]
+                values += self._pull * np.einsum("ij,ij->i", gap, gap)
+                gradients += 2.0 * self._pull * gap
+            return values, gradients
+
+        first = self._start(objective, scores, inputs, start, gains)
+        found = descend(objective, first, self._bounds, max_iter=max_iter, tol=tol)
+        ends = found.rows if wanted is not None else self._with_length(found.rows, first.rows)
+        farthest = _lengths(first.rows if wanted is None else np.concatenate([first.rows, wanted], axis=1))
+        left = _lengths(ends) > _TOO_FAR * np.maximum(self._radius, farthest)
+        ends = np.where(left[:, None], first.rows, ends)
+        descent = Descent(self._outer(ends), found.iterations, found.converged & ~left)
+        return descent, {_NOT_FINITE: ~first.finite, _LEFT: left}
+
+    def _start(
+        self,
+        objective: Function,
+        scores: FloatArray,
+        inputs: FloatArray | None,
+        start: FloatArray | None,
+        gains: FloatArray | None,
+    ) -> Point:
+        """Return the start that was given; without one, the known row nearest in feature space or the input."""
+        amplified = scores if gains is None else self._expansion.amplified(scores, gains)
+        # |P phi - phi(b_j)|^2 less |P phi|^2; not clipped, which would make ties of the best ones
+        distances = self._expansion.diagonal - 2.0 * self._expansion.products(amplified)
+        nearest = self._within(self._known[distances.argmin(axis=1)] / self._units)
+        every, other = np.arange(len(scores)), inputs if start is None else start
+        if other is None:
+            return Point(nearest, *objective(nearest, every))
+        finite = np.isfinite(other).all(axis=1, keepdims=True)
+        given = np.where(finite, self._within(self._inner(other)), nearest)
+        there = Point(given, *objective(given, every))
+        if start is not None:
+            return there
+        here = Point(nearest, *objective(nearest, every))
+        better = there.finite & (there.values < np.where(here.finite, here.values, np.inf))
+        return Point(
+            np.where(better[:, None], there.rows, here.rows),
+            np.where(better, there.values, here.values),
+            np.where(better[:, None], there.gradients, here.gradients),
+        )
+
+    def _within(self, Y: FloatArray) -> FloatArray:
+        return Y if self._bounds is None else Y.clip(*self._bounds)
+
+    def _with_length(self, ends: FloatArray, starts: FloatArray) -> FloatArray:
+        """Return the ends as long as the starts where the kernel does not see lengths and the box allows it."""
+        if not self._ignores_length:
+            return ends
+        lengths = _lengths(ends)
+        ratio = (_lengths(starts) / np.where(lengths > 0, lengths, 1.0))[:, None]
+        scaled = ends * np.where(ratio > 0, ratio, 1.0)
+        allowed = (self._within(scaled) == scaled).all(axis=1, keepdims=True)
+        return np.where(allowed, scaled, ends)
+
+
+def _units(kernel: Kernel, known: FloatArray) -> tuple[FloatArray, float]:
+    """Return the unit of length of each feature, and what it is in the scale of the kernel.  # shape: (d,)
+
+    It is the spread of the known rows, or the width of the kernel where that is less. Profile kernels have a scale:
+    that of their prepared rows; for others it is the spread.
+    """
+    factors, scaled = np.ones((1, known.shape[1])), False
+    if isinstance(kernel, ProfileKernel) and not isinstance(kernel, Cosine):
+        factors, scaled = kernel.prepare(factors), True
+    prepared = known * factors
+    spread = float(np.sqrt(np.var(prepared - mean_of_rows(prepared), axis=0).sum()))
+    if isinstance(kernel, RadialKernel):
+        slope = float(kernel.derivative(np.zeros(1))[0])
+        width = 1.0 / np.sqrt(slope) if np.isfinite(slope) else 1.0
+        length = min(spread, width) or width
+    else:
+        length = spread or float(np.sqrt(np.square(prepared).sum(axis=1).mean())) or 1.0
+    return length / factors[0], length if scaled else 1.0
+
+
+def _near_data(known: FloatArray, box: Box | None) -> Box:
+    """Return the box around the data, half as wide again on either side, within the user's box where they meet.
+
+    What an indefinite kernel makes of rows is no distance, and may fall for ever.
+    """
+    low, high = known.min(axis=0), known.max(axis=0)
+    low, high = 1.5 * low - 0.5 * high, 1.5 * high - 0.5 * low
+    if box is None:
+        return low, high
+    apart = (low > box[1]) | (high < box[0])
+    return np.where(apart, box[0], np.maximum(low, box[0])), np.where(apart, box[1], np.minimum(high, box[1]))
+
+
+def _lengths(rows: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.norm(rows, axis=1))
+
+
+def _is_wide(kernel: Kernel, rows: FloatArray) -> bool:
+    """Return True if most kernel values are near those at distance 0, so that their difference from it matters."""
+    some = rows[:: max(1, len(rows) // _SAMPLE)]
+    return bool(kernel.block(some, some).mean() > 0.5 * kernel.diagonal(some).mean())
+
+
+def _ignores_length(kernel: Kernel) -> bool:
+    """Return True if k(z, b) is the same for all positive multiples of z."""
+    if isinstance(kernel, Sum | Product | Scaled):
+        return all(_ignores_length(member) for member in kernel.members)
+    return isinstance(kernel, Cosine | Constant) or (isinstance(kernel, ArcCosine) and kernel.order == 0)

@@ -26,6 +26,7 @@ from kpca.gram import Gram
 from kpca.kernels import RBF
 
 FloatArray = NDArray[Any]
+Trial = tuple[float, float, float, int]  # gamma, alpha, criterion, rows
 # All eigenpairs of more rows than this take longer than everything else together.
 SPECTRAL_ROWS = 800
 # Times 1 / (2 m^2), m^2 the median of the squared distances of scores; the first of equally good ones is taken.
@@ -68,17 +69,17 @@ def fit(
     if len(scores) < 2 or (scores == scores[0]).all():
         return None
     n = len(scores)
-    table: list[tuple[float, float, float, float]] = []
     exact = n <= SPECTRAL_ROWS
+    roots = np.ones(n) if weights is None else np.sqrt(weights)
+    table: list[Trial] = []
     asked = alpha
     if alpha is None or gamma is None:
         some = slice(None) if exact else np.linspace(0, n - 1, SPECTRAL_ROWS).round().astype(np.intp)
-        its_weights = None if weights is None else weights[some]
-        gammas = (0.5 / _square(scores, some) * np.array(WIDTHS)).tolist() if gamma is None else [gamma]
-        gamma, alpha = _chosen(scores[some], Y[some], its_weights, alpha, gammas, table)
-    scale = None if weights is None else np.sqrt(weights)
+        gammas = [gamma] if gamma is not None else (np.array(WIDTHS) * 0.5 / _square(scores, some)).tolist()
+        alphas = [alpha] if alpha is not None else (PENALTIES * np.mean(roots[some] ** 2)).tolist()
+        gamma, alpha, table = _chosen(scores[some], Y[some], roots[some], alphas, gammas)
+    scale = None if weights is None else roots
     system = Penalised(Gram(RBF(gamma=gamma), scores, scale=scale, threads=threads).matrix())
-    roots = np.ones(n) if scale is None else scale
     B = np.column_stack([Y * roots[:, None], roots / np.linalg.norm(roots)])  # S Y and u, shape: (n, d + 1)
     if asked is not None or exact:
         solution, alpha = system.solve(alpha, B)
@@ -89,28 +90,22 @@ def fit(
 
 
 def _chosen(
-    scores: FloatArray,
-    Y: FloatArray,
-    weights: FloatArray | None,
-    alpha: float | None,
-    gammas: list[float],
-    table: list[tuple[float, float, float, float]],
-) -> tuple[float, float]:
-    """Return the bandwidth and the penalty with the smallest criterion; a penalty that is given stays as it is."""
-    scale = np.ones(len(Y)) if weights is None else np.sqrt(weights)
-    alphas = PENALTIES * np.mean(scale**2) if alpha is None else np.array([alpha])
-    best = (math.inf, gammas[0], float(alphas[0]))
-    for width in gammas:
-        values = by_spectrum(Gram(RBF(gamma=width), scores, scale=scale).matrix(), Y, scale, alphas)
-        for penalty, value in zip(alphas.tolist(), values.tolist(), strict=True):
-            table.append((width, penalty, value, len(Y)))
+    scores: FloatArray, Y: FloatArray, scale: FloatArray, alphas: list[float], gammas: list[float]
+) -> tuple[float, float, list[Trial]]:
+    """Return the bandwidth and the penalty with the smallest criterion, and all that were tried."""
+    table: list[Trial] = []
+    best = (math.inf, alphas[0], gammas[0])
+    for gamma in gammas:
+        values = by_spectrum(Gram(RBF(gamma=gamma), scores, scale=scale).matrix(), Y, scale, np.array(alphas))
+        for alpha, value in zip(alphas, values.tolist(), strict=True):
+            table.append((gamma, alpha, value, len(Y)))
             if value < best[0] * _TIE:
-                best = (value, width, penalty)
-    return best[1], best[2]
+                best = (value, alpha, gamma)
+    return best[2], best[1], table
 
 
 def by_spectrum(M: FloatArray, Y: FloatArray, scale: FloatArray, alphas: FloatArray) -> FloatArray:
-    """Return the criterion for each penalty, from all eigenpairs of M, which is overwritten.  # shape: (len(alphas),)"""
+    """Return the criterion for each penalty, from all eigenpairs of M, which is overwritten.  # shape: (q,)"""
     values, vectors = eigh(M.T, lower=True, driver="evd", overwrite_a=True, check_finite=False)
     energies = np.square(vectors.T @ (Y * scale[:, None])).sum(axis=1)  # shape: (n,)
     inside = np.square(vectors.T @ scale) / np.sum(scale**2)  # of u, shape: (n,)
@@ -132,7 +127,7 @@ def _refined(
     B: FloatArray,
     alpha: float,
     gamma: float,
-    table: list[tuple[float, float, float, float]],
+    table: list[Trial],
 ) -> tuple[FloatArray, float]:
     """Return the solution for the best of at most three penalties: this one, and next ones on the better side."""
 

@@ -106,7 +106,7 @@ class RidgeWay:
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return the rows that belong to these scores; far from all training scores that is the mean row."""
-        if self.map is None:
+        if self.map is None or not len(scores):
             rows = np.tile(self.mean, (len(scores), 1))
         else:
             rows = self.map(np.asarray(scores, dtype=self.map.scores.dtype), threads=threads)

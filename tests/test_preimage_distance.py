@@ -50,7 +50,7 @@ def by_the_paper(model, t, neighbours):
     feature = g @ K @ g - 2 * K @ g + np.diag(K)
     near = np.argsort(feature)[:neighbours]
     squares = -np.log(1 - feature[near] / 2) / model.kernel.gamma
-    return reference.located(e.rows[near], squares), near
+    return reference.located(e.rows[near], squares), e.rows[near], squares
 
 
 # -- the formula ------------------------------------------------------------------------------------------------------
@@ -64,13 +64,14 @@ def test_point_is_that_of_the_paper(neighbours):
     found = Distance(neighbours).fitted(model)(scores)
     held_back = 0
     for row, t in zip(found.rows[found.converged], scores[found.converged], strict=True):
-        expected, near = by_the_paper(model, t, neighbours)
-        e = model.expansion
-        step, square = expected - e.rows[near[0]], -np.log(1 - e.distances(t[None])[0, near[0]] / 2) / 0.05
-        if step @ step > 1.21 * square:
-            step *= 1.1 * np.sqrt(square / (step @ step))
+        expected, rows, squares = by_the_paper(model, t, neighbours)
+        mean = rows.mean(axis=0)
+        reach = max(squares.mean() - np.square(rows - mean).sum(axis=1).mean(), 0) + 0.1 * squares.mean()
+        step = expected - mean
+        if step @ step > reach:
+            step *= np.sqrt(reach / (step @ step))
             held_back += 1
-        np.testing.assert_allclose(row, e.rows[near[0]] + step, atol=1e-7)
+        np.testing.assert_allclose(row, mean + step, atol=1e-7)
     assert found.converged.sum() - held_back > 20  # of 30
 
 
@@ -109,12 +110,22 @@ def test_point_off_the_span_is_its_foot():
     np.testing.assert_allclose(found[0], [z[0], z[1], 0, 0], atol=1e-10)
 
 
+def test_thin_directions_are_left_out():
+    # what rounding adds to distances is not divided by a spread that is rounding itself
+    X = np.zeros((1, 5, 2))
+    X[0, :, 0] = [0.0, 1.0, 2.0, 3.0, 4.0]
+    X[0, :, 1] = 1e-8 * np.array([1.0, -2.0, 2.0, -1.0, 0.0])
+    z = np.array([1.5, 0.0])
+    squares = np.square(X - z).sum(axis=2) * (1 + 1e-10 * np.array([1, -1, 1, -1, 1]))
+    np.testing.assert_allclose(located(X, squares, np.ones((1, 5), dtype=bool))[0], z, atol=1e-6)
+
+
 def test_distances_of_no_point_cannot_blow_it_up():
     # three rows nearly on a line, with distances that contradict each other
     X = np.array([[[0.0, 0.0], [1.0, 1e-5], [2.0, 0.0]]])
     squares = np.array([[0.3, 0.5, 4.0]])
     found = located(X, squares, np.ones((1, 3), dtype=bool))
-    assert np.linalg.norm(found[0]) <= 1.1 * np.sqrt(0.3) * (1 + 1e-12)
+    assert np.linalg.norm(found[0] - X[0].mean(axis=0)) <= np.sqrt(1.1 * squares.mean())
     assert np.linalg.norm(reference.located(X[0], squares[0])) > 1e4
 
 
@@ -143,10 +154,17 @@ def test_new_rows_between_known_ones_come_back_about(kernel):
     X = swiss(240, noise=0.0)
     model = target(kernel, X[:200])
     found = Distance().fitted(model)(scores_of(model, X[200:]))
-    nearest = cdist(X[200:], X[:200]).min(axis=1)
-    errors = np.linalg.norm(found.rows - X[200:], axis=1)
-    assert np.median(errors) < (0.95 if kernel.singular_at_zero else 0.5) * np.median(nearest)
-    assert found.converged.mean() > 0.75
+    nearest = np.square(cdist(X[200:], X[:200]).min(axis=1)).mean()
+    errors = np.square(found.rows - X[200:]).sum(axis=1).mean()
+    if kernel.singular_at_zero:  # new rows are far from the span of known ones, and the nearest row is often taken
+        assert errors < 0.95 * nearest
+    else:
+        assert errors < 0.6 * nearest and found.converged.mean() > 0.5
+
+
+def test_point_between_two_rows_is_in_the_middle():
+    model = target(RBF(gamma=0.3), np.array([[0.0, 1.0], [2.0, 1.0]]))
+    np.testing.assert_allclose(Distance().fitted(model)(np.zeros((1, 1))).rows, [[1.0, 1.0]], atol=1e-7)
 
 
 @pytest.mark.parametrize("kernel", ALL, ids=repr)

@@ -264,6 +264,15 @@ def test_singular_system_raises_the_penalty_and_says_so(alpha):
     np.testing.assert_allclose(way(scores).rows, rows, atol=1e-4)
 
 
+def test_system_that_factors_but_has_no_digits_left_counts_as_singular():
+    # a wide kernel on a line: Cholesky may succeed by luck of rounding, the solution would be noise
+    scores = np.linspace(0, 1, 8)[:, None]
+    M = np.exp(-0.03 * np.square(scores - scores.T))
+    solution, alpha = gcv.Penalised(M.copy()).solve(1e-17, np.eye(8))
+    assert alpha > 1e-17
+    assert np.abs(solution @ (M + alpha * np.eye(8)) - np.eye(8)).max() < 1
+
+
 def test_penalty_zero_is_kept_where_it_can_be():
     scores = np.arange(5.0)[:, None]
     way = Ridge(alpha=0.0, gamma=1.0).fitted(plain(scores, scores))

@@ -36,9 +36,9 @@ WORSE = "The point found by distances fits worse in feature space than the neare
 # Directions in which neighbours spread less than this share of their largest spread are left out: distances that are
 # not exact would be blown up along them.
 _THIN = 1e-6
-# A point is no farther from its nearest row than this times the distance it was found from. Exact distances never ask
-# for more than 1; those from scores are a little short, by what is outside the components.
-_REACH = 1.1
+# Distances from scores are a little short, by what is outside the components: so much of their mean square is added to
+# the square of how far from the mean of its neighbours a point may be.
+_SLACK = 0.1
 # Two squared distances in feature space differ if by more than this many roundings of what they are made of.
 _ROUNDINGS = 64.0
 # Numbers per tile of work.
@@ -135,6 +135,7 @@ class _Known:
     norms: FloatArray  # |b * scale|^2, shape: (n,)
     scores: FloatArray  # float64, shape: (n, k)
     outside: FloatArray  # squared length of the part of phi(b) - mean outside the components, shape: (n,)
+    lengths: FloatArray  # |phi(b) - mean|^2: of both parts, shape: (n,)
     diagonal: FloatArray  # k(b, b), shape: (n,)
     rounding: FloatArray  # of squared distances in feature space, shape: (n,)
 
@@ -157,6 +158,7 @@ class _Known:
             np.square(rows * scale).sum(axis=1),
             scores,
             np.maximum(size - own, 0.0),
+            np.maximum(size, own),
             expansion.diagonal[index],
             _ROUNDINGS * (float(np.finfo(np.float64).eps) * parts + eps * own),
         )
@@ -222,8 +224,7 @@ class DistanceWay:
         """
         known, count = self.known, self.neighbours
         with np.errstate(over="ignore", invalid="ignore"):
-            own = np.einsum("ij,ij->i", known.scores, known.scores)
-            rough = own + known.outside - 2.0 * (scores @ known.scores.T)  # less |t|^2, shape: (m, n)
+            rough = known.lengths - 2.0 * (scores @ known.scores.T)  # less |t|^2, shape: (m, n)
             near = np.argpartition(rough, count - 1, axis=1)[:, :count]
             gaps = known.outside[near]
             for column in range(count):  # not all at once: that would be k numbers for each neighbour
@@ -257,7 +258,7 @@ class DistanceWay:
 
 
 def located(neighbours: FloatArray, squares: FloatArray, usable: NDArray[np.bool_]) -> FloatArray:
-    """Return the point with these squared distances from its neighbours, the nearest of them first.  # shape: (m, d)
+    """Return the point with these squared distances from its neighbours.  # shape: (m, d)
 
     |z - x_i|^2 = s_i less its mean over i is linear in z: with x_i measured from their mean, 2 x_i.z = |x_i|^2 - s_i up
     to a constant. The solution of least squares in the span of the x_i comes from their singular values.
@@ -267,19 +268,18 @@ def located(neighbours: FloatArray, squares: FloatArray, usable: NDArray[np.bool
     share = usable / usable.sum(axis=1, keepdims=True)
     centres = np.einsum("mq,mqd->md", share, neighbours)
     X = (neighbours - centres[:, None, :]) * usable[:, :, None]
-    targets = (np.einsum("mqd,mqd->mq", X, X) - squares) * usable
+    norms = np.einsum("mqd,mqd->mq", X, X)
+    targets = (norms - squares) * usable
     targets -= np.einsum("mq,mq->m", share, targets)[:, None] * usable
     U, sizes, Vt = np.linalg.svd(X, full_matrices=False)
     kept = sizes > _THIN * sizes[:, :1]
     inverse = np.where(kept, 0.5 / np.where(kept, sizes, 1.0), 0.0)
     coordinates = inverse * np.einsum("mqr,mq->mr", U, targets)
+    # A point with these distances is at mean s_i - mean |x_i|^2 (squared) from the mean of its neighbours, and its foot
+    # in their span no farther: distances that contradict each other do not blow it up.
+    own, mean = (np.einsum("mq,mq->m", share, part) for part in (norms, squares))
+    reach = np.maximum(mean - own, 0.0) + _SLACK * mean
+    size = np.einsum("mr,mr->m", coordinates, coordinates)
+    coordinates *= np.sqrt(np.minimum(1.0, reach / np.maximum(size, np.finfo(np.float64).tiny)))[:, None]
     points: FloatArray = np.einsum("mrd,mr->md", Vt, coordinates) + centres
-    # In the span of the neighbours the distance from one is at most what it says, if all are those of a point.
-    first = np.where(usable, squares, np.inf).argmin(axis=1)
-    every = np.arange(len(points))
-    anchors, reach = neighbours[every, first], _REACH * np.sqrt(squares[every, first])
-    steps = points - anchors
-    lengths = np.sqrt(np.einsum("md,md->m", steps, steps))
-    steps *= (np.minimum(lengths, reach) / np.maximum(lengths, np.finfo(np.float64).tiny))[:, None]
-    points = anchors + steps
     return points

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtri
 
+from kpca import blas
 from kpca.errors import InputError
 from kpca.gram import Gram
 from kpca.kernels import RBF
@@ -68,6 +69,20 @@ def fit(
     """
     if len(scores) < 2 or (scores == scores[0]).all():
         return None
+    # One thread for LAPACK: bits then repeat, and its own threads are slow beside anything else that is running.
+    with blas.single_threaded():
+        return _fit(scores, Y, weights, alpha=alpha, gamma=gamma, threads=threads)
+
+
+def _fit(
+    scores: FloatArray,
+    Y: FloatArray,
+    weights: FloatArray | None,
+    *,
+    alpha: float | None,
+    gamma: float | None,
+    threads: int,
+) -> Fit:
     n = len(scores)
     exact = n <= SPECTRAL_ROWS
     roots = np.ones(n) if weights is None else np.sqrt(weights)

@@ -117,3 +117,52 @@ def expansion(kernel, X, k=None, *, floor=1e-10):
 def feature_distance(kernel, z, rows, g):
     """|phi(z) - sum_j g_j phi(b_j)|^2 less the square of the sum."""
     return kernel.diagonal(z[None])[0] - 2 * g @ kernel.block(z[None], rows)[0]
+
+
+def expansion_parts(K, k, weights=None):
+    """What scores t mean in feature space: P phi = mean + sum_j t_j v_j, each part written out."""
+    n = len(K)
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    values, U = spectrum(centred(K, weights))
+    A = np.sqrt(w)[:, None] * U[:, :k] / np.sqrt(values[:k])  # v_j = sum_i A_ij (phi_i - mean)
+    c = w / w.sum()
+    A = A - np.outer(c, A.sum(axis=0))  # v_j = sum_i A_ij phi_i
+    return {
+        "directions": A,
+        "centre": c,
+        "offset": A.T @ K @ c,
+        "scores": (K - (K @ c)[:, None]).T @ A,
+        "levels": K @ c,
+        "diagonal": np.diag(K).copy(),
+        "centre_square": float(c @ K @ c),
+    }
+
+
+def ridge_smoother(K, alpha, weights=None):
+    """The matrix H with fitted rows = H Y, from fits of all unit vectors: mean + K (K + alpha / w)^-1 (Y - mean)."""
+    n = len(K)
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    columns = []
+    for e in np.eye(n):
+        mean = w @ e / w.sum()
+        columns.append(mean + K @ np.linalg.solve(K + alpha * np.diag(1 / w), e - mean))
+    return np.array(columns).T
+
+
+def gcv(K, Y, alpha, weights=None):
+    """Golub, Heath and Wahba: leave-one-out with every leverage replaced by their mean."""
+    n = len(K)
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    H = ridge_smoother(K, alpha, weights)
+    left = (Y - H @ Y) / (1 - np.trace(H) / n)
+    return (w[:, None] * left**2).sum() / n
+
+
+def located(neighbours, squares):
+    """Kwok and Tsang, one point: coordinates of the neighbours from an SVD, then -1/2 pinv(Z)' (d^2 - d0^2)."""
+    X = np.asarray(neighbours).T  # shape: (d, q)
+    q = X.shape[1]
+    U, sizes, Vt = np.linalg.svd(X @ (np.eye(q) - 1 / q), full_matrices=False)
+    Z = np.diag(sizes) @ Vt
+    own = (Z**2).sum(axis=0)
+    return U @ (-0.5 * np.linalg.pinv(Z, rcond=1e-10).T @ (squares - own)) + X.mean(axis=1)

@@ -1,0 +1,285 @@
+"""Back from scores to data by distances (Kwok and Tsang 2004).
+
+Scores say how far P phi(x) is from each known row in feature space. The kernel turns that into distances in the space
+of the data, and a point is then found from its distances to its nearest rows, as on a map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from kpca.errors import InputError
+from kpca.gram._numpy import evaluator
+from kpca.gram.tiles import edges
+from kpca.gram.workers import in_order
+from kpca.kernels import Kernel, Linear, Polynomial, RadialKernel, Scaled
+from kpca.linalg import mean_of_rows
+from kpca.preimage.expansion import Expansion
+from kpca.preimage.limits import Box, check_box, check_penalty, inside, pulled
+from kpca.preimage.result import Found
+from kpca.preimage.target import Target
+
+FloatArray = NDArray[Any]
+# From squared distances in feature space, with |P phi|^2, |phi(b)|^2 and |b|^2, to squared distances of prepared rows;
+# NaN where there is none.
+Turn = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
+
+TOO_FAR = "Every distance in feature space was too large to be turned back; the nearest row was taken instead."
+WORSE = "The point found by distances fits worse in feature space than the nearest row, which was taken instead."
+# Directions in which neighbours spread less than this share of their largest spread are left out: distances that are
+# not exact would be blown up along them.
+_THIN = 1e-6
+# Distances from scores are a little short, by what is outside the components: so much of their mean square is added to
+# the square of how far from the mean of its neighbours a point may be.
+_SLACK = 0.1
+# Two squared distances in feature space differ if by more than this many roundings of what they are made of.
+_ROUNDINGS = 64.0
+# Numbers per tile of work.
+_NUMBERS = 2**21
+
+
+class Distance(BaseEstimator):  # type: ignore[misc]
+    """Find the way back from distances to the nearest known rows.
+
+    Parameters
+    ----------
+    neighbours : how many of the nearest rows are used.
+    box : (low, high), numbers or one per feature, that results are clipped to.
+    penalty : pull towards the inputs, where they are known: (row + penalty * input) / (1 + penalty).
+    rescale : whether scores of rows that lie outside what the components explain are brought to full length first.
+    """
+
+    def __init__(self, neighbours: int = 10, box: Any = None, penalty: float = 0.0, rescale: bool = True) -> None:
+        self.neighbours = neighbours
+        self.box = box
+        self.penalty = penalty
+        self.rescale = rescale
+
+    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> DistanceWay:
+        """Return the way back; what depends on the known rows alone is computed here."""
+        if isinstance(self.neighbours, bool) or not isinstance(self.neighbours, Integral) or self.neighbours < 1:
+            raise InputError(f"neighbours must be a whole number from 1; got {self.neighbours!r}.")
+        if not isinstance(self.rescale, (bool, np.bool_)):
+            raise InputError(f"rescale must be True or False; got {self.rescale!r}.")
+        d = target.rows.shape[1]
+        box, penalty = check_box(self.box, d), check_penalty(self.penalty)
+        scale = _scale(target.kernel)
+        if scale is None or _turn(target.kernel) is None:
+            raise InputError(
+                'preimage="distance" needs a kernel whose distances can be turned back, which radial, linear and '
+                f'polynomial kernels of odd degree are; got {target.kernel!r}: take "ridge".'
+            )
+        if target.expansion is None:
+            raise InputError(
+                'preimage="distance" needs a model that is a combination of known rows, which this one is not: take '
+                '"ridge".'
+            )
+        known = _Known.of(target.expansion, np.broadcast_to(np.asarray(scale, dtype=np.float64), (d,)))
+        count = min(int(self.neighbours), len(known.rows))
+        return DistanceWay(target.expansion, known, count, target.rows.dtype, box, penalty)
+
+
+def _scale(kernel: Kernel) -> float | tuple[float, ...] | None:
+    """Return what `prepare` multiplies the features by; None for a kernel that does something else."""
+    if isinstance(kernel, Scaled):
+        return _scale(kernel.kernel)
+    if isinstance(kernel, RadialKernel):
+        return kernel._scale()[1]
+    if isinstance(kernel, Polynomial):
+        return float(np.sqrt(kernel.gamma))
+    return 1.0 if isinstance(kernel, Linear) else None
+
+
+def _turn(kernel: Kernel) -> Turn | None:
+    """Return how distances in feature space become squared distances of prepared rows, or None if they do not."""
+    if isinstance(kernel, Scaled):
+        inner, factor = _turn(kernel.kernel), kernel.factor
+        if inner is None or factor == 0.0:
+            return None
+        return lambda gaps, squares, own, norms: inner(gaps / factor, squares / factor, own / factor, norms)
+    if isinstance(kernel, RadialKernel):
+        # |phi(x) - phi(b)|^2 = 2 - 2 f; beyond sqrt(2) there is no such x
+        return lambda gaps, *_: np.where(gaps < 2.0, -kernel.inverse(1.0 - 0.5 * gaps), np.nan)
+    if isinstance(kernel, Linear) or (isinstance(kernel, Polynomial) and kernel.degree == 1):
+        return lambda gaps, *_: gaps
+    if isinstance(kernel, Polynomial) and isinstance(kernel.degree, int) and kernel.degree % 2 == 1:
+        degree, coef0 = kernel.degree, kernel.coef0
+
+        def root(values: FloatArray) -> FloatArray:
+            product: FloatArray = np.sign(values) * np.abs(values) ** (1.0 / degree) - coef0
+            return product
+
+        def turn(gaps: FloatArray, squares: FloatArray, own: FloatArray, norms: FloatArray) -> FloatArray:
+            products = 0.5 * (squares + own - gaps)  # <P phi, phi(b)>
+            return np.maximum(root(squares) + norms - 2.0 * root(products), 0.0)
+
+        return turn
+    return None
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The distinct rows of an expansion, and what is known of them beforehand."""
+
+    index: NDArray[np.intp]  # among the rows of the expansion, shape: (n,)
+    rows: FloatArray  # (b - centre) * scale, float64, shape: (n, d)
+    centre: FloatArray  # shape: (d,)
+    scale: FloatArray  # shape: (d,)
+    norms: FloatArray  # |b * scale|^2, shape: (n,)
+    scores: FloatArray  # float64, shape: (n, k)
+    outside: FloatArray  # squared length of the part of phi(b) - mean outside the components, shape: (n,)
+    lengths: FloatArray  # |phi(b) - mean|^2: of both parts, shape: (n,)
+    diagonal: FloatArray  # k(b, b), shape: (n,)
+    rounding: FloatArray  # of squared distances in feature space, shape: (n,)
+
+    @classmethod
+    def of(cls, expansion: Expansion, scale: FloatArray) -> _Known:
+        # A row that is there ten times would be all ten neighbours, and say nothing but how far it is.
+        index = np.sort(np.unique(expansion.rows, axis=0, return_index=True)[1])
+        rows = expansion.rows[index]
+        centre = mean_of_rows(rows)
+        scores = expansion.scores[index].astype(np.float64)
+        own = np.einsum("ij,ij->i", scores, scores)
+        size = expansion.diagonal[index] - 2.0 * expansion.levels[index] + expansion.centre_square
+        eps = float(np.finfo(expansion.scores.dtype).eps)
+        parts = np.abs(expansion.diagonal[index]) + 2.0 * np.abs(expansion.levels[index]) + expansion.centre_square
+        return cls(
+            index,
+            (rows - centre) * scale,
+            centre,
+            scale,
+            np.square(rows * scale).sum(axis=1),
+            scores,
+            np.maximum(size - own, 0.0),
+            np.maximum(size, own),
+            expansion.diagonal[index],
+            _ROUNDINGS * (float(np.finfo(np.float64).eps) * parts + eps * own),
+        )
+
+
+@dataclass(frozen=True)
+class DistanceWay:
+    """A fitted way from scores to rows, by distances."""
+
+    expansion: Expansion
+    known: _Known
+    neighbours: int
+    dtype: np.dtype[Any]
+    box: Box | None
+    penalty: float
+
+    def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
+        """Return a point for each row of scores: between its neighbours, as far from each as the scores say."""
+        m, d = len(scores), self.known.rows.shape[1]
+        rows = np.empty((m, d), dtype=self.dtype)
+        too_far, worse = np.zeros(m, dtype=bool), np.zeros(m, dtype=bool)
+        memo: dict[Any, Any] = {}  # what the evaluator makes of the known rows, for all tiles
+        largest = max(len(self.expansion.rows), self.neighbours * d)
+        tiles = edges(m, max(16, min(512, _NUMBERS // largest))) if m else []
+
+        def commit(piece: slice, result: tuple[FloatArray, NDArray[np.bool_], NDArray[np.bool_]]) -> None:
+            rows[piece], too_far[piece], worse[piece] = result
+
+        in_order(tiles, lambda: lambda piece: self._tile(scores[piece].astype(np.float64), memo), commit, threads)
+        fallbacks = {name: where for name, where in ((TOO_FAR, too_far), (WORSE, worse)) if where.any()}
+        rows = inside(pulled(rows, inputs, self.penalty), self.box)
+        return Found(rows, np.zeros(m, dtype=np.intp), ~(too_far | worse), fallbacks)
+
+    def _tile(
+        self, scores: FloatArray, memo: dict[Any, Any]
+    ) -> tuple[FloatArray, NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return the points of some scores, where no distance could be used, and where the nearest row was better."""
+        known, turn = self.known, _turn(self.expansion.kernel)
+        assert turn is not None  # or there would be no such way
+        near, gaps = self._nearest(scores)  # shapes: (m, q), (m, q)
+        with np.errstate(over="ignore", invalid="ignore"):
+            length = self.expansion.squares(scores)[:, None]
+            squares = turn(gaps, length, known.diagonal[near], known.norms[near])
+        usable = np.isfinite(squares)
+        too_far: NDArray[np.bool_] = ~np.asarray(usable.any(axis=1))
+        squares = np.where(usable, squares, 0.0)
+        usable[too_far, 0] = True
+        points = located(known.rows[near], squares, usable)  # shape: (m, d)
+        exact = too_far | (gaps[:, 0] <= known.rounding[near[:, 0]])
+        points[exact] = known.rows[near[exact, 0]]
+        nearest = self.expansion.rows[known.index[near[:, 0]]]
+        rows = (points / known.scale + known.centre).astype(self.dtype)
+        rows[exact] = nearest[exact]
+        worse = ~exact & self._worse(rows, scores, gaps[:, 0] + known.rounding[near[:, 0]], memo)
+        rows[worse] = nearest[worse]
+        return rows, too_far, worse
+
+    def _nearest(self, scores: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+        """Return the nearest known rows, the nearest first, and squared distances to them in feature space.
+
+        |P phi - phi(b)|^2 = |t - t_b|^2 + (the part of phi(b) outside the components): nothing that is large cancels,
+        as it would where a wide kernel makes all products nearly 1.
+        """
+        known, count = self.known, self.neighbours
+        with np.errstate(over="ignore", invalid="ignore"):
+            rough = known.lengths - 2.0 * (scores @ known.scores.T)  # less |t|^2, shape: (m, n)
+            near = np.argpartition(rough, count - 1, axis=1)[:, :count]
+            gaps = known.outside[near]
+            for column in range(count):  # not all at once: that would be k numbers for each neighbour
+                difference = scores - known.scores[near[:, column]]
+                gaps[:, column] += np.einsum("ij,ij->i", difference, difference)
+        order = np.argsort(gaps, axis=1, kind="stable")
+        return np.take_along_axis(near, order, axis=1), np.take_along_axis(gaps, order, axis=1)
+
+    def _worse(
+        self, rows: FloatArray, scores: FloatArray, limits: FloatArray, memo: dict[Any, Any]
+    ) -> NDArray[np.bool_]:
+        """Return where |phi(z) - P phi|^2 = k(z, z) - 2 sum_j g_j k(z, b_j) + |P phi|^2 of rows z exceeds its limit.
+
+        What a row leaves outside the components it may: a row with just these scores is at k(z, z) - |P phi|^2, which
+        for a rough kernel is more than the nearest row is.
+        """
+        z = rows.astype(np.float64)
+        base = self.expansion.rows
+        values = np.empty((len(z), len(base)))
+        source = evaluator(self.expansion.kernel, z, base, values.dtype, memo=memo)
+        source.fill(slice(0, len(z)), slice(0, len(base)), values)
+        own = self.expansion.kernel.diagonal(z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values *= self.expansion.coefficients(scores)
+            squares = self.expansion.squares(scores)
+            gaps = own - 2.0 * values.sum(axis=1) + squares
+            # g is large where a kernel is wide, and the terms cancel
+            rounding = _ROUNDINGS * float(np.finfo(np.float64).eps) * np.abs(values).sum(axis=1)
+            worse: NDArray[np.bool_] = gaps > np.maximum(limits, own - squares) + rounding
+        return worse
+
+
+def located(neighbours: FloatArray, squares: FloatArray, usable: NDArray[np.bool_]) -> FloatArray:
+    """Return the point with these squared distances from its neighbours.  # shape: (m, d)
+
+    |z - x_i|^2 = s_i less its mean over i is linear in z: with x_i measured from their mean, 2 x_i.z = |x_i|^2 - s_i up
+    to a constant. The solution of least squares in the span of the x_i comes from their singular values.
+
+    Shapes: (m, q, d), (m, q), (m, q). Neighbours that are not usable take no part.
+    """
+    share = usable / usable.sum(axis=1, keepdims=True)
+    centres = np.einsum("mq,mqd->md", share, neighbours)
+    X = (neighbours - centres[:, None, :]) * usable[:, :, None]
+    norms = np.einsum("mqd,mqd->mq", X, X)
+    targets = (norms - squares) * usable
+    targets -= np.einsum("mq,mq->m", share, targets)[:, None] * usable
+    U, sizes, Vt = np.linalg.svd(X, full_matrices=False)
+    kept = sizes > _THIN * sizes[:, :1]
+    inverse = np.where(kept, 0.5 / np.where(kept, sizes, 1.0), 0.0)
+    coordinates = inverse * np.einsum("mqr,mq->mr", U, targets)
+    # A point with these distances is at mean s_i - mean |x_i|^2 (squared) from the mean of its neighbours, and its foot
+    # in their span no farther: distances that contradict each other do not blow it up.
+    own, mean = (np.einsum("mq,mq->m", share, part) for part in (norms, squares))
+    reach = np.maximum(mean - own, 0.0) + _SLACK * mean
+    size = np.einsum("mr,mr->m", coordinates, coordinates)
+    coordinates *= np.sqrt(np.minimum(1.0, reach / np.maximum(size, np.finfo(np.float64).tiny)))[:, None]
+    points: FloatArray = np.einsum("mrd,mr->md", Vt, coordinates) + centres
+    return points

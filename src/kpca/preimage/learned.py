@@ -1,0 +1,246 @@
+"""Back from scores to data by a map that was learned from training rows and their scores.
+
+`Ridge` is kernel ridge regression (Bakir, Weston and Schoelkopf 2004) with an intercept, and with a Gaussian kernel and
+a penalty of its own in the space of the scores; `Learned` is any regressor of scikit-learn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import has_fit_parameter
+
+from kpca.errors import InputError
+from kpca.kernels import RBF
+from kpca.linalg import mean_of_rows
+from kpca.planning.memory import require, ridge_bytes
+from kpca.preimage import gcv
+from kpca.preimage.limits import Box, check_box, check_penalty, inside, pulled
+from kpca.preimage.result import Found
+from kpca.preimage.ridge import RidgeMap
+from kpca.preimage.target import Target
+from kpca.settings import memory_budget
+
+FloatArray = NDArray[Any]
+# What the rounding of float32 kernel values may add to a row, as a share of the spread of the rows.
+_SINGLE_ERROR = 1e-4
+NOT_FINITE = "The regressor predicted values that are not finite; the mean of the training rows was taken instead."
+
+
+class Ridge(BaseEstimator):  # type: ignore[misc]
+    """Learn the way back by kernel ridge regression from scores to rows.
+
+    Parameters
+    ----------
+    alpha : the penalty, in units of kernel values (divided by the weight of a row, where rows have weights); None lets
+        generalised cross-validation choose it. Where the system is singular it is raised until it is not: the fitted
+        map says which alpha it used.
+    gamma : of the Gaussian kernel between scores; None lets generalised cross-validation choose among a few multiples
+        of what the median distance suggests.
+    box : (low, high), numbers or one per feature, that results are clipped to.
+    penalty : pull towards the inputs, where they are known: (row + penalty * input) / (1 + penalty).
+    rescale : whether scores of rows that lie outside what the components explain are brought to full length first.
+    """
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        gamma: float | None = None,
+        box: Any = None,
+        penalty: float = 0.0,
+        rescale: bool = True,
+    ) -> None:
+        self.alpha = alpha
+        self.gamma = gamma
+        self.box = box
+        self.penalty = penalty
+        self.rescale = rescale
+
+    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> RidgeWay:
+        """Return the map learned from the rows of the target and their scores."""
+        n, d = target.rows.shape
+        alpha = _number_or_none("alpha", self.alpha, positive=False)
+        gamma = _number_or_none("gamma", self.gamma, positive=True)
+        if not isinstance(self.rescale, (bool, np.bool_)):
+            raise InputError(f"rescale must be True or False; got {self.rescale!r}.")
+        box, penalty = check_box(self.box, d), check_penalty(self.penalty)
+        # three solutions are alive while the penalty is refined, each as large as the rows
+        copies = 1 if alpha is not None or n <= gcv.SPECTRAL_ROWS else 2
+        needed = ridge_bytes(n, copies * d, target.scores.shape[1], target.scores.dtype.itemsize)
+        require(needed, memory_budget, "or learn from fewer rows")
+        mean = mean_of_rows(target.rows, target.weights)
+        fit = gcv.fit(target.scores, target.rows - mean, target.weights, alpha=alpha, gamma=gamma, threads=threads)
+        if fit is None:
+            return RidgeWay(None, mean, target.rows.dtype, 0.0, 0.0, np.empty((0, 4)), box, penalty)
+        dtype = _precision(target, mean, fit.coefficients)
+        solved = RidgeMap(
+            RBF(gamma=fit.gamma), target.scores.astype(dtype, copy=False), fit.coefficients.astype(dtype), mean
+        )
+        return RidgeWay(solved, mean, target.rows.dtype, fit.alpha, fit.gamma, fit.table, box, penalty)
+
+
+def _precision(target: Target, mean: FloatArray, coefficients: FloatArray) -> np.dtype[Any]:
+    """Return float32 if the scores have it, and coefficients are not so large that its rounding would show."""
+    spread = float(np.sqrt(np.square(target.rows - mean).mean()))
+    size = float(np.sqrt(np.square(coefficients).sum() / max(coefficients.shape[1], 1)))
+    harmless = float(np.finfo(np.float32).eps) * size <= _SINGLE_ERROR * spread
+    return np.dtype(np.float32 if target.scores.dtype == np.float32 and harmless else np.float64)
+
+
+@dataclass(frozen=True)
+class RidgeWay:
+    """A fitted kernel ridge regression; `gcv` lists gamma, alpha, criterion and rows of all that was tried."""
+
+    map: RidgeMap | None  # None where the scores tell nothing apart, and the mean is the answer
+    mean: FloatArray  # shape: (d,)
+    dtype: np.dtype[Any]
+    alpha: float
+    gamma: float
+    gcv: FloatArray  # shape: (q, 4)
+    box: Box | None
+    penalty: float
+
+    def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
+        """Return the rows that belong to these scores; far from all training scores that is the mean row."""
+        if self.map is None or not len(scores):
+            rows = np.tile(self.mean, (len(scores), 1))
+        else:
+            rows = self.map(np.asarray(scores, dtype=self.map.scores.dtype), threads=threads)
+        return _found(rows.astype(self.dtype, copy=False), inputs, self.box, self.penalty)
+
+
+class Learned(BaseEstimator):  # type: ignore[misc]
+    """Learn the way back by a regressor of scikit-learn, from scores to rows.
+
+    Parameters
+    ----------
+    regressor : an estimator with fit and predict. A copy is fitted; where its random_state is None it is given the seed
+        of the model. Weights of rows are passed on if its fit takes sample_weight.
+    box : (low, high), numbers or one per feature, that results are clipped to.
+    penalty : pull towards the inputs, where they are known: (row + penalty * input) / (1 + penalty).
+    """
+
+    def __init__(self, regressor: Any, box: Any = None, penalty: float = 0.0) -> None:
+        self.regressor = regressor
+        self.box = box
+        self.penalty = penalty
+
+    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> LearnedWay:
+        """Return the regressor fitted to the rows of the target and their scores."""
+        d = target.rows.shape[1]
+        box, penalty = check_box(self.box, d), check_penalty(self.penalty)
+        mean = mean_of_rows(target.rows, target.weights)
+        if target.scores.shape[1] == 0:
+            return LearnedWay(None, mean, target.rows.dtype, box, penalty)
+        regressor = _copy(self.regressor, seed)
+        weighted = target.weights is not None and has_fit_parameter(regressor, "sample_weight")
+        try:
+            regressor.fit(
+                target.scores,
+                target.rows[:, 0] if d == 1 else target.rows,
+                **({"sample_weight": target.weights} if weighted else {}),
+            )
+        except ValueError as error:
+            if d > 1 and not _takes_columns(regressor):
+                raise InputError(_one_column(regressor, d)) from error
+            raise InputError(f"regressor must learn rows from scores; {_name(regressor)} says: {error}") from error
+        way = LearnedWay(regressor, mean, target.rows.dtype, box, penalty)
+        way(target.scores[:1])  # a wrong shape is found out now, not when the way is used
+        return way
+
+
+@dataclass(frozen=True)
+class LearnedWay:
+    """A fitted regressor from scores to rows."""
+
+    regressor: Any  # None where there are no components, and the mean is the answer
+    mean: FloatArray  # shape: (d,)
+    dtype: np.dtype[Any]
+    box: Box | None
+    penalty: float
+
+    def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
+        """Return what the regressor predicts; the mean row where that is not finite."""
+        m, d = len(scores), len(self.mean)
+        if self.regressor is None:
+            return _found(np.tile(self.mean, (m, 1)).astype(self.dtype), inputs, self.box, self.penalty)
+        predicted = np.asarray(self.regressor.predict(scores)) if m else np.empty((0, d))
+        if predicted.shape != (m, d) and not (d == 1 and predicted.shape == (m,)):
+            if predicted.ndim == 1:
+                raise InputError(_one_column(self.regressor, d))
+            raise InputError(
+                f"regressor must predict an array of shape {(m, d)}; {_name(self.regressor)} predicted "
+                f"{predicted.shape}: take another one."
+            )
+        with np.errstate(over="ignore"):  # too large for float32 is not finite either
+            rows = predicted.reshape(m, d).astype(self.dtype)
+        bad = ~np.isfinite(rows).all(axis=1)
+        rows[bad] = self.mean.astype(self.dtype)
+        return _found(rows, inputs, self.box, self.penalty, {NOT_FINITE: bad} if bad.any() else {})
+
+
+def _found(
+    rows: FloatArray,
+    inputs: FloatArray | None,
+    box: Box | None,
+    penalty: float,
+    fallbacks: dict[str, NDArray[np.bool_]] | None = None,
+) -> Found:
+    """Return the rows of a map, pulled towards the inputs and inside the box."""
+    fallbacks = fallbacks or {}
+    converged = np.ones(len(rows), dtype=bool)
+    for where in fallbacks.values():
+        converged &= ~where
+    rows = inside(pulled(rows, inputs, penalty), box)
+    return Found(rows, np.zeros(len(rows), dtype=np.intp), converged, fallbacks)
+
+
+def _number_or_none(name: str, value: Any, *, positive: bool) -> float | None:
+    """Return None or a finite number that is not negative, and not 0 either if it must be positive."""
+    if value is None:
+        return None
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not real or not np.isfinite(value) or value < 0 or (positive and value == 0):
+        least = "above 0" if positive else "from 0"
+        raise InputError(f"{name} must be None, to have it chosen, or a finite number {least}; got {value!r}.")
+    return float(value)
+
+
+def _copy(regressor: Any, seed: int) -> Any:
+    """Return an unfitted copy whose random draws repeat."""
+    if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
+        raise InputError(
+            f"regressor must be an estimator with fit and predict; got {regressor!r}: give one of scikit-learn's, such "
+            "as KNeighborsRegressor()."
+        )
+    try:
+        copy = clone(regressor)
+    except TypeError as error:
+        raise InputError(f"regressor must be an estimator that scikit-learn can clone; got {regressor!r}.") from error
+    drawn = [
+        name
+        for name, value in copy.get_params(deep=True).items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    ]
+    return copy.set_params(**dict.fromkeys(drawn, seed))
+
+
+def _takes_columns(regressor: Any) -> bool:
+    """Return what the regressor says of itself: True if it predicts several columns."""
+    tags = getattr(regressor, "__sklearn_tags__", None)
+    return tags is None or bool(tags().target_tags.multi_output)
+
+
+def _one_column(regressor: Any, d: int) -> str:
+    return (
+        f"regressor must predict all {d} columns of the data; {_name(regressor)} predicts one: wrap it in "
+        "sklearn.multioutput.MultiOutputRegressor."
+    )
+
+
+def _name(regressor: Any) -> str:
+    return type(regressor).__name__

@@ -21,7 +21,7 @@ LAYERS = [
     ["gram"],
     ["spectrum", "features"],
     ["planning"],
-    ["projection", "decompose", "preimage", "approximation", "lowrank", "checkpoint", "stream"],
+    ["projection", "decompose", "preimage", "approximation", "lowrank", "checkpoint", "stream", "restoring"],
     ["kernel_pca", "incremental"],
     ["compression"],
     ["selection", "diagnostics", "detector", "explain"],

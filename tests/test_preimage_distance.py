@@ -356,7 +356,7 @@ def test_rows_are_in_the_box_and_pulled_towards_the_inputs():
 )
 def test_kernel_that_cannot_be_turned_back_is_refused(kernel):
     model = target(RBF(gamma=0.2), swiss(20), 4)
-    with pytest.raises(InputError, match='preimage="distance" needs a kernel whose distances can be turned back'):
+    with pytest.raises(InputError, match="preimage='distance' needs a kernel whose distances can be turned back"):
         Distance().fitted(Target(kernel, model.rows, model.scores, None, model.expansion))
 
 

@@ -121,7 +121,7 @@ def test_estimator_contract(estimator: Any, check: Any) -> None:
 def test_parameters_are_scikit_learns_with_its_defaults() -> None:
     theirs, ours = sklearn.decomposition.KernelPCA().get_params(), KernelPCA().get_params()
     assert {name: ours.get(name, "missing") for name in theirs} == theirs
-    assert list(ours) == sorted(ours) and set(ours) - set(theirs) == {"approximation", "center"}
+    assert list(ours) == sorted(ours) and set(ours) - set(theirs) == {"approximation", "center", "preimage"}
 
 
 def test_get_and_set_params() -> None:

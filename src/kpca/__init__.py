@@ -24,6 +24,7 @@ __all__ = [
     "kernels",
     "plan",
     "plots",
+    "preimage",
     "set_config",
     "write_scores",
 ]
@@ -43,12 +44,13 @@ _HOME = {
     "kernels": "kernels",
     "plan": "planning",
     "plots": "plots",
+    "preimage": "preimage",
     "set_config": "settings",
     "write_scores": "sinks",
 }
 
 if TYPE_CHECKING:
-    from kpca import kernels, plots
+    from kpca import kernels, plots, preimage
     from kpca.compression import compress
     from kpca.errors import Cancelled, InputError
     from kpca.features import Nystroem, RandomFeatures

@@ -213,8 +213,10 @@ def check_parameters(estimator: Any) -> None:
     if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
         raise InputError(f"max_iter must be None or a whole number of passes from 1; got {limit!r}.")
     check_jobs(estimator.n_jobs)
-    if estimator.kernel == "precomputed" and estimator.fit_inverse_transform:
-        raise InputError("Cannot fit_inverse_transform with a precomputed kernel: there is no data to return to.")
+    wants_back = estimator.fit_inverse_transform or estimator.preimage is not None
+    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed" and wants_back:
+        name = "fit_inverse_transform" if estimator.preimage is None else "find pre-images"
+        raise InputError(f"Cannot {name} with a precomputed kernel: there is no data to return to.")
 
 
 def _check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import inputs, kernels
@@ -24,20 +23,22 @@ from kpca.gram.factored import Factored
 from kpca.lowrank import Chunks, decompose_features
 from kpca.planning import Plan, approximation_needed, plan
 from kpca.planning.rules import FINEST_TOL, FIRST_TRY
-from kpca.preimage import RidgeMap, fit_ridge_map
-from kpca.projection import LinearProjection
+from kpca.preimage.back import Back, check_preimage, fit_back
+from kpca.preimage.ridge import RidgeMapWay, fit_ridge_map
+from kpca.projection import LinearProjection, Projection
+from kpca.restoring import RestoringMixin
 from kpca.settings import config, memory_budget, memory_limit, thread_count
 from kpca.sinks import scores_in_chunks
 
 FloatArray = NDArray[Any]
-_FITTED_PRIVATE = ("_projection", "_inverse", "_roots", "_frobenius2", "_planned")
+_FITTED_PRIVATE = ("_projection", "_back", "_last_report", "_roots", "_frobenius2", "_planned")
 # Rows of a source from which the bandwidth and the landmarks are taken.
 _SAMPLE = 30_000
 # Rows from which an approximate model learns the way back: the map solves a system of that size.
 _INVERSE_ROWS = 2000
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Kernel PCA that never (necessarily) stores the kernel matrix; drop-in for scikit-learn's.
 
     Parameters
@@ -53,7 +54,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Coefficient of rbf, poly, sigmoid, laplacian and chi2: None is 1/n_features, "scale" 1/(n_features * X.var()),
         "median" 1/(2 m^2) with m the median distance of at most 1000 rows. One per feature is possible for rbf.
     degree, coef0, kernel_params : as in scikit-learn.
-    alpha, fit_inverse_transform : penalty of the ridge map behind `inverse_transform`, and whether to fit it.
+    alpha, fit_inverse_transform : penalty of scikit-learn's ridge map behind `inverse_transform`, and whether to fit
+        it; see `preimage` for better ones.
     eigen_solver : {"auto", "dense", "krylov", "arpack", "randomized"}
         "dense" is LAPACK on the whole matrix, "krylov" block Krylov with certificates; the two names of scikit-learn
         are accepted and served by "auto".
@@ -71,6 +73,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         None never approximates. "nystroem" takes landmarks and "rff" random features, 1000 of them unless an object
         says how many; `transform` then costs one kernel value per landmark instead of one per training row. "auto"
         takes landmarks only where the exact fit would break the limits (see `kpca.plan`).
+    preimage : None, "auto", "ridge", "fixed-point", "distance", "gradient", a method of `kpca.preimage`, or a regressor
+        How `inverse_transform` and `denoise` come back to the data. "auto" suits the kernel and is weighed on held-out
+        rows; a regressor of scikit-learn learns the way from scores to rows. None is the ridge map of scikit-learn
+        (with an intercept) if fit_inverse_transform, else there is no way back.
 
     Attributes
     ----------
@@ -117,6 +123,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         n_jobs: int | None = None,
         center: bool = True,
         approximation: Any = None,
+        preimage: Any = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -136,6 +143,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.n_jobs = n_jobs
         self.center = center
         self.approximation = approximation
+        self.preimage = preimage
 
     # -- fitting ----------------------------------------------------------------------------------------------------
 
@@ -155,6 +163,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _fit(self, X: Any, sample_weight: Any) -> Self:
         inputs.check_parameters(self)
+        check_preimage(self.preimage)
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         check_approximation(self.approximation, precomputed=precomputed)
         if precomputed:
@@ -181,13 +190,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if not exactly and self.copy_X:
             X = X.copy()
         found = decompose(kernel, X, weights, request)
-        inverse = None
-        if self.fit_inverse_transform:
+        back = None
+        if self._wants_back:
             scores = found.spectrum.scores(weights)[:, : self._count(found.spectrum.values)]
-            inverse = self._inverse_map(scores, X, weights, gamma)
+            back = self._fitted_back((kernel, gamma), found, scores, X, weights)
         self.kernel_: kernels.Kernel | None = kernel
         self.gamma_, self.X_fit_ = gamma, X
-        return self._store(found, X.dtype, X.shape[0] if weights is None else float(weights.sum()), weights, inverse)
+        return self._store(found, X.dtype, X.shape[0] if weights is None else float(weights.sum()), weights, back)
 
     def _approximates(self, kernel: kernels.Kernel, shape: tuple[int, int], request: Request) -> bool:
         """Return True if explicit features are to be used; the rows of the linear kernel are features already."""
@@ -266,16 +275,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             threads=request.threads,
         )
         found = decompose_features(fitted, chunks, X.dtype, request, n_rows=n_rows)
-        inverse = None
-        if self.fit_inverse_transform:
+        back = None
+        if self._wants_back:
             rows, its_weights = some
             scores = found.projection.head(self._count(found.spectrum.values))(rows, threads=request.threads)
-            inverse = self._inverse_map(scores, rows, its_weights, gamma)
+            back = self._fitted_back((kernel, gamma), found, scores, rows, its_weights)
         self.feature_map_ = fitted.feature_map
         self.kernel_, self.gamma_ = kernel, gamma
         self.X_fit_ = getattr(fitted.feature_map, "landmarks", None)  # what new rows are compared with
         n = found.spectrum.vectors.shape[0]
-        return self._store(found, X.dtype, n if weights is None else float(weights.sum()), weights, inverse)
+        return self._store(found, X.dtype, n if weights is None else float(weights.sum()), weights, back)
 
     def _fit_matrix(self, K: Any, sample_weight: Any) -> Self:
         if isinstance(K, LinearOperator):
@@ -320,9 +329,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             budget=memory_budget,
         )
 
-    def _store(
-        self, found: Decomposition, dtype: np.dtype[Any], mass: float, weights: Any, inverse: RidgeMap | None
-    ) -> Self:
+    def _store(self, found: Decomposition, dtype: np.dtype[Any], mass: float, weights: Any, back: Back | None) -> Self:
         spectrum = found.spectrum.head(self._count(found.spectrum.values))
         values = spectrum.values
         top = float(values.max(initial=0.0)) or 1.0
@@ -341,12 +348,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.n_components_ = len(values)
         self._projection = found.projection.head(len(values))
         self._roots = np.ones(1) if weights is None else np.sqrt(weights[weights > 0])[:, None]
-        self._inverse = inverse
+        self._back = back
         self._planned = ((spectrum.vectors.shape[0], self.n_features_in_), memory_limit())
         if isinstance(self._projection, LinearProjection):
             self.components_, self.mean_ = self._projection.components, self._projection.mean.astype(dtype)
-        if inverse is not None:
-            self.dual_coef_, self.X_transformed_fit_ = inverse.dual_coef, inverse.scores
+        if back is not None and isinstance(back.way, RidgeMapWay):
+            self.dual_coef_, self.X_transformed_fit_ = back.way.map.dual_coef, back.way.map.scores
         return self
 
     def _count(self, values: FloatArray) -> int:
@@ -354,16 +361,35 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         drop = self.remove_zero_eig or self.n_components is None
         return int(np.count_nonzero(values > 0)) if drop else len(values)
 
-    def _inverse_map(self, scores: FloatArray, X: Any, weights: FloatArray | None, gamma: Any) -> RidgeMap:
+    @property
+    def _wants_back(self) -> bool:
+        return bool(self.fit_inverse_transform) or self.preimage is not None
+
+    def _fitted_back(
+        self,
+        kernel_gamma: tuple[kernels.Kernel, Any],
+        found: Decomposition,
+        scores: FloatArray,
+        X: Any,
+        weights: FloatArray | None,
+    ) -> Back:
+        """Return the way back from scores to the rows they are of."""
+        kernel, gamma = kernel_gamma
         if sparse.issparse(X):
-            raise NotImplementedError("inverse_transform needs dense rows to learn from; X is sparse: densify it.")
+            raise NotImplementedError("inverse_transform needs dense rows to come back to; X is sparse: densify it.")
+        scores, threads = np.ascontiguousarray(scores, dtype=X.dtype), thread_count(self.n_jobs)
+        settings = check_preimage(self.preimage)
+        if settings is not None:
+            projection: Any = found.projection.head(scores.shape[1])
+            seed = inputs.seed_of(self.random_state)
+            return fit_back(settings, kernel, projection, X, scores, weights=weights, seed=seed, threads=threads)
         if np.ndim(gamma):
             raise InputError(
                 "fit_inverse_transform needs a single gamma: one per feature of X means nothing for scores."
             )
-        scores = np.ascontiguousarray(scores, dtype=X.dtype)
-        kernel = self._resolved(scores, gamma)
-        return fit_ridge_map(kernel, scores, X, float(self.alpha), weights, threads=thread_count(self.n_jobs))
+        of_scores = self._resolved(scores, gamma)
+        solved = fit_ridge_map(of_scores, scores, X, float(self.alpha), weights, threads=threads)
+        return Back(RidgeMapWay(solved), "ridge", "scikit-learn's map, with an intercept")
 
     # -- using ------------------------------------------------------------------------------------------------------
 
@@ -388,28 +414,36 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return self._scores(X)
 
     def _scores(self, X: Any) -> FloatArray:
-        dtype = self.eigenvalues_.dtype
+        return self._scores_of(self._checked(X))
+
+    def _checked(self, X: Any) -> Any:
         if isinstance(X, LinearOperator):
             inputs.check_operator_rows(X, self.n_features_in_, precomputed=self.kernel_ is None)
-        else:
-            X = inputs.check_data(self, X, reset=False)
-        if self.kernel_ is not None:
-            self.kernel_.check(X)
-            X = X.astype(dtype, copy=False)
+            return X
+        X = inputs.check_data(self, X, reset=False)
+        if self.kernel_ is None:
+            return X
+        self.kernel_.check(X)
+        return X.astype(self._score_dtype, copy=False)
+
+    def _scores_of(self, X: Any) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
-            scores: FloatArray = self._projection(X, threads=thread_count(self.n_jobs)).astype(dtype, copy=False)
+            scores: FloatArray = self._projection(X, threads=thread_count(self.n_jobs))
+            scores = scores.astype(self._score_dtype, copy=False)
         if not np.isfinite(scores).all():
             remedy = "scale them" if self.kernel_ is None else self.kernel_.remedy
             raise InputError(f"Kernel values of new rows must be finite; some are NaN or too large: {remedy}.")
         return scores
 
-    def inverse_transform(self, X: Any) -> FloatArray:
-        """Return rows of data whose scores are about X, by the ridge map fitted with fit_inverse_transform=True."""
-        check_is_fitted(self)
-        if self._inverse is None:
-            raise NotFittedError("inverse_transform needs KernelPCA(fit_inverse_transform=True); set it and fit again.")
-        scores = inputs.check_scores(X, self.n_components_, self._inverse.scores.dtype)
-        return self._inverse(scores, threads=thread_count(self.n_jobs))
+    def _projecting(self) -> Projection:
+        return self._projection
+
+    def _way_back(self) -> Back | None:
+        return self._back
+
+    @property
+    def _score_dtype(self) -> np.dtype[Any]:
+        return self.eigenvalues_.dtype
 
     @property
     def plan_(self) -> Plan:

@@ -22,7 +22,7 @@ from kpca.planning.problem import Problem, drawn_rows, held_bytes, made_up_rows
 from kpca.planning.rates import TileCost, machine_rates
 from kpca.planning.result import Plan
 from kpca.planning.routes import kernel_route, linear_route
-from kpca.planning.rules import FINEST_TOL, FIRST_TRY, default_rank, pivoted, reuses
+from kpca.planning.rules import FINEST_TOL, LEARNED_ROWS, FIRST_TRY, default_rank, pivoted, reuses
 from kpca.settings import memory_budget, memory_limit, thread_count
 from kpca.spectrum.factored import FEW_SPARSE
 from kpca.spectrum.krylov import basis_size, block_size, smallest_basis, step_size
@@ -46,6 +46,7 @@ def plan(
     kernel_params: dict[str, Any] | None = None,
     center: bool = True,
     fit_inverse_transform: bool = False,
+    preimage: Any = None,
     max_iter: int | None = None,
     n_jobs: int | None = None,
     dtype: Any = np.float64,
@@ -83,7 +84,7 @@ def _parameters_of(estimator: Any, others: dict[str, Any]) -> SimpleNamespace:
         raise InputError(f"With estimator=, its own parameters are used; got {spare[0]} as well: leave it out.")
     if not hasattr(estimator, "get_params"):
         raise InputError(f"estimator must be a KernelPCA; got {type(estimator).__name__}.")
-    return SimpleNamespace(**({"approximation": None} | estimator.get_params(deep=False)))
+    return SimpleNamespace(**({"approximation": None, "preimage": None} | estimator.get_params(deep=False)))
 
 
 def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any]) -> Problem:
@@ -129,10 +130,17 @@ def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any]) -> Probl
         center=bool(parameters.center),
         threads=thread_count(parameters.n_jobs),
         budget=memory_budget,
-        inverse=bool(parameters.fit_inverse_transform),
+        inverse=_rows_learned_from(n, parameters),
         rank=_rank(parameters.approximation, n, parameters.n_components),
         pivots=pivoted(parameters.approximation),
     )
+
+
+def _rows_learned_from(n: int, parameters: SimpleNamespace) -> int:
+    """Return how many rows the way back is learned from, 0 if there is none."""
+    if parameters.preimage is not None:
+        return min(n, LEARNED_ROWS)
+    return n if parameters.fit_inverse_transform else 0
 
 
 class _Unfitted(BaseEstimator):  # type: ignore[misc]
@@ -161,7 +169,7 @@ def problem_of(
     center: bool,
     threads: int,
     budget: Callable[[], int] = memory_budget,
-    inverse: bool = False,
+    inverse: int = 0,
     rank: int | None = None,
     pivots: bool = True,
 ) -> Problem:
@@ -375,13 +383,14 @@ def _features_plan(problem: Problem, rank: int) -> Plan:
 def _finished(problem: Problem, **found: Any) -> Plan:
     """Return a plan with what all routes have in common, and the way back where it is asked for."""
     if problem.inverse:
-        ridge = memory.ridge_bytes(problem.n, problem.d, found["k"], problem.itemsize)
+        n = problem.inverse
+        ridge = memory.ridge_bytes(n, problem.d, found["k"], problem.itemsize) + 24 * problem.n * found["k"]
         memory.require(ridge, lambda: problem.limit)
         found["memory_bytes"] = max(found["memory_bytes"], ridge)
         found["memory_bound"] = max(found["memory_bound"], ridge)
         rates = machine_rates()
-        flops = problem.n**3 / 3.0 + 2.0 * problem.n**2 * problem.d
-        found["seconds"] += flops / (rates.flops_double * problem.threads) + 8.0 * problem.n**2 * rates.fresh
+        flops = n**3 / 3.0 + 2.0 * n**2 * problem.d
+        found["seconds"] += flops / (rates.flops_double * problem.threads) + 8.0 * n**2 * rates.fresh
     usual: dict[str, Any] = {
         "block": 0,
         "basis": 0,

@@ -39,7 +39,7 @@ class Problem:
     threads: int
     limit: int
     explicit_limit: bool
-    inverse: bool = False
+    inverse: int = 0  # rows that the way back is learned from
     rank: int | None = None
     pivoted: bool = True  # landmarks are chosen by pivoted Cholesky
 

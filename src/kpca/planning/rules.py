@@ -16,6 +16,8 @@ from kpca.kernels import Kernel
 FINEST_TOL: dict[np.dtype[Any], float] = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 # Components first tried when a fraction of the variance is asked for; doubled until it is reached.
 FIRST_TRY = 16
+# Rows that a map from scores back to rows is learned from: it solves a system of that size.
+LEARNED_ROWS = 3000
 # Features where only the kind of approximation is named: about a second per hundred thousand rows on two cores.
 _RANK = 1000
 _FEATURES_PER_COMPONENT = 5

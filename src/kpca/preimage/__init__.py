@@ -1,5 +1,14 @@
-"""Back from components to data: pre-images of scores, by several methods behind one contract."""
+"""Back from components to data: pre-images of scores, by several methods behind one contract.
 
-from kpca.preimage.ridge import RidgeMap, fit_ridge_map
+`KernelPCA(preimage=...)` takes a name or one of the settings here; `traverse` walks along a component.
+"""
 
-__all__ = ["RidgeMap", "fit_ridge_map"]
+from kpca.preimage.auto import Auto
+from kpca.preimage.distance import Distance
+from kpca.preimage.fixed_point import FixedPoint
+from kpca.preimage.gradient import Gradient
+from kpca.preimage.learned import Learned, Ridge
+from kpca.preimage.report import PreimageReport
+from kpca.preimage.traversal import traverse
+
+__all__ = ["Auto", "Distance", "FixedPoint", "Gradient", "Learned", "PreimageReport", "Ridge", "traverse"]

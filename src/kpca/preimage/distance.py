@@ -73,13 +73,13 @@ class Distance(BaseEstimator):  # type: ignore[misc]
         scale = _scale(target.kernel)
         if scale is None or _turn(target.kernel) is None:
             raise InputError(
-                'preimage="distance" needs a kernel whose distances can be turned back, which radial, linear and '
-                f'polynomial kernels of odd degree are; got {target.kernel!r}: take "ridge".'
+                "preimage='distance' needs a kernel whose distances can be turned back, which radial, linear and "
+                f"polynomial kernels of odd degree are; got the {target.kernel.name} kernel: take preimage='ridge'."
             )
         if target.expansion is None:
             raise InputError(
-                'preimage="distance" needs a model that is a combination of known rows, which this one is not: take '
-                '"ridge".'
+                "preimage='distance' needs a model that is a combination of known rows, which this one is not: take "
+                "preimage='ridge'."
             )
         known = _Known.of(target.expansion, np.broadcast_to(np.asarray(scale, dtype=np.float64), (d,)))
         count = min(int(self.neighbours), len(known.rows))

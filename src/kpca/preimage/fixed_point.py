@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from kpca.errors import InputError
+from kpca.gram.slopes import why_not
 from kpca.gram.tiles import edges
 from kpca.gram.workers import in_order
 from kpca.kernels import Kernel, RadialKernel, Scaled
@@ -115,7 +116,7 @@ def _radial(kernel: Kernel) -> tuple[float, RadialKernel]:
     if not isinstance(kernel, RadialKernel):
         raise InputError(
             f"preimage='fixed-point' needs a kernel of the distance, such as rbf or matern; got the {kernel.name} "
-            "kernel: take preimage='gradient' or 'ridge'."
+            f"kernel: take preimage='{'ridge' if why_not(kernel) else 'gradient'}'."
         )
     return factor, kernel
 

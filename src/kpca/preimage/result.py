@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca.errors import InputError
+
 FloatArray = NDArray[Any]
 
 
@@ -29,6 +31,27 @@ class Found:
         for sentence, which in part.fallbacks.items():
             if which.any():
                 self.fallbacks.setdefault(sentence, np.zeros(len(self.rows), bool))[rows] = which
+
+    @staticmethod
+    def joined(parts: list[Found]) -> Found:
+        """Return what was found for the rows of all parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            raise InputError("X must have rows; got none.")
+        sentences = {sentence for part in parts for sentence in part.fallbacks}
+        return Found(
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.iterations for part in parts]),
+            np.concatenate([part.converged for part in parts]),
+            {
+                sentence: np.concatenate(
+                    [part.fallbacks.get(sentence, np.zeros(len(part.rows), bool)) for part in parts]
+                )
+                for sentence in sorted(sentences)
+            },
+            None if parts[0].gains is None else np.concatenate([part.gains for part in parts]),
+        )
 
 
 class Way(Protocol):

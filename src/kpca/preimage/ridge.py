@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
@@ -17,6 +18,7 @@ from kpca.gram import CrossGram, Gram
 from kpca.kernels import Kernel
 from kpca.linalg import mean_of_rows
 from kpca.planning.memory import require, ridge_bytes
+from kpca.preimage.result import Found
 from kpca.settings import memory_budget
 
 FloatArray = NDArray[Any]
@@ -35,6 +37,18 @@ class RidgeMap:
         """Return the rows that belong to these scores.  # shape: (m, d)"""
         cross = CrossGram(self.kernel, scores, self.scores, dtype=scores.dtype, threads=threads)
         return (cross @ self.dual_coef + self.mean).astype(scores.dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class RidgeMapWay:
+    """The ridge map as a way back."""
+
+    map: RidgeMap
+
+    def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
+        """Return a row for each row of scores."""
+        rows, m = self.map(scores, threads=threads), len(scores)
+        return Found(rows, np.zeros(m, np.intp), np.ones(m, bool))
 
 
 def fit_ridge_map(

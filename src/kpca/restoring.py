@@ -1,0 +1,139 @@
+"""What both estimators can do with the way back: restore rows from scores, denoise rows, measure what is lost."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from kpca import inputs
+from kpca.chunks import as_source, in_memory
+from kpca.errors import InputError
+from kpca.preimage.back import Back
+from kpca.preimage.report import PreimageReport
+from kpca.preimage.result import Found
+from kpca.projection import MatrixProjection, Projection
+from kpca.settings import thread_count
+from kpca.sinks import scores_in_chunks
+
+FloatArray = NDArray[Any]
+_SPACES = ("input", "feature")
+
+
+class RestoringMixin(abc.ABC):
+    """`inverse_transform`, `denoise` and `reconstruction_error` for an estimator that knows its way back."""
+
+    n_jobs: int | None
+    n_components_: int
+
+    @abc.abstractmethod
+    def _way_back(self) -> Back | None:
+        """Return the way back, or None where none was asked for."""
+
+    @abc.abstractmethod
+    def _checked(self, X: Any) -> Any:
+        """Return new rows as the model takes them, or raise InputError."""
+
+    @abc.abstractmethod
+    def _scores_of(self, X: Any) -> FloatArray:
+        """Return the scores of rows that have been checked.  # shape: (m, k)"""
+
+    @abc.abstractmethod
+    def _projecting(self) -> Projection:
+        """Return the projection on the components."""
+
+    def inverse_transform(self, X: Any) -> FloatArray:
+        """Return rows of data whose scores are about X.  # shape: (m, d)
+
+        How they were found is in `preimage_report_`.
+        """
+        back = self._required_back("inverse_transform")
+        scores = inputs.check_scores(X, self.n_components_, self._score_dtype)
+        return self._noted(back, back.restored(scores, threads=thread_count(self.n_jobs)))
+
+    def denoise(self, X: Any) -> FloatArray:
+        """Return rows with what the components do not explain removed.  # shape: (m, d)
+
+        That is the pre-image of the projection of each row, looked for near the row itself; rows that lie in files or
+        come in chunks are read in chunks. How they were found is in `preimage_report_`.
+        """
+        back = self._required_back("denoise")
+        found: list[Found] = []
+
+        def denoised(rows: Any) -> FloatArray:
+            found.append(self._denoised(back, self._checked(rows)))
+            return found[-1].rows
+
+        if in_memory(X):
+            denoised(X)
+        else:
+            for _ in scores_in_chunks(self, denoised, as_source(X)):
+                pass
+        return self._noted(back, Found.joined(found))
+
+    def _denoised(self, back: Back, X: Any) -> Found:
+        if not isinstance(X, np.ndarray):
+            X = X.toarray()
+        return back.denoised(self._scores_of(X), X, threads=thread_count(self.n_jobs))
+
+    def reconstruction_error(self, X: Any, space: str = "input") -> FloatArray:
+        """Return what is lost of each row when only its components are kept.  # shape: (m,)
+
+        Parameters
+        ----------
+        X : rows of data.
+        space : {"input", "feature"}
+            "input" is the squared distance of a row from what `denoise` makes of it, in the units of the data;
+            "feature" that of phi(x) from its projection, which needs no way back, but can only be compared for the same
+            kernel.
+        """
+        check_is_fitted(self)
+        if space not in _SPACES:
+            raise InputError(f"space must be 'input' or 'feature'; got {space!r}.")
+        if space == "input":
+            denoised = self.denoise(X)
+            rows = np.concatenate(list(as_source(X).chunks())) if not in_memory(X) else self._checked(X)
+            gap = np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray(), np.float64) - denoised
+            return np.asarray(np.einsum("ij,ij->i", gap, gap))
+        projection = self._projecting()
+        if isinstance(projection, MatrixProjection):
+            raise InputError(
+                "reconstruction_error needs k(x, x) of new rows, which a precomputed kernel does not give: take a "
+                "kernel of kpca."
+            )
+        threads = thread_count(self.n_jobs)
+        if in_memory(X):
+            return projection.residuals(self._checked(X), threads=threads)
+        pieces = [projection.residuals(self._checked(rows), threads=threads) for rows in as_source(X).chunks()]
+        return np.concatenate(pieces)
+
+    @property
+    def preimage_report_(self) -> PreimageReport:
+        """How the rows of the last `inverse_transform` or `denoise` were found; before that, how they would be."""
+        check_is_fitted(self)
+        last: PreimageReport | None = self.__dict__.get("_last_report")
+        back = self._required_back("preimage_report_")
+        return back.report() if last is None else last
+
+    def _noted(self, back: Back, found: Found) -> FloatArray:
+        self._last_report = back.report(found)
+        return found.rows
+
+    def _required_back(self, name: str) -> Back:
+        check_is_fitted(self)
+        back = self._way_back()
+        if back is None:
+            raise NotFittedError(
+                f"{name} needs a way back to the data: set preimage='auto' (or fit_inverse_transform=True for "
+                "scikit-learn's ridge map, where there is that parameter) and fit again."
+            )
+        return back
+
+    @property
+    @abc.abstractmethod
+    def _score_dtype(self) -> np.dtype[Any]:
+        """The dtype of scores."""

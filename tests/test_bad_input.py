@@ -293,7 +293,7 @@ USES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "inverse_transform without its map": (
         lambda: fitted(kernel="rbf").inverse_transform(ROWS[:, :2]),
         NotFittedError,
-        r"needs KernelPCA\(fit_inverse_transform=True\)",
+        r"needs KernelPCA\(preimage='auto'\) or KernelPCA\(fit_inverse_transform=True\)",
     ),
     "inverse_transform of too many scores": (
         lambda: fitted(kernel="rbf", fit_inverse_transform=True).inverse_transform(ROWS),

@@ -127,10 +127,9 @@ class RestoringMixin(abc.ABC):
         check_is_fitted(self)
         back = self._way_back()
         if back is None:
-            raise NotFittedError(
-                f"{name} needs a way back to the data: set preimage='auto' (or fit_inverse_transform=True for "
-                "scikit-learn's ridge map, where there is that parameter) and fit again."
-            )
+            kind = type(self).__name__
+            other = f" or {kind}(fit_inverse_transform=True)" if hasattr(self, "fit_inverse_transform") else ""
+            raise NotFittedError(f"{name} needs {kind}(preimage='auto'){other}: set it and fit again.")
         return back
 
     @property

@@ -22,7 +22,7 @@ from kpca.planning.problem import Problem, drawn_rows, held_bytes, made_up_rows
 from kpca.planning.rates import TileCost, machine_rates
 from kpca.planning.result import Plan
 from kpca.planning.routes import kernel_route, linear_route
-from kpca.planning.rules import FINEST_TOL, LEARNED_ROWS, FIRST_TRY, default_rank, pivoted, reuses
+from kpca.planning.rules import FINEST_TOL, FIRST_TRY, LEARNED_ROWS, default_rank, pivoted, reuses
 from kpca.settings import memory_budget, memory_limit, thread_count
 from kpca.spectrum.factored import FEW_SPARSE
 from kpca.spectrum.krylov import basis_size, block_size, smallest_basis, step_size

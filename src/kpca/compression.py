@@ -13,6 +13,8 @@ from kpca.errors import InputError
 from kpca.features import fit_nystroem
 from kpca.gram import CrossGram
 from kpca.kernel_pca import KernelPCA
+from kpca.planning.rules import LEARNED_ROWS
+from kpca.preimage.back import check_preimage, fit_back
 from kpca.projection import Centre, KernelProjection
 from kpca.settings import thread_count
 
@@ -73,4 +75,9 @@ def compress(model: KernelPCA, m: int, *, landmarks: Any = "rpcholesky", seed: i
     )
     small.X_fit_ = chosen.landmarks
     small.compression_loss_ = np.where(model.eigenvalues_ > 0, loss, 0.0)
+    settings = check_preimage(model.preimage)
+    if settings is not None:  # back by landmarks, too, and not by all the rows that are to be left behind
+        some = rows[np.linspace(0, rows.shape[0] - 1, min(rows.shape[0], LEARNED_ROWS)).astype(np.intp)]
+        scores = small._projection(some, threads=threads).astype(rows.dtype)
+        small._back = fit_back(settings, kernel, small._projection, some, scores, seed=seed, threads=threads)
     return small

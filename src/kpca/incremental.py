@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,8 +19,13 @@ from kpca.chunks import Source, as_source, in_memory, sample_rows, stacked
 from kpca.errors import InputError
 from kpca.features import IdentityMap, Nystroem, Scatter, scatter_of
 from kpca.lowrank import Components, FeaturesProjection, components_of
-from kpca.planning.rules import default_rank
+from kpca.planning.rules import LEARNED_ROWS, default_rank
+from kpca.preimage import Auto, Learned
+from kpca.preimage.back import Back, check_preimage, fit_back
 from kpca.progress import row_monitor
+from kpca.projection import LinearProjection
+from kpca.reservoir import Reservoir
+from kpca.restoring import RestoringMixin
 from kpca.settings import checkpoint_path, thread_count
 from kpca.sinks import scores_in_chunks
 from kpca.stream import Batch, Stream, StreamCheckpoint
@@ -31,7 +37,12 @@ _SAMPLE = 30_000
 _WAIT_PER_LANDMARK = 10
 
 
-class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class IncrementalKernelPCA(
+    RestoringMixin,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Kernel PCA one batch at a time: memory does not grow with the number of rows.
 
     Rows become features, of landmarks or random, and what is kept is the mean and the scatter of the features. With the
@@ -53,6 +64,9 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     center : False leaves the mean in feature space in.
     random_state : seed of landmarks and random features.
     n_jobs : threads; None is `kpca.config(threads=...)`.
+    preimage : None, "auto", "ridge", "fixed-point", "distance", "gradient", a method of `kpca.preimage`, or a regressor
+        How `inverse_transform` and `denoise` come back to the data, as in `KernelPCA`; a sample of 3000 rows of the
+        stream is then kept. The linear kernel needs none: it leads back exactly.
 
     Attributes
     ----------
@@ -92,6 +106,7 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         center: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
+        preimage: Any = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -105,6 +120,7 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.center = center
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.preimage = preimage
 
     # -- fitting ----------------------------------------------------------------------------------------------------
 
@@ -148,13 +164,14 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _set(self, stream: Stream) -> None:
         self._stream = stream
         self._found: list[_Found] = []  # its components, once somebody has asked for them
+        self._last_report = None
 
     def _take(self, batch: Batch) -> None:
         """Add a batch to the stream, or to the rows that wait for landmarks; skip it if a checkpoint has it already."""
         checkpoint = self._opened_checkpoint(batch)
         if checkpoint is not None and checkpoint.skips(batch):
             return
-        stream: Stream = self.__dict__.get("_stream") or Stream(batch.rows.dtype)
+        stream: Stream = self.__dict__.get("_stream") or self._new_stream(batch.rows.dtype)
         if batch.rows.dtype != stream.dtype:
             raise InputError(
                 f"All batches must have the dtype of the first, {stream.dtype}; got {batch.rows.dtype}: convert it."
@@ -180,21 +197,22 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             if self.__dict__.get("_stream") is not None and self._stream.batches:
                 raise InputError("checkpoint must be set before the first batch of a stream; now it would miss some.")
             checkpoint = StreamCheckpoint(path, self._fingerprint(batch))
-            if (found := checkpoint.restored()) is not None:
-                basis, waiting, scatter, batches = found
-                stream = Stream(batch.rows.dtype, waiting=waiting, scatter=scatter, batches=batches)
+            if (found := checkpoint.restored(self._new_stream(batch.rows.dtype))) is not None:
+                stream, basis = found
                 self._set(stream if basis is None else self._with_features(stream, basis))
             self._checkpoint = checkpoint
         return checkpoint
 
     def _fingerprint(self, batch: Batch) -> dict[str, str]:
         """Return what decides on the state of a stream, besides its batches."""
-        given = {name: value for name, value in self.get_params().items() if name not in ("n_components", "n_jobs")}
+        free = ("n_components", "n_jobs", "preimage")
+        given = {name: value for name, value in self.get_params().items() if name.split("__")[0] not in free}
+        given["a sample is kept"] = self.preimage is not None
         columns = f"{batch.rows.shape[1]} of {batch.rows.dtype}"
         return {"columns": columns, **{name: describe(value) for name, value in sorted(given.items())}}
 
     def _take_whole(self, X: Any, weights: FloatArray | None) -> None:
-        self._set(self._started(Stream(X.dtype, waiting=(Batch(X, weights),), batches=1)))
+        self._set(self._started(replace(self._new_stream(X.dtype), waiting=(Batch(X, weights),), batches=1)))
 
     def _take_source(self, source: Source, sample_weight: Any) -> None:
         """Read a source once, after a look at some of its rows for landmarks where it can be read twice."""
@@ -209,7 +227,7 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if source.repeatable and self._rows_to_wait_for() > 1:
             some = sample_rows(source, _SAMPLE, self._seed())
             inputs.check_rows(some.shape[0])
-            self._set(self._with_features(Stream(some.dtype), Batch(some)))
+            self._set(self._with_features(self._new_stream(some.dtype), Batch(some)))
         self._monitor = row_monitor(source.n_rows)
         start = 0
         for chunk in source.batches():
@@ -257,16 +275,25 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
                 f"The values of the {stream.kernel.name} kernel must be finite; for this batch some are NaN or too "
                 f"large: {stream.kernel.remedy}."
             )
-        old = stream.scatter
-        return replace(
-            stream, before=old, scatter=new if old is None else old.faded(float(self.forgetting)).merged(new)
-        )
+        old, sample, fade = stream.scatter, stream.sample, float(self.forgetting)
+        if sample is not None:
+            if sparse.issparse(batch.rows):
+                raise InputError("preimage needs dense rows to come back to; this batch is sparse: densify it.")
+            sample = sample.faded(fade).added(batch.rows, batch.weights)
+        return replace(stream, before=old, scatter=new if old is None else old.faded(fade).merged(new), sample=sample)
+
+    def _new_stream(self, dtype: np.dtype[Any]) -> Stream:
+        """Return a stream before its first batch."""
+        learns = isinstance(check_preimage(self.preimage), Learned)  # where the linear kernel would lead back exactly
+        wanted = self.preimage is not None and (learns or not self._is_linear)
+        return Stream(dtype, sample=Reservoir(LEARNED_ROWS, self._seed()) if wanted else None)
 
     # -- the kernel and its features --------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
         inputs.check_n_components(self.n_components)
         inputs.check_jobs(self.n_jobs)
+        check_preimage(self.preimage)
         if self.kernel == "precomputed" if isinstance(self.kernel, str) else False:
             raise InputError("IncrementalKernelPCA needs rows of data; kernel='precomputed' has none: use KernelPCA.")
         check_approximation(self.approximation, precomputed=False)
@@ -282,9 +309,13 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         if isinstance(fade, bool) or not isinstance(fade, Real) or not 0.0 < float(fade) <= 1.0:
             raise InputError(f"forgetting must be a number above 0 and at most 1, which forgets nothing; got {fade!r}.")
 
+    @property
+    def _is_linear(self) -> bool:
+        return isinstance(self.kernel, kernels.Linear) or (isinstance(self.kernel, str) and self.kernel == "linear")
+
     def _rows_to_wait_for(self) -> int:
         """Return how many rows must have come before features are made; 1 where they do not depend on the rows."""
-        if isinstance(self.kernel, kernels.Linear) or (isinstance(self.kernel, str) and self.kernel == "linear"):
+        if self._is_linear:
             return 1
         if isinstance(self.approximation, Nystroem):
             if np.ndim(self.approximation.landmarks) == 2:
@@ -335,19 +366,50 @@ class IncrementalKernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return self._scores(X)
 
     def _scores(self, X: Any) -> FloatArray:
-        projection = self._current.projection
+        return self._scores_of(self._checked(X))
+
+    def _checked(self, X: Any) -> Any:
         X = inputs.check_data(self, X, reset=False)
         stream = self._ready
         assert stream.kernel is not None
         stream.kernel.check(X)
-        X = X.astype(stream.dtype, copy=False)
+        return X.astype(stream.dtype, copy=False)
+
+    def _scores_of(self, X: Any) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = projection(X, threads=thread_count(self.n_jobs)).astype(stream.dtype, copy=False)
+            scores = self._projecting()(X, threads=thread_count(self.n_jobs)).astype(self._score_dtype, copy=False)
         if not np.isfinite(scores).all():
+            assert self.kernel_ is not None
             raise InputError(
-                f"Kernel values of new rows must be finite; some are NaN or too large: {stream.kernel.remedy}."
+                f"Kernel values of new rows must be finite; some are NaN or too large: {self.kernel_.remedy}."
             )
         return scores
+
+    def _projecting(self) -> FeaturesProjection:
+        return self._current.projection
+
+    def _way_back(self) -> Back | None:
+        current, stream = self._current, self._ready
+        if not current.back:
+            current.back.append(self._fitted_back(stream, current.projection))
+        return current.back[0]
+
+    def _fitted_back(self, stream: Stream, projection: FeaturesProjection) -> Back | None:
+        """Return the way back of the components so far."""
+        settings, kernel = check_preimage(self.preimage), stream.kernel
+        assert kernel is not None
+        if isinstance(projection, LinearProjection) and not isinstance(settings, Learned):
+            nothing = np.empty((0, projection.components.shape[1]), stream.dtype)
+            return fit_back(settings or Auto(), kernel, projection, nothing, nothing)
+        if settings is None or stream.sample is None or stream.sample.rows is None:
+            return None
+        rows, threads = stream.sample.rows, thread_count(self.n_jobs)
+        scores = projection(rows, threads=threads).astype(stream.dtype)
+        return fit_back(settings, kernel, projection, rows, scores, seed=self._seed(), threads=threads)
+
+    @property
+    def _score_dtype(self) -> np.dtype[Any]:
+        return self._stream.dtype
 
     @property
     def _ready(self) -> Stream:
@@ -478,6 +540,7 @@ class _Found:
     stream: Stream
     components: Components
     projection: FeaturesProjection
+    back: list[Back | None]  # once somebody has asked for it
 
 
 def _found(stream: Stream, n_components: Any, centred: bool) -> _Found:
@@ -491,4 +554,4 @@ def _found(stream: Stream, n_components: Any, centred: bool) -> _Found:
         dtype=stream.dtype,
         kernel_error=stream.fitted.kernel_error,
     ).oriented()
-    return _Found(stream, components, components.projection(stream.dtype))
+    return _Found(stream, components, components.projection(stream.dtype), [])

@@ -28,7 +28,7 @@ class RestoringMixin(abc.ABC):
     """`inverse_transform`, `denoise` and `reconstruction_error` for an estimator that knows its way back."""
 
     n_jobs: int | None
-    n_components_: int
+    _last_report: PreimageReport | None
 
     @abc.abstractmethod
     def _way_back(self) -> Back | None:
@@ -52,7 +52,7 @@ class RestoringMixin(abc.ABC):
         How they were found is in `preimage_report_`.
         """
         back = self._required_back("inverse_transform")
-        scores = inputs.check_scores(X, self.n_components_, self._score_dtype)
+        scores = inputs.check_scores(X, self._n_features_out, self._score_dtype)
         return self._noted(back, back.restored(scores, threads=thread_count(self.n_jobs)))
 
     def denoise(self, X: Any) -> FloatArray:
@@ -131,6 +131,11 @@ class RestoringMixin(abc.ABC):
             other = f" or {kind}(fit_inverse_transform=True)" if hasattr(self, "fit_inverse_transform") else ""
             raise NotFittedError(f"{name} needs {kind}(preimage='auto'){other}: set it and fit again.")
         return back
+
+    @property
+    @abc.abstractmethod
+    def _n_features_out(self) -> int:
+        """The number of components."""
 
     @property
     @abc.abstractmethod

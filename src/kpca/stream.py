@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from kpca.container import remove_leftovers
 from kpca.errors import InputError
 from kpca.features import Scatter
 from kpca.kernels import Kernel
+from kpca.reservoir import Reservoir
 
 FloatArray = NDArray[Any]
 _KIND = "stream"
@@ -51,6 +52,7 @@ class Stream:
     scatter: Scatter | None = None
     before: Scatter | None = None  # the scatter before the newest batch
     batches: int = 0
+    sample: Reservoir | None = None  # rows to learn the way back from, if anybody wants it
 
     @cached_property
     def rows_waiting(self) -> int:
@@ -82,8 +84,8 @@ class StreamCheckpoint:
         self._expected.pop(0)
         return True
 
-    def restored(self) -> tuple[Batch | None, tuple[Batch, ...], Scatter | None, int] | None:
-        """Return the basis of the features, the rows that waited, the scatter and the number of batches, if found."""
+    def restored(self, empty: Stream) -> tuple[Stream, Batch | None] | None:
+        """Return the stream with what was written of it, and the rows that its features were made for, if any."""
         if self._found is None:
             return None
         header, arrays = self._found
@@ -95,12 +97,14 @@ class StreamCheckpoint:
                 scatter = Scatter(int(header["rows"]), mass, arrays["mean"], arrays["matrix"], *shares)
             basis = _unpacked("basis", arrays) if "basis rows 0" in arrays else None
             waiting = tuple(_unpacked(f"waiting {i}", arrays) for i in range(int(header["waiting"])))
+            sample = None if empty.sample is None else empty.sample.recalled(dict(arrays))
         except (KeyError, ValueError, TypeError) as error:
             raise InputError(
                 f"The checkpoint {self.path} must hold the state of a stream; it holds something else: delete it or "
                 "choose another path."
             ) from error
-        return basis, waiting, scatter, len(self._seen)
+        stream = replace(empty, waiting=waiting, scatter=scatter, batches=len(self._seen), sample=sample)
+        return stream, basis
 
     def taken(self, batch: Batch, stream: Stream) -> None:
         """Note that a batch has been taken in, and write the state if writing has not taken too much time lately."""
@@ -119,6 +123,8 @@ class StreamCheckpoint:
             arrays |= _packed("basis", stream.basis)
         for i, part in enumerate(stream.waiting):
             arrays |= _packed(f"waiting {i}", part)
+        if stream.sample is not None:
+            arrays |= stream.sample.arrays()
         save_state(self.path, self._fingerprint, header, arrays, kind=_KIND)
         ended = time.perf_counter()
         self._due = ended + _PATIENCE * (ended - started)

@@ -78,7 +78,7 @@ class RestoringMixin(abc.ABC):
     def _denoised(self, back: Back, X: Any) -> Found:
         if not isinstance(X, np.ndarray):
             X = X.toarray()
-        return back.denoised(self._scores_of(X), X, threads=thread_count(self.n_jobs))
+        return back.denoised(X, self._scores_of, threads=thread_count(self.n_jobs))
 
     def reconstruction_error(self, X: Any, space: str = "input") -> FloatArray:
         """Return what is lost of each row when only its components are kept.  # shape: (m,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,8 +71,11 @@ class Back:
         """Return the rows that scores stand for."""
         return self.way(scores, threads=threads)
 
-    def denoised(self, scores: FloatArray, inputs: FloatArray, *, threads: int = 1) -> Found:
-        """Return the rows that are left of inputs when only their components are kept."""
+    def denoised(self, inputs: FloatArray, project: Callable[[FloatArray], FloatArray], *, threads: int = 1) -> Found:
+        """Return the rows that are left of inputs when only their components are kept; `project` gives scores."""
+        if isinstance(self.way, FixedPointWay) and self.way.can_project:
+            return self.way.denoised(inputs, threads=threads)
+        scores = project(inputs)
         if self.lengthen is None or self.denoising is None:
             return self.way(scores, inputs=inputs, threads=threads)
         gains = self.lengthen(scores, inputs=inputs, threads=threads).gains

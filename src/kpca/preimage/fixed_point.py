@@ -12,6 +12,7 @@ phi(x) in the components and m that of the mean outside them, a >= 1 is chosen t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
@@ -24,26 +25,22 @@ from kpca.gram.slopes import why_not
 from kpca.gram.tiles import edges
 from kpca.gram.workers import in_order
 from kpca.kernels import Kernel, RadialKernel, Scaled
-from kpca.linalg import mean_of_rows
+from kpca.preimage.climbing import DOUBLE, SINGLE, Base, Climb, Problem
 from kpca.preimage.expansion import Expansion
-from kpca.preimage.limits import Box, check_box, check_penalty
+from kpca.preimage.limits import Box, check_box, check_penalty, inside
 from kpca.preimage.result import Found
 from kpca.preimage.target import Target
 
 FloatArray = NDArray[Any]
+Stages = list[tuple[Problem, float]]
+Known = tuple[FloatArray, FloatArray]  # kernel values and slopes
 # Kernel values of a tile, by which its rows are chosen.
 _TILE_NUMBERS = 2**21
 _FEWEST_ROWS, _MOST_ROWS = 16, 512
-# A sum of weights below this share of the sum of their sizes is no denominator: steps would be arbitrarily long.
-_DENOMINATOR = 0.05
-_LARGEST_GAIN = 1e6
-# float32 serves while neither distances nor weights lose more than this in it.
-_SINGLE_DISTANCE_ERROR, _SINGLE_WEIGHT_ERROR = 1e-4, 1e-3
+# The shortest step that float32 is trusted with, in units of the bandwidth or the spread of the data.
 _SINGLE_TOL = 1e-3
-# A row whose last step was taken whole takes an accelerated one next, at most so many times as long.
-_ACCELERATED, _FARTHEST = 2.0, 4.0
-# Steps are halved so many times before a row is left where it is.
-_HALVINGS = 10
+# What float32 kernel values may do to scores, whose size is about 1.
+_SINGLE_SCORE_ERROR = 1e-4
 OUT_OF_REACH = "no training row is near enough to the input to pull it: started from the nearest training row instead"
 NOTHING_LEFT = "the components hold nothing of the row to rescale: its scores were taken as they are"
 
@@ -62,7 +59,8 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
         Starting points tried for each row, of which the best result is taken: the input in `denoise`, then the training
         rows nearest in feature space.
     max_iter, tol : int, float
-        At most so many steps, or until one is shorter than this share of the bandwidth or of the spread of the data.
+        At most so many steps, or until one is shorter than this share of the bandwidth or of the spread of the data,
+        whichever is less. Below 1e-3 the last steps are taken in float64.
     """
 
     def __init__(
@@ -73,7 +71,7 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
         rescale: bool = True,
         starts: int = 1,
         max_iter: int = 100,
-        tol: float = 1e-5,
+        tol: float = 5e-3,
     ) -> None:
         self.box = box
         self.penalty = penalty
@@ -97,7 +95,7 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
         expansion = target.expansion
         return FixedPointWay(
             expansion,
-            _Base.of(kernel, expansion.rows),
+            Base.of(kernel, expansion.rows),
             factor,
             check_box(self.box, expansion.rows.shape[1]),
             penalty,
@@ -118,39 +116,7 @@ def _radial(kernel: Kernel) -> tuple[float, RadialKernel]:
             f"preimage='fixed-point' needs a kernel of the distance, such as rbf or matern; got the {kernel.name} "
             f"kernel: take preimage='{'ridge' if why_not(kernel) else 'gradient'}'."
         )
-    return factor, kernel
-
-
-@dataclass(frozen=True)
-class _Base:
-    """The base rows in coordinates in which the kernel has no scale left, relative to their mean."""
-
-    kernel: RadialKernel
-    mean: FloatArray  # float64, shape: (d,)
-    scale: FloatArray  # of each feature, shape: (d,)
-    rows: FloatArray  # (sqrt2 b, 1, -|b|^2), shape: (n, d + 2)
-    radius: float  # the largest |b|^2
-    spread: float  # root of the total variance
-
-    @staticmethod
-    def of(kernel: RadialKernel, rows: FloatArray) -> _Base:
-        mean = mean_of_rows(rows).astype(np.float64)
-        n, d = rows.shape
-        scale = np.asarray(kernel.prepare(np.ones((1, d)))[0], dtype=np.float64)
-        augmented = np.empty((n, d + 2), dtype=rows.dtype)
-        augmented[:, :d] = (rows - mean) * (scale * np.sqrt(2.0))
-        norms = 0.5 * np.einsum("ij,ij->i", augmented[:, :d], augmented[:, :d], dtype=np.float64)
-        augmented[:, d], augmented[:, d + 1] = 1.0, -norms
-        return _Base(kernel, mean, scale, augmented, float(norms.max(initial=0.0)), float(np.sqrt(norms.mean())))
-
-    def inward(self, rows: FloatArray) -> FloatArray:
-        """Return rows of data as sqrt2 times the scaled, centred rows.  # shape: (m, d)"""
-        return np.asarray((rows - self.mean) * (self.scale * np.sqrt(2.0)), dtype=np.float64)
-
-    def outward(self, points: FloatArray) -> FloatArray:
-        """Return the rows of data that these are.  # shape: (m, d)"""
-        rows: FloatArray = np.asarray(points, dtype=np.float64) / (self.scale * np.sqrt(2.0)) + self.mean
-        return rows
+    return factor or 1.0, kernel
 
 
 @dataclass(frozen=True)
@@ -158,7 +124,7 @@ class FixedPointWay:
     """The fixed point of a fitted model."""
 
     expansion: Expansion
-    base: _Base
+    base: Base
     factor: float
     box: Box | None
     penalty: float
@@ -169,7 +135,23 @@ class FixedPointWay:
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return a row for each row of scores; with `inputs`, the rows the scores are of, as denoised rows."""
-        m, (n, d) = len(scores), self.expansion.rows.shape
+        return self._all(scores, inputs, threads)
+
+    def denoised(self, inputs: FloatArray, *, threads: int = 1) -> Found:
+        """Return denoised rows; their scores are found on the way, for little more than a step."""
+        return self._all(None, inputs, threads)
+
+    @cached_property
+    def can_project(self) -> bool:
+        """True if scores can be had from kernel values in float32."""
+        longest = float(np.linalg.norm(self.expansion.directions, axis=0).max(initial=0.0))
+        size = longest * float(np.sqrt(len(self.expansion.rows))) * self.factor
+        return float(np.finfo(SINGLE).eps) * size <= _SINGLE_SCORE_ERROR
+
+    def _all(self, scores: FloatArray | None, inputs: FloatArray | None, threads: int) -> Found:
+        given = inputs if scores is None else scores
+        assert given is not None
+        m, (n, d) = len(given), self.expansion.rows.shape
         dtype = self.expansion.rows.dtype
         found = Found(np.empty((m, d), dtype), np.zeros(m, np.intp), np.zeros(m, bool), {}, np.ones(m))
         step = max(_FEWEST_ROWS, min(_MOST_ROWS, _TILE_NUMBERS // max(n, 1)))
@@ -179,43 +161,101 @@ class FixedPointWay:
 
         in_order(
             edges(m, step),
-            lambda: lambda rows: self._tile(scores[rows], None if inputs is None else inputs[rows]),
+            lambda: (
+                lambda rows: self._tile(
+                    None if scores is None else scores[rows], None if inputs is None else inputs[rows]
+                )
+            ),
             commit,
             threads,
         )
         return found
 
-    def _tile(self, scores: FloatArray, inputs: FloatArray | None) -> Found:
-        scores = scores.astype(np.float64, copy=False)
+    def _tile(self, scores: FloatArray | None, inputs: FloatArray | None) -> Found:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-            if not len(self.base.rows):
-                raise InputError("There are no rows to combine.")
-            problem = _Problem.of(self, scores, inputs)
-            best, lost = self._searched(problem, scores, inputs)
+            known = None
+            if scores is None:
+                assert inputs is not None
+                scores, known = self._projected(inputs)
+            stages = self._stages(scores.astype(np.float64, copy=False), inputs)
+            if stages[0][0].augmented.dtype != SINGLE or self.box is not None:
+                known = None  # of the values elsewhere, or to fewer digits than asked for
+            best, lost = self._searched(stages, scores, inputs, known)
             rows = self.base.outward(best.points)
-        fallbacks = {} if inputs is None else {OUT_OF_REACH: lost, NOTHING_LEFT: problem.nothing_left}
-        if self.box is not None:
-            rows = np.clip(rows, *self.box)
+        fallbacks = {} if inputs is None else {OUT_OF_REACH: lost, NOTHING_LEFT: stages[0][0].nothing_left}
+        rows = inside(rows, self.box)
         return Found(rows.astype(self.expansion.rows.dtype), best.iterations, best.converged, fallbacks, best.gains)
 
+    def _projected(self, inputs: FloatArray) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
+        """Return the scores of rows, and what the kernel is there, in float32."""
+        known = self.base.kernel_at(self.base.inward(inputs), SINGLE)
+        scores = (known[0] @ self.single_directions).astype(np.float64) * self.factor - self.expansion.offset
+        return scores, known
+
+    def _stages(self, scores: FloatArray, inputs: FloatArray | None) -> Stages:
+        """Return the problem with the tolerance to solve it to: in float32 where that is enough, and float64 after."""
+        unit = min(1.0, self.base.spread) or 1.0
+        rough = self._problem(scores, inputs, SINGLE)
+        stages = [(rough, max(self.tol, _SINGLE_TOL) * unit)] if rough.suits_single() else []
+        if not stages or self.tol < _SINGLE_TOL:
+            stages.append((self._problem(scores, inputs, DOUBLE), self.tol * unit))
+        return stages
+
+    def _problem(self, scores: FloatArray, inputs: FloatArray | None, dtype: np.dtype[Any]) -> Problem:
+        expansion, base = self.expansion, self.base
+        m, n = len(scores), len(base.rows)
+        directions = expansion.directions if dtype == DOUBLE else self.single_directions
+        squares, nothing_left = None, np.zeros(m, bool)
+        if inputs is not None and self.rescale:
+            u = scores + expansion.offset
+            squares = np.einsum("ij,ij->i", u, u)
+            # what rounding leaves of nothing must not be enlarged
+            rounding = 100.0 * float(np.finfo(expansion.rows.dtype).eps) * float(np.linalg.norm(expansion.offset))
+            nothing_left = np.sqrt(squares) <= max(rounding, 1e-150)
+            squares = np.where(nothing_left, np.inf, squares) / self.factor
+            moving = u.astype(dtype) @ directions.T
+            fixed = expansion.centre - expansion.directions @ expansion.offset
+        else:
+            moving, fixed = scores.astype(dtype) @ directions.T, np.zeros(n)
+            moving += expansion.centre.astype(dtype)
+        # of a multiple of a kernel all is the same multiple, and the largest is where it was
+        box = None if self.box is None else (base.inward(self.box[0]), base.inward(self.box[1]))
+        return Problem(
+            base,
+            base.double if dtype == DOUBLE else base.single,
+            moving,
+            fixed.astype(dtype),
+            squares,
+            np.empty((m, 0)) if inputs is None else base.inward(inputs),
+            self.penalty / self.factor if inputs is not None else 0.0,
+            box,
+            nothing_left,
+        )
+
+    @cached_property
+    def single_directions(self) -> FloatArray:
+        """The directions in float32."""
+        return self.expansion.directions.astype(SINGLE)
+
     def _searched(
-        self, problem: _Problem, scores: FloatArray, inputs: FloatArray | None
-    ) -> tuple[_Climb, NDArray[np.bool_]]:
+        self, stages: Stages, scores: FloatArray, inputs: FloatArray | None, known: Known | None
+    ) -> tuple[Climb, NDArray[np.bool_]]:
         """Return the best of climbs from the input, where there is one, and from the base rows nearest to P phi."""
         lost = np.zeros(len(scores), bool)
         if inputs is None:
             nearest = self._nearest(scores, self.starts)
-            best = self._climbed(problem, self._base_points(nearest[:, 0]))
+            best = self._climbed(stages, self._base_points(nearest[:, 0]))
             rest = nearest[:, 1:]
         else:
-            best = self._climbed(problem, problem.inputs)
+            best = self._climbed(stages, stages[0][0].inputs, known)
             lost = best.lost.copy()
             if lost.any():
                 first = self._nearest(scores[lost], 1)[:, 0]
-                best.replace(lost, self._climbed(problem.some(lost), self._base_points(first)))
+                again = [(problem.some(lost), tol) for problem, tol in stages]
+                best.replace(lost, self._climbed(again, self._base_points(first)))
             rest = self._nearest(scores, self.starts - 1)
         for start in rest.T:
-            best = best.better(self._climbed(problem, self._base_points(start)))
+            best = best.better(self._climbed(stages, self._base_points(start)))
         return best, lost
 
     def _nearest(self, scores: FloatArray, count: int) -> NDArray[np.intp]:
@@ -233,239 +273,14 @@ class FixedPointWay:
     def _base_points(self, which: NDArray[np.intp]) -> FloatArray:
         return self.base.rows[which, :-2].astype(np.float64)
 
-    def _climbed(self, problem: _Problem, start: FloatArray) -> _Climb:
-        """Return where fixed-point steps lead: in float32 first where that is enough, then in the precision wanted."""
-        climb = _Climb.begun(problem, problem.inside(start))
-        unit = min(1.0, self.base.spread) or 1.0
-        if problem.single is not None:
-            climb.go(problem.single, max(self.tol, _SINGLE_TOL) * unit, self.max_iter)
-        if problem.single is None or self.expansion.rows.dtype != np.float32:
-            climb.go(problem, self.tol * unit, self.max_iter)
+    def _climbed(self, stages: Stages, start: FloatArray, known: Known | None = None) -> Climb:
+        """Return where fixed-point steps lead; `known` is the kernel at the start."""
+        climb = Climb.begun(stages[0][0].inside(start))
+        for problem, tol in stages:
+            climb.go(problem, tol, self.max_iter, known)
+            known = None
         return climb
 
-
-@dataclass(frozen=True)
-class _Point:
-    """The objective and the weights of the fixed point, at one point for each row."""
-
-    heights: FloatArray  # shape: (m,)
-    gains: FloatArray  # shape: (m,)
-    values: FloatArray  # kernel values, shape: (m, n)
-    slopes: FloatArray  # f', shape: (m, n)
-
-
-@dataclass
-class _Problem:
-    """For some rows: the largest value of sum_j (a p_j + q_j) f(t_j) - a^2 |u|^2 / 2 - penalty |z - x|^2."""
-
-    base: _Base
-    augmented: FloatArray  # the base rows in the precision of the work, shape: (n, d + 2)
-    moving: FloatArray  # p, what a gain multiplies, shape: (m, n)
-    fixed: FloatArray  # q, shape: (n,)
-    squares: FloatArray | None  # |u|^2, or None if gains are 1, shape: (m,)
-    inputs: FloatArray  # x in the coordinates of the base, or nothing, shape: (m, d)
-    penalty: float
-    box: tuple[FloatArray, FloatArray] | None
-    nothing_left: NDArray[np.bool_]
-    single: _Problem | None = None
-
-    @staticmethod
-    def of(way: FixedPointWay, scores: FloatArray, inputs: FloatArray | None) -> _Problem:
-        expansion, base = way.expansion, way.base
-        m, n = len(scores), len(base.rows)
-        squares, nothing_left = None, np.zeros(m, bool)
-        if inputs is not None and way.rescale:
-            u = scores + expansion.offset
-            squares = np.einsum("ij,ij->i", u, u)
-            # what rounding leaves of nothing must not be enlarged
-            rounding = 100.0 * float(np.finfo(expansion.rows.dtype).eps) * np.linalg.norm(expansion.offset)
-            nothing_left = np.sqrt(squares) <= max(rounding, 1e-150)
-            squares = np.where(nothing_left, np.inf, squares)
-            moving = u @ expansion.directions.T
-            fixed = expansion.centre - expansion.directions @ expansion.offset
-        else:
-            moving, fixed = expansion.coefficients(scores), np.zeros(n)
-        moving *= way.factor
-        fixed = fixed * way.factor
-        box = None if way.box is None else (base.inward(way.box[0]), base.inward(way.box[1]))
-        points = np.empty((m, 0)) if inputs is None else base.inward(inputs)
-        penalty = way.penalty if inputs is not None else 0.0
-        augmented = base.rows.astype(np.float64, copy=False)
-        problem = _Problem(base, augmented, moving, fixed, squares, points, penalty, box, nothing_left)
-        size = float((np.abs(moving).sum(axis=1) + np.abs(fixed).sum()).max(initial=0.0))
-        radius = max(base.radius, 0.5 * float(np.square(points).sum(axis=1).max(initial=0.0)))
-        eps = float(np.finfo(np.float32).eps)
-        if eps * radius <= _SINGLE_DISTANCE_ERROR and eps * size <= _SINGLE_WEIGHT_ERROR:
-            problem.single = problem.rounded()
-        return problem
-
-    def rounded(self) -> _Problem:
-        """Return the same in float32."""
-        return _Problem(
-            self.base,
-            self.augmented.astype(np.float32),
-            self.moving.astype(np.float32),
-            self.fixed.astype(np.float32),
-            self.squares,
-            self.inputs,
-            self.penalty,
-            self.box,
-            self.nothing_left,
-        )
-
-    def some(self, which: NDArray[Any]) -> _Problem:
-        """Return the problem of some of the rows."""
-        return _Problem(
-            self.base,
-            self.augmented,
-            self.moving[which],
-            self.fixed,
-            None if self.squares is None else self.squares[which],
-            self.inputs[which],
-            self.penalty,
-            self.box,
-            self.nothing_left[which],
-            None if self.single is None else self.single.some(which),
-        )
-
-    def inside(self, points: FloatArray) -> FloatArray:
-        return points if self.box is None else np.clip(points, *self.box)
-
-    def at(self, points: FloatArray) -> _Point:
-        """Evaluate the objective at one point for each row."""
-        m, d = points.shape
-        dtype = self.augmented.dtype
-        L = np.empty((m, d + 2), dtype)
-        L[:, :d] = points
-        L[:, d] = -0.5 * np.einsum("ij,ij->i", L[:, :d], L[:, :d], dtype=np.float64)
-        L[:, d + 1] = 1.0
-        t = L @ self.augmented.T
-        np.minimum(t, 0.0, out=t)
-        kernel = self.base.kernel
-        slopes = kernel.derivative(t)
-        if kernel.singular_at_zero:  # a row that is a base row is not held there by an infinite weight
-            slopes[t >= -64.0 * np.finfo(dtype).eps * max(self.base.radius, 1.0)] = 0.0
-        values = kernel.value(t)
-        moving = np.einsum("ij,ij->i", values, self.moving, dtype=np.float64)
-        fixed = (values @ self.fixed).astype(np.float64)
-        gains = np.ones(m)
-        heights = fixed + moving
-        if self.squares is not None:
-            gains = np.clip(moving / self.squares, 1.0, _LARGEST_GAIN)
-            lost = np.where(np.isinf(self.squares), 0.0, 0.5 * gains**2 * self.squares)
-            heights = fixed + gains * moving - lost
-        if self.penalty:
-            heights -= 0.5 * self.penalty * np.square(points - self.inputs).sum(axis=1)
-        return _Point(heights, gains, values, slopes)
-
-    def step(self, points: FloatArray, here: _Point) -> tuple[FloatArray, FloatArray]:
-        """Return the way to the fixed point of each row, and the sum of the sizes of its weights."""
-        W = self.moving * here.gains[:, None].astype(self.moving.dtype)
-        W += self.fixed
-        W *= here.slopes
-        d = points.shape[1]
-        sums = (W @ self.augmented[:, : d + 1]).astype(np.float64)  # of w b and of w
-        size = np.abs(W, out=W).sum(axis=1, dtype=np.float64) + self.penalty
-        way = sums[:, :d] - sums[:, d:] * points
-        if self.penalty:
-            way += self.penalty * (self.inputs - points)
-        below = np.maximum(sums[:, d] + self.penalty, _DENOMINATOR * size)
-        return np.divide(way, below[:, None], out=np.zeros_like(way), where=below[:, None] > 0), size
-
-
-@dataclass
-class _Climb:
-    """Where the rows of a tile have come to."""
-
-    points: FloatArray  # float64, shape: (m, d)
-    heights: FloatArray
-    gains: FloatArray
-    iterations: NDArray[np.intp]
-    converged: NDArray[np.bool_]
-    lost: NDArray[np.bool_]  # no base row pulls there
-
-    @staticmethod
-    def begun(problem: _Problem, start: FloatArray) -> _Climb:
-        m = len(start)
-        return _Climb(
-            start.copy(), np.full(m, -np.inf), np.ones(m), np.zeros(m, np.intp), np.zeros(m, bool), np.zeros(m, bool)
-        )
-
-    def better(self, other: _Climb) -> _Climb:
-        """Return the higher of two, row by row."""
-        self.replace(other.heights > self.heights, other.some(other.heights > self.heights))
-        return self
-
-    def some(self, which: NDArray[np.bool_]) -> _Climb:
-        return _Climb(*(value[which] for value in vars(self).values()))
-
-    def replace(self, which: NDArray[np.bool_], others: _Climb) -> None:
-        """Take over other results for some rows."""
-        for name, value in vars(self).items():
-            value[which] = getattr(others, name)
-
-    def go(self, problem: _Problem, tol: float, max_iter: int) -> None:
-        """Climb until no step is longer than tol."""
-        live = np.arange(len(self.points))
-        self.converged[:] = False
-        points, damping = self.points.copy(), np.full(len(live), _ACCELERATED)
-        before: tuple[FloatArray, FloatArray] | None = None
-        here = problem.at(points)
-        slack = 4.0 * float(np.finfo(problem.augmented.dtype).eps)
-        for _ in range(max_iter):
-            step, size = problem.step(points, here)
-            way = _accelerated(points, step, before, damping)
-            before = points, step
-            target = problem.inside(points + way)
-            there = problem.at(target)
-            moved = np.sqrt(0.5 * np.square(target - points).sum(axis=1))
-            up = there.heights >= here.heights - slack * np.abs(here.heights)
-            self.iterations[live] += 1
-            points = np.where(up[:, None], target, points)
-            here = _taken(up, there, here)
-            damping = np.where(up, np.minimum(_ACCELERATED, 2.0 * damping), 0.5 * damping)
-            ended = (moved <= tol) | (damping < 0.5**_HALVINGS)
-            self._note(live, points, here, ended, size)
-            if ended.all():
-                return
-            if ended.sum() * 4 >= len(ended):  # the others go on alone
-                rest = ~ended
-                live, points, damping = live[rest], points[rest], damping[rest]
-                before = before[0][rest], before[1][rest]
-                problem = problem.some(rest)
-                here = _Point(here.heights[rest], here.gains[rest], here.values[rest], here.slopes[rest])
-
-    def _note(
-        self, live: NDArray[np.intp], points: FloatArray, here: _Point, ended: NDArray[np.bool_], size: FloatArray
-    ) -> None:
-        self.points[live], self.heights[live], self.gains[live] = points, here.heights, here.gains
-        self.converged[live] = ended
-        self.lost[live] = size < np.finfo(np.float32).tiny
-
-
-def _accelerated(
-    points: FloatArray, step: FloatArray, before: tuple[FloatArray, FloatArray] | None, damping: FloatArray
-) -> FloatArray:
-    """Return how far to go: the damped step, or where it is not damped the secant one through the step before.
-
-    Steps shrink by nearly the same factor from one to the next, often a negative one; Anderson's method with one
-    remembered step (Walker and Ni 2011) finds where they would end.
-    """
-    way: FloatArray = np.minimum(damping, 1.0)[:, None] * step
-    if before is None:
-        return way
-    turn, path = step - before[1], points - before[0]
-    length = np.einsum("ij,ij->i", turn, turn)
-    share = np.divide(np.einsum("ij,ij->i", step, turn), length, out=np.zeros_like(length), where=length > 0)
-    share = np.where(damping >= _ACCELERATED, np.clip(share, -_FARTHEST, _FARTHEST), 0.0)
-    way -= share[:, None] * (path + turn)
-    return way
-
-
-def _taken(up: NDArray[np.bool_], there: _Point, here: _Point) -> _Point:
-    """Return the new point where it is higher, else the old one."""
-    if up.all():
-        return there
-    for name in ("heights", "gains", "values", "slopes"):
-        getattr(there, name)[~up] = getattr(here, name)[~up]
-    return there
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("single_directions", "can_project")  # again where they are needed
+        return {name: value for name, value in self.__dict__.items() if name not in made}

@@ -2,7 +2,8 @@
 
 A row found by fixed point (or descent) and one predicted by ridge regression err in different ways, and their mean is
 often better than either. How much each counts depends on how far a row is from the components: it is settled at the
-fit, by kernel PCA of a part of the rows and pre-images of others, to which noise of several sizes has been added.
+fit, by kernel PCA of a part of the rows and pre-images of others, to which noise of several sizes has been added. What
+is learned is learned twice, with the penalty that suits rows without noise and with one that suits noisy ones.
 """
 
 from __future__ import annotations
@@ -12,22 +13,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 from sklearn.base import BaseEstimator
 
 from kpca.decompose import Request, decompose
 from kpca.gram.slopes import why_not
-from kpca.kernels import Kernel, RadialKernel, Scaled
+from kpca.kernels import Kernel, RadialKernel, Scaled, resolve_gamma
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient, GradientWay
 from kpca.preimage.learned import Ridge, RidgeWay
-from kpca.preimage.lengthened import lengthened_ridge, lengthening
 from kpca.preimage.limits import check_box, check_penalty
 from kpca.preimage.result import Found
 from kpca.preimage.target import Target, expansion_of
 from kpca.projection import KernelProjection
 
 FloatArray = NDArray[Any]
-# Rows that the weights are settled on, and rows of the model they are settled with.
+# Rows that the shares are settled on, and rows of the model they are settled with.
 _HELD_OUT, _FITTED, _FEWEST = 200, 1000, 20
 _HELD_SHARE = 0.2
 # Of components the same share of the rows is taken as in the model, or this one where the model has a smaller.
@@ -35,6 +36,8 @@ _COMPONENT_SHARE = 1 / 3
 _TOL = 1e-4
 # Variances of the noise added, in units of the variance of each feature.
 _NOISE = (0.0, 0.125, 0.5, 2.0)
+# Penalties among which that of the second map is chosen, in units of k(t, t) = 1.
+_PENALTIES = (1e-2, 1e-1, 1.0)
 
 
 class Auto(BaseEstimator):  # type: ignore[misc]
@@ -64,7 +67,8 @@ class Auto(BaseEstimator):  # type: ignore[misc]
             return ridge
         search = searching.fitted(target, seed=seed, threads=threads)
         trial = Trial.of(target, self._searching(target.kernel, free=True), ridge, seed=seed, threads=threads)
-        return AutoWay(search, ridge, _for_denoising(search, ridge, target, threads), trial)
+        smooth = Ridge(alpha=trial.penalty, gamma=_wide(target.scores), box=self.box, penalty=self.penalty)
+        return AutoWay(search, ridge, smooth.fitted(target, seed=seed, threads=threads), trial)
 
     def _searching(self, kernel: Kernel, *, free: bool = False) -> FixedPoint | Gradient | None:
         """Return the method that looks for rows under this kernel, without box and penalty if `free`."""
@@ -83,85 +87,116 @@ def is_radial(kernel: Kernel) -> bool:
 
 @dataclass(frozen=True)
 class Trial:
-    """What held-out rows said: mean squared errors of either way and of the mixture, at several sizes of noise."""
+    """What held-out rows said: the shares of the rows looked for, learned, and learned with the larger penalty."""
 
-    shares: FloatArray  # of the row that was looked for, by size of noise, shape: (levels,)
+    shares: FloatArray  # by size of noise, shape: (levels, 3)
     gaps: FloatArray  # squared distance of denoised from noisy rows over the variance, by size of noise
-    restoring: float  # its share where only scores are known
-    errors: FloatArray  # looked for, learned, mixed; nothing if there were too few rows, shape: (levels, 3)
+    restoring: FloatArray  # the shares where only scores are known, shape: (3,)
+    errors: FloatArray  # mean squared errors of the three and of the mixture, by size of noise, shape: (levels, 4)
+    penalty: float  # the larger one
     variance: float  # sum of the variances of the features
     held_out: int
 
     @staticmethod
     def of(target: Target, searching: Any, ridge: RidgeWay, *, seed: int, threads: int) -> Trial:
-        """Settle the weights for a model, with the bandwidth and the penalty that its own ridge map found."""
-        rows, expansion = target.rows, target.expansion
-        assert expansion is not None
-        n = len(rows)
+        """Settle the shares for a model, with the bandwidth and the penalty that its own ridge map found."""
+        rows, n = target.rows, len(target.rows)
         variance = float(np.var(rows, axis=0, dtype=np.float64).sum())
-        held = min(int(_HELD_SHARE * n), _HELD_OUT)
         if n < _FEWEST or not variance:
-            return Trial(np.ones(1), np.zeros(1), 1.0, np.empty((0, 3)), variance, 0)
+            alone = np.array([1.0, 0.0, 0.0])
+            return Trial(alone[None], np.zeros(1), alone, np.empty((0, 4)), _PENALTIES[0], variance, 0)
+        held = min(int(_HELD_SHARE * n), _HELD_OUT)
         rng = np.random.default_rng(seed)
         order = rng.permutation(n)
-        test, train = rows[order[:held]], rows[np.sort(order[held : held + _FITTED])]
-        k = expansion.directions.shape[1]
-        share = max(k / len(expansion.rows), _COMPONENT_SHARE)
-        count = max(1, min(k, int(share * len(train))))
-        request = Request(count, _TOL, center=bool(expansion.centre.any()), seed=seed, threads=threads)
-        found = decompose(target.kernel, np.ascontiguousarray(train), None, request)
-        projection = found.projection
-        assert isinstance(projection, KernelProjection)
-        scores = found.spectrum.scores(None).astype(rows.dtype)
-        small = Target(
-            target.kernel, train, scores, None, expansion_of(target.kernel, projection, projection.X, scores)
-        )
+        test, train = rows[order[:held]], np.ascontiguousarray(rows[np.sort(order[held : held + _FITTED])])
+        small, projection = _small_model(target, train, seed, threads)
         search = searching.fitted(small, seed=seed, threads=threads)
-        learned = Ridge(alpha=ridge.alpha, gamma=ridge.gamma or None).fitted(small, seed=seed, threads=threads)
-        lengthened = _for_denoising(search, learned, small, threads)
-        spread = np.std(rows, axis=0, dtype=np.float64)
-        noise = rng.standard_normal(test.shape) * spread
-        shares, gaps, errors = [], [], []
-        for level in _NOISE:
-            noisy = (test + np.sqrt(level) * noise).astype(rows.dtype)
-            its = projection(noisy, threads=threads)
-            rows_found, rows_learned = _both(search, lengthened, its, noisy, threads)
-            mixture = _mixture(rows_found, rows_learned, test)
-            shares.append(mixture[0])
-            errors.append(mixture[1:])
-            gaps.append(float(np.square(rows_found - noisy, dtype=np.float64).sum(axis=1).mean()))
-        its = projection(test, threads=threads)
-        plain = _mixture(search(its, threads=threads).rows, learned(its, threads=threads).rows, test)
-        gaps_sorted = np.maximum.accumulate(np.array(gaps)) / variance
-        return Trial(np.array(shares), gaps_sorted, plain[0], np.array(errors), variance, held)
+        noise = rng.standard_normal(test.shape) * np.std(rows, axis=0, dtype=np.float64)
+        noisy = [(test + np.sqrt(level) * noise).astype(rows.dtype) for level in _NOISE]
+        cases = [_Case.of(search, part, projection(part, threads=threads), threads) for part in noisy]
+
+        def learned(alpha: float, gamma: float | None) -> RidgeWay:
+            return Ridge(alpha=alpha, gamma=gamma).fitted(small, seed=seed, threads=threads)
+
+        firm, wide = learned(ridge.alpha, ridge.gamma or None), _wide(small.scores)
+        maps = [learned(penalty, wide) for penalty in _PENALTIES]
+        tried = [[case.mixture([firm, smooth], test, threads) for case in cases] for smooth in maps]
+        # relative to the best of each size of noise, so that the largest does not decide alone
+        mixed = np.array([[errors[-1] for _, errors in mixtures] for mixtures in tried])
+        best = int(np.argmin((mixed / np.maximum(mixed.min(axis=0), 1e-300)).sum(axis=1)))
+        shares, errors = (np.array(part) for part in zip(*tried[best], strict=True))
+        clean = projection(test, threads=threads)
+        plain = [search(clean, threads=threads).rows, firm(clean, threads=threads).rows]
+        return Trial(
+            shares,
+            np.maximum.accumulate([case.gap for case in cases]) / variance,
+            np.append(_mixture(plain, test)[0], 0.0),
+            errors,
+            _PENALTIES[best],
+            variance,
+            held,
+        )
 
 
-def _for_denoising(search: FixedPointWay | GradientWay, ridge: RidgeWay, target: Target, threads: int) -> RidgeWay:
-    """Return the learned map for scores of the length that the search gives them."""
-    if not isinstance(search, FixedPointWay) or not search.rescale:
-        return ridge
-    return lengthened_ridge(ridge, target, lengthening(target), threads=threads)
+@dataclass(frozen=True)
+class _Case:
+    """Noisy rows: what was looked for in their place, and their scores, of the length that was found."""
+
+    found: FloatArray  # shape: (m, d)
+    scores: FloatArray  # shape: (m, k)
+    gap: float  # mean squared distance of the rows found from the noisy ones
+
+    @staticmethod
+    def of(search: FixedPointWay | GradientWay, noisy: FloatArray, scores: FloatArray, threads: int) -> _Case:
+        found = search(scores, inputs=noisy, threads=threads)
+        gap = float(np.square(found.rows - noisy, dtype=np.float64).sum(axis=1).mean())
+        return _Case(found.rows, _lengthened(search, scores, found), gap)
+
+    def mixture(self, maps: list[RidgeWay], truth: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
+        """Return the best shares of the rows found and those that the maps give, and the errors."""
+        return _mixture([self.found, *(way(self.scores, threads=threads).rows for way in maps)], truth)
 
 
-def _both(
-    search: FixedPointWay | GradientWay, learned: RidgeWay, scores: FloatArray, inputs: FloatArray, threads: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return denoised rows of either way; what is learned is learned of scores of the right length."""
-    found = search(scores, inputs=inputs, threads=threads)
-    if found.gains is not None:
-        scores = search.expansion.amplified(scores, found.gains)
-    return found.rows, learned(scores, inputs=inputs, threads=threads).rows
+def _small_model(target: Target, rows: FloatArray, seed: int, threads: int) -> tuple[Target, KernelProjection]:
+    """Return kernel PCA of some of the rows, with as many components for its size as the model has."""
+    expansion, kernel = target.expansion, target.kernel
+    assert expansion is not None
+    k = expansion.directions.shape[1]
+    share = max(k / len(expansion.rows), _COMPONENT_SHARE)
+    count = max(1, min(k, int(share * len(rows))))
+    request = Request(count, _TOL, center=bool(expansion.centre.any()), seed=seed, threads=threads)
+    found = decompose(kernel, rows, None, request)
+    assert isinstance(found.projection, KernelProjection)
+    scores = found.spectrum.scores(None).astype(rows.dtype)
+    small = Target(kernel, rows, scores, None, expansion_of(kernel, found.projection, rows, scores, threads=threads))
+    return small, found.projection
 
 
-def _mixture(found: FloatArray, learned: FloatArray, truth: FloatArray) -> tuple[float, float, float, float]:
-    """Return the share of the rows found that brings the mixture nearest to the truth, and three squared errors."""
-    apart = (learned - found).astype(np.float64)
-    square = float(np.vdot(apart, apart))
-    share = float(np.vdot(learned - truth, apart)) / square if square > 0 else 1.0
-    share = min(max(share, 0.0), 1.0)
-    mixed = share * found + (1.0 - share) * learned
-    errors = [float(np.square(rows - truth).sum(axis=1).mean()) for rows in (found, learned, mixed)]
-    return share, errors[0], errors[1], errors[2]
+def _wide(scores: FloatArray) -> float | None:
+    """Return the gamma of the second map: 1 over the median squared distance of scores, None if they are all alike."""
+    median = 2.0 * float(resolve_gamma("median", scores))
+    return median if 0.0 < median < np.inf else None
+
+
+def _lengthened(search: FixedPointWay | GradientWay, scores: FloatArray, found: Found) -> FloatArray:
+    """Return scores of the length that the search found, where it did."""
+    if found.gains is None:
+        return scores
+    return search.expansion.amplified(scores, found.gains).astype(scores.dtype)
+
+
+def _mixture(members: list[FloatArray], truth: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the shares that bring the mixture nearest to the truth, and the squared errors of all and of that."""
+    gaps = [(rows - truth).ravel().astype(np.float64) for rows in members]
+    errors = [float(gap @ gap) / len(truth) for gap in gaps]
+    # least squares of sum_i w_i gap_i with w >= 0; that they sum to 1 is one more, heavy equation
+    heavy = 1e3 * np.sqrt(max(errors) * len(truth)) or 1.0
+    A = np.vstack([np.column_stack(gaps), np.full(len(members), heavy)])
+    b = np.append(np.zeros(len(A) - 1), heavy)
+    shares = np.asarray(nnls(A, b)[0])
+    shares = shares / shares.sum()
+    mixed = sum(share * gap for share, gap in zip(shares, gaps, strict=True))
+    return shares, np.array([*errors, float(np.square(mixed).sum()) / len(truth)])
 
 
 @dataclass(frozen=True)
@@ -170,22 +205,25 @@ class AutoWay:
 
     search: FixedPointWay | GradientWay
     ridge: RidgeWay
-    denoising: RidgeWay  # the same for scores with gains
+    smooth: RidgeWay  # with the larger penalty
     trial: Trial
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return a row for each row of scores."""
-        if inputs is None and self.trial.restoring == 0.0:
+        if inputs is None and self.trial.restoring[0] == 0.0:
             return self.ridge(scores, threads=threads)
         found = self.search(scores, inputs=inputs, threads=threads)
         if inputs is None:
-            shares = np.full(len(scores), self.trial.restoring)
+            shares = np.tile(self.trial.restoring, (len(scores), 1))
         else:
             gaps = np.square(found.rows - inputs, dtype=np.float64).sum(axis=1) / (self.trial.variance or 1.0)
-            shares = np.interp(gaps, self.trial.gaps, self.trial.shares)
-        if inputs is not None and found.gains is not None:
-            scores = self.search.expansion.amplified(scores, found.gains).astype(scores.dtype)
-        learned = (self.ridge if inputs is None else self.denoising)(scores, inputs=inputs, threads=threads)
-        mixed = shares[:, None] * found.rows + (1.0 - shares)[:, None] * learned.rows
-        fallbacks = {**found.fallbacks, **learned.fallbacks}
+            shares = np.column_stack([np.interp(gaps, self.trial.gaps, column) for column in self.trial.shares.T])
+            scores = _lengthened(self.search, scores, found)
+        mixed = shares[:, :1] * found.rows
+        fallbacks = dict(found.fallbacks)
+        for way, share in zip((self.ridge, self.smooth), shares[:, 1:].T, strict=True):
+            if share.any():
+                learned = way(scores, inputs=inputs, threads=threads)
+                mixed += share[:, None] * learned.rows
+                fallbacks |= learned.fallbacks
         return Found(mixed.astype(found.rows.dtype), found.iterations, found.converged, fallbacks, found.gains)

@@ -21,7 +21,6 @@ from kpca.preimage.distance import Distance
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient
 from kpca.preimage.learned import Learned, Ridge, RidgeWay
-from kpca.preimage.lengthened import lengthened_ridge, lengthening
 from kpca.preimage.limits import check_box, check_penalty
 from kpca.preimage.linear import LinearWay
 from kpca.preimage.report import PreimageReport
@@ -37,6 +36,8 @@ NAMES: dict[str, type[BaseEstimator]] = {
     "distance": Distance,
     "gradient": Gradient,
 }
+# Gains for other methods are needed to few digits.
+_GAIN_TOL = 1e-2
 
 
 def check_preimage(preimage: Any) -> BaseEstimator | None:
@@ -64,8 +65,7 @@ class Back:
     way: Way
     method: str
     reason: str
-    denoising: Way | None = None  # for scores with gains, where they are given some
-    lengthen: FixedPointWay | None = None  # finds these gains, for a way that does not do so itself
+    lengthen: FixedPointWay | None = None  # finds gains, for a way that does not do so itself
 
     def restored(self, scores: FloatArray, *, threads: int = 1) -> Found:
         """Return the rows that scores stand for."""
@@ -76,12 +76,12 @@ class Back:
         if isinstance(self.way, FixedPointWay) and self.way.can_project:
             return self.way.denoised(inputs, threads=threads)
         scores = project(inputs)
-        if self.lengthen is None or self.denoising is None:
+        if self.lengthen is None:
             return self.way(scores, inputs=inputs, threads=threads)
         gains = self.lengthen(scores, inputs=inputs, threads=threads).gains
         assert gains is not None
         scores = self.lengthen.expansion.amplified(scores, gains).astype(scores.dtype)
-        found = self.denoising(scores, inputs=inputs, threads=threads)
+        found = self.way(scores, inputs=inputs, threads=threads)
         return Found(found.rows, found.iterations, found.converged, found.fallbacks, gains)
 
     def report(self, found: Found | None = None) -> PreimageReport:
@@ -121,9 +121,7 @@ def fit_back(
     back = Back(way, _name(settings), _reason(settings, way, kernel))
     if not (isinstance(settings, Distance | Gradient | Ridge) and settings.rescale and is_radial(kernel)):
         return back
-    lengthen = lengthening(target)
-    denoising = lengthened_ridge(way, target, lengthen, threads=threads) if isinstance(way, RidgeWay) else way
-    return replace(back, denoising=denoising, lengthen=lengthen)
+    return replace(back, lengthen=FixedPoint(tol=_GAIN_TOL).fitted(target, threads=threads))
 
 
 def _spread(n: int, count: int) -> slice | NDArray[np.intp]:
@@ -148,8 +146,8 @@ def _reason(settings: BaseEstimator, way: Way, kernel: Kernel) -> str:
     trial = way.trial
     if not trial.held_out:
         return f"too few rows to hold some out, so rows are looked for by {looked} alone"
-    shares = ", ".join(f"{share:.2f}" for share in trial.shares)
+    shares = ", ".join(f"{share:.2f}" for share in trial.shares[:, 0])
     return (
-        f"rows looked for by {looked} and rows learned by ridge are mixed; of {trial.held_out} held-out rows those "
-        f"looked for had a share of {trial.restoring:.2f} without noise, and {shares} in denoising, from clean to noisy"
+        f"rows looked for by {looked} and rows learned by ridge are mixed; by {trial.held_out} held-out rows the share "
+        f"of the former is {trial.restoring[0]:.2f} without noise, and {shares} in denoising, from clean to noisy"
     )

@@ -6,12 +6,13 @@ it has no denominator to speak of it goes along the gradient instead.
 
 A row off the components is shrunk by the projection: noise adds to its distance from everything, and so takes the same
 factor from all its kernel values. With `rescale` that factor is found along with z: in m + a u, where u is the part of
-phi(x) in the components and m that of the mean outside them, a >= 1 is chosen to bring it nearest to phi(z).
+phi(x) in the components and m that of the mean outside them, a >= 1 is chosen to bring it nearest to phi(z), less what
+rows without noise need, of which the components hold a part only.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
@@ -39,6 +40,8 @@ _TILE_NUMBERS = 2**21
 _FEWEST_ROWS, _MOST_ROWS = 16, 512
 # The shortest step that float32 is trusted with, in units of the bandwidth or the spread of the data.
 _SINGLE_TOL = 1e-3
+# Rows whose gains are looked at, and how closely, to know what is usual.
+_USUAL_ROWS, _USUAL_TOL = 200, 1e-2
 # What float32 kernel values may do to scores, whose size is about 1.
 _SINGLE_SCORE_ERROR = 1e-4
 OUT_OF_REACH = "no training row is near enough to the input to pull it: started from the nearest training row instead"
@@ -91,9 +94,11 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
                 raise InputError(f"{name} must be a whole number from 1; got {value!r}.")
         if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not 0.0 < float(self.tol) < 1.0:
             raise InputError(f"tol must be a number between 0 and 1; got {self.tol!r}.")
+        if not isinstance(self.rescale, (bool, np.bool_)):
+            raise InputError(f"rescale must be True or False; got {self.rescale!r}.")
         penalty = check_penalty(self.penalty)
         expansion = target.expansion
-        return FixedPointWay(
+        way = FixedPointWay(
             expansion,
             Base.of(kernel, expansion.rows),
             factor,
@@ -104,6 +109,7 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
             int(self.max_iter),
             float(self.tol),
         )
+        return way if not self.rescale else replace(way, usual=way.usual_gain(target, threads=threads))
 
 
 def _radial(kernel: Kernel) -> tuple[float, RadialKernel]:
@@ -132,6 +138,14 @@ class FixedPointWay:
     starts: int
     max_iter: int
     tol: float
+    usual: float = 1.0  # the gain of rows without noise, which others are measured by
+
+    def usual_gain(self, target: Target, *, threads: int = 1) -> float:
+        """Return the gain of some training rows, the median: what the components leave out makes it more than 1."""
+        some = np.linspace(0, len(target.rows) - 1, min(len(target.rows), _USUAL_ROWS)).astype(np.intp)
+        free = replace(self, box=None, penalty=0.0, starts=1, tol=_USUAL_TOL)
+        gains = free(target.scores[some], inputs=target.rows[some], threads=threads).gains
+        return 1.0 if gains is None or not len(gains) else float(np.median(gains))
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return a row for each row of scores; with `inputs`, the rows the scores are of, as denoised rows."""
@@ -212,7 +226,7 @@ class FixedPointWay:
             # what rounding leaves of nothing must not be enlarged
             rounding = 100.0 * float(np.finfo(expansion.rows.dtype).eps) * float(np.linalg.norm(expansion.offset))
             nothing_left = np.sqrt(squares) <= max(rounding, 1e-150)
-            squares = np.where(nothing_left, np.inf, squares) / self.factor
+            squares = np.where(nothing_left, np.inf, squares) * (self.usual / self.factor)
             moving = u.astype(dtype) @ directions.T
             fixed = expansion.centre - expansion.directions @ expansion.offset
         else:

@@ -26,7 +26,7 @@ from kpca.gram.workers import in_order
 from kpca.kernels import Kernel, RadialKernel, Scaled
 from kpca.linalg import mean_of_rows
 from kpca.preimage.expansion import Expansion
-from kpca.preimage.limits import Box, check_box, check_penalty
+from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale
 from kpca.preimage.result import Found
 from kpca.preimage.target import Target
 
@@ -101,7 +101,7 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
             factor,
             check_box(self.box, expansion.rows.shape[1]),
             penalty,
-            bool(self.rescale),
+            check_rescale(self.rescale),
             int(self.starts),
             int(self.max_iter),
             float(self.tol),
@@ -178,7 +178,7 @@ class FixedPointWay:
             found.write(rows, part)
 
         in_order(
-            edges(m, step),
+            edges(m, step) if m else [],
             lambda: lambda rows: self._tile(scores[rows], None if inputs is None else inputs[rows]),
             commit,
             threads,

@@ -21,7 +21,7 @@ from kpca.kernels import ArcCosine, Constant, Cosine, Kernel, Product, ProfileKe
 from kpca.linalg import mean_of_rows
 from kpca.preimage.descent import Descent, Function, Point, descend, rows_per_descent
 from kpca.preimage.expansion import Expansion
-from kpca.preimage.limits import Box, check_box, check_penalty, inside
+from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale, inside
 from kpca.preimage.result import Found
 from kpca.preimage.target import Target
 
@@ -79,6 +79,7 @@ class Gradient(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"max_iter must be a whole number from 1; got {self.max_iter!r}.")
         if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not 0.0 < float(self.tol) < np.inf:
             raise InputError(f"tol must be a positive number; got {self.tol!r}: take one such as 1e-6.")
+        check_rescale(self.rescale)
         box = check_box(self.box, target.expansion.rows.shape[1])
         return GradientWay(target.expansion, box, check_penalty(self.penalty), int(self.max_iter), float(self.tol))
 

@@ -279,6 +279,7 @@ def located(neighbours: FloatArray, squares: FloatArray, usable: NDArray[np.bool
     own, mean = (np.einsum("mq,mq->m", share, part) for part in (norms, squares))
     reach = np.maximum(mean - own, 0.0) + _SLACK * mean
     size = np.einsum("mr,mr->m", coordinates, coordinates)
-    coordinates *= np.sqrt(np.minimum(1.0, reach / np.maximum(size, np.finfo(np.float64).tiny)))[:, None]
+    too_far = size > reach
+    coordinates *= np.sqrt(np.where(too_far, reach, 1.0) / np.where(too_far, size, 1.0))[:, None]
     points: FloatArray = np.einsum("mrd,mr->md", Vt, coordinates) + centres
     return points

@@ -53,7 +53,7 @@ def traverse(
         positions = _positions(steps)
     scores = np.zeros((len(positions), k), dtype=model.eigenvalues_.dtype)
     if around is not None:
-        row = np.atleast_2d(np.asarray(around))
+        row = around if np.ndim(around) == 2 else np.atleast_2d(np.asarray(around))  # a frame keeps its names
         if row.shape[0] != 1:
             raise InputError(f"around must be one row of data; got {row.shape[0]}.")
         scores[:] = model.transform(row)

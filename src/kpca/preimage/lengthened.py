@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca.linalg import mean_of_rows
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.learned import Ridge, RidgeWay
 from kpca.preimage.target import Target
@@ -36,7 +37,13 @@ def lengthened_ridge(ridge: RidgeWay, target: Target, lengthen: FixedPointWay, *
     gains = lengthen(target.scores, inputs=target.rows, threads=threads).gains
     assert gains is not None
     scores = lengthen.expansion.amplified(target.scores, gains).astype(target.scores.dtype)
-    before, after = (float(np.var(part, axis=0, dtype=np.float64).sum()) for part in (target.scores, scores))
+    before, after = (_variance(part, target.weights) for part in (target.scores, scores))
     gamma = ridge.gamma * (before / after if before > 0 and after > 0 else 1.0)
     settings = Ridge(alpha=ridge.alpha, gamma=gamma, box=ridge.box, penalty=ridge.penalty)
     return settings.fitted(replace(target, scores=scores), threads=threads)
+
+
+def _variance(scores: FloatArray, weights: FloatArray | None) -> float:
+    """Return the sum of the variances of the columns."""
+    squares = np.square(scores - mean_of_rows(scores, weights), dtype=np.float64).sum(axis=1)
+    return float(np.average(squares, weights=weights))

@@ -166,3 +166,65 @@ def located(neighbours, squares):
     Z = np.diag(sizes) @ Vt
     own = (Z**2).sum(axis=0)
     return U @ (-0.5 * np.linalg.pinv(Z, rcond=1e-10).T @ (squares - own)) + X.mean(axis=1)
+
+
+def combination(K, k, weights=None, center=True):
+    """P phi(x) = sum_j (c + A t)_j phi(b_j): A, c and A'Kc, with or without centring.  # shapes: (n, k), (n,), (k,)"""
+    n = len(K)
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    c = w / w.sum() if center else np.zeros(n)
+    root = np.sqrt(w)[:, None]
+    values, U = spectrum(centred(K, weights) if center else root * K * root.T)
+    A = root * U[:, :k] / np.sqrt(values[:k])
+    A = A - np.outer(c, A.sum(axis=0))
+    return A, c, A.T @ K @ c
+
+
+def feature_error(K, K_new, own, k, weights=None, center=True):
+    """|phi(x) - P phi(x)|^2 = k(x, x) - 2 g'k_x + g'Kg of each new row."""
+    A, c, offset = combination(K, k, weights, center)
+    G = c + (K_new @ A - offset) @ A.T
+    return own - 2 * np.sum(G * K_new, axis=1) + np.sum((G @ K) * G, axis=1)
+
+
+def gain(k_z, A, u):
+    """The a >= 1 that brings m + a u nearest to phi(z), by least squares: <u, phi(z)> / |u|^2, as m and u are at right
+    angles."""
+    return max(1.0, float((A @ u) @ k_z / (u @ u)))
+
+
+def height(k_z, A, c, offset, t, *, rescale=False):
+    """(k(z, z) + |mean|^2 - |phi(z) - (m + a u)|^2) / 2 up to what does not depend on z: what a pre-image makes
+    largest. Without rescaling a = 1 and the square of u is left out."""
+    u = t + offset
+    m = c - A @ offset
+    if not rescale:
+        return float((m + A @ u) @ k_z)
+    a = gain(k_z, A, u)
+    return float((m + a * (A @ u)) @ k_z - 0.5 * a**2 * (u @ u))
+
+
+def fixed_point(profile, rows, A, c, offset, t, start, *, rescale=False, penalty=0.0, steps=2000):
+    """Mika et al. 1998 for one point and any f(s): z = sum_j w_j b_j / sum_j w_j, halved until it climbs; rows and
+    start are in units of the kernel. Slopes are complex steps of f."""
+
+    def kernel(z):
+        return profile(np.square(rows - z).sum(axis=1)).real
+
+    def objective(z):
+        return height(kernel(z), A, c, offset, t, rescale=rescale) - penalty * np.sum((z - start) ** 2)
+
+    z, u = np.array(start, dtype=np.float64), t + offset
+    for _ in range(steps):
+        a = gain(kernel(z), A, u) if rescale else 1.0
+        slopes = -profile(np.square(rows - z).sum(axis=1) + 1e-20j).imag / 1e-20
+        w = (c - A @ offset + a * (A @ u)) * slopes
+        size = np.abs(w).sum() + penalty
+        way = (w @ (rows - z) + penalty * (start - z)) / max(w.sum() + penalty, 0.05 * size)
+        share = 1.0
+        while objective(z + share * way) < objective(z) and share > 1e-12:
+            share /= 2
+        if share * np.linalg.norm(way) < 1e-10:
+            break
+        z = z + share * way
+    return z

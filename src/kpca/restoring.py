@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from kpca.settings import thread_count
 from kpca.sinks import scores_in_chunks
 
 FloatArray = NDArray[Any]
+Made = TypeVar("Made")
 _SPACES = ("input", "feature")
 
 
@@ -62,22 +64,25 @@ class RestoringMixin(abc.ABC):
         come in chunks are read in chunks. How they were found is in `preimage_report_`.
         """
         back = self._required_back("denoise")
-        found: list[Found] = []
-
-        def denoised(rows: Any) -> FloatArray:
-            found.append(self._denoised(back, self._checked(rows)))
-            return found[-1].rows
-
-        if in_memory(X):
-            denoised(X)
-        else:
-            for _ in scores_in_chunks(self, denoised, as_source(X)):
-                pass
+        found = self._in_pieces(X, lambda rows: self._denoised(back, rows))
         return self._noted(back, Found.joined(found))
 
+    def _in_pieces(self, X: Any, work: Callable[[Any], Made]) -> list[Made]:
+        """Return what `work` makes of checked rows: of all at once, or of each chunk where they come in chunks."""
+        if in_memory(X):
+            return [work(self._checked(X))]
+        made: list[Made] = []
+
+        def noted(chunk: Any) -> FloatArray:
+            made.append(work(self._checked(chunk)))
+            return np.empty((chunk.shape[0], 0))
+
+        for _ in scores_in_chunks(self, noted, as_source(X)):
+            pass
+        return made
+
     def _denoised(self, back: Back, X: Any) -> Found:
-        if not isinstance(X, np.ndarray):
-            X = X.toarray()
+        X = _dense(X)
         return back.denoised(X, self._scores_of, threads=thread_count(self.n_jobs))
 
     def reconstruction_error(self, X: Any, space: str = "input") -> FloatArray:
@@ -95,10 +100,7 @@ class RestoringMixin(abc.ABC):
         if space not in _SPACES:
             raise InputError(f"space must be 'input' or 'feature'; got {space!r}.")
         if space == "input":
-            denoised = self.denoise(X)
-            rows = np.concatenate(list(as_source(X).chunks())) if not in_memory(X) else self._checked(X)
-            gap = np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray(), np.float64) - denoised
-            return np.asarray(np.einsum("ij,ij->i", gap, gap))
+            return self._lost(X)
         projection = self._projecting()
         if isinstance(projection, MatrixProjection):
             raise InputError(
@@ -106,10 +108,20 @@ class RestoringMixin(abc.ABC):
                 "kernel of kpca."
             )
         threads = thread_count(self.n_jobs)
-        if in_memory(X):
-            return projection.residuals(self._checked(X), threads=threads)
-        pieces = [projection.residuals(self._checked(rows), threads=threads) for rows in as_source(X).chunks()]
-        return np.concatenate(pieces)
+        return np.concatenate(self._in_pieces(X, lambda rows: projection.residuals(rows, threads=threads)))
+
+    def _lost(self, X: Any) -> FloatArray:
+        """Return the squared distances of rows from what `denoise` makes of them; chunks are read once."""
+        back = self._required_back("reconstruction_error")
+
+        def lost(rows: Any) -> tuple[Found, FloatArray]:
+            found = self._denoised(back, rows)
+            gap = np.asarray(_dense(rows), np.float64) - found.rows
+            return found, np.einsum("ij,ij->i", gap, gap)
+
+        pieces = self._in_pieces(X, lost)
+        self._noted(back, Found.joined([found for found, _ in pieces]))
+        return np.concatenate([errors for _, errors in pieces])
 
     @property
     def preimage_report_(self) -> PreimageReport:
@@ -141,3 +153,8 @@ class RestoringMixin(abc.ABC):
     @abc.abstractmethod
     def _score_dtype(self) -> np.dtype[Any]:
         """The dtype of scores."""
+
+
+def _dense(X: Any) -> FloatArray:
+    dense: FloatArray = X if isinstance(X, np.ndarray) else X.toarray()
+    return dense

@@ -22,7 +22,7 @@ from kpca.kernels import Kernel, RadialKernel, Scaled, resolve_gamma
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient, GradientWay
 from kpca.preimage.learned import Ridge, RidgeWay
-from kpca.preimage.limits import check_box, check_penalty
+from kpca.preimage.limits import check_box, check_penalty, check_rescale
 from kpca.preimage.result import Found
 from kpca.preimage.target import Target, expansion_of
 from kpca.projection import KernelProjection
@@ -61,6 +61,7 @@ class Auto(BaseEstimator):  # type: ignore[misc]
         """Return the way back for a model."""
         check_box(self.box, target.rows.shape[1])
         check_penalty(self.penalty)
+        check_rescale(self.rescale)
         ridge = Ridge(box=self.box, penalty=self.penalty).fitted(target, seed=seed, threads=threads)
         searching = self._searching(target.kernel)
         if searching is None or target.expansion is None:

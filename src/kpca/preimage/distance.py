@@ -22,7 +22,7 @@ from kpca.gram.workers import in_order
 from kpca.kernels import Kernel, Linear, Polynomial, RadialKernel, Scaled
 from kpca.linalg import mean_of_rows
 from kpca.preimage.expansion import Expansion
-from kpca.preimage.limits import Box, check_box, check_penalty, inside, pulled
+from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale, inside, pulled
 from kpca.preimage.result import Found
 from kpca.preimage.target import Target
 
@@ -66,8 +66,7 @@ class Distance(BaseEstimator):  # type: ignore[misc]
         """Return the way back; what depends on the known rows alone is computed here."""
         if isinstance(self.neighbours, bool) or not isinstance(self.neighbours, Integral) or self.neighbours < 1:
             raise InputError(f"neighbours must be a whole number from 1; got {self.neighbours!r}.")
-        if not isinstance(self.rescale, (bool, np.bool_)):
-            raise InputError(f"rescale must be True or False; got {self.rescale!r}.")
+        check_rescale(self.rescale)
         d = target.rows.shape[1]
         box, penalty = check_box(self.box, d), check_penalty(self.penalty)
         scale = _scale(target.kernel)
@@ -280,6 +279,7 @@ def located(neighbours: FloatArray, squares: FloatArray, usable: NDArray[np.bool
     own, mean = (np.einsum("mq,mq->m", share, part) for part in (norms, squares))
     reach = np.maximum(mean - own, 0.0) + _SLACK * mean
     size = np.einsum("mr,mr->m", coordinates, coordinates)
-    coordinates *= np.sqrt(np.minimum(1.0, reach / np.maximum(size, np.finfo(np.float64).tiny)))[:, None]
+    too_far = size > reach
+    coordinates *= np.sqrt(np.where(too_far, reach, 1.0) / np.where(too_far, size, 1.0))[:, None]
     points: FloatArray = np.einsum("mrd,mr->md", Vt, coordinates) + centres
     return points

@@ -28,7 +28,7 @@ from kpca.gram.workers import in_order
 from kpca.kernels import Kernel, RadialKernel, Scaled
 from kpca.preimage.climbing import DOUBLE, SINGLE, Base, Climb, Problem
 from kpca.preimage.expansion import Expansion
-from kpca.preimage.limits import Box, check_box, check_penalty, inside
+from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale, inside
 from kpca.preimage.result import Found
 from kpca.preimage.target import Target
 
@@ -94,8 +94,6 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
                 raise InputError(f"{name} must be a whole number from 1; got {value!r}.")
         if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not 0.0 < float(self.tol) < 1.0:
             raise InputError(f"tol must be a number between 0 and 1; got {self.tol!r}.")
-        if not isinstance(self.rescale, (bool, np.bool_)):
-            raise InputError(f"rescale must be True or False; got {self.rescale!r}.")
         penalty = check_penalty(self.penalty)
         expansion = target.expansion
         way = FixedPointWay(
@@ -104,7 +102,7 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
             factor,
             check_box(self.box, expansion.rows.shape[1]),
             penalty,
-            bool(self.rescale),
+            check_rescale(self.rescale),
             int(self.starts),
             int(self.max_iter),
             float(self.tol),
@@ -174,7 +172,7 @@ class FixedPointWay:
             found.write(rows, part)
 
         in_order(
-            edges(m, step),
+            edges(m, step) if m else [],
             lambda: (
                 lambda rows: self._tile(
                     None if scores is None else scores[rows], None if inputs is None else inputs[rows]

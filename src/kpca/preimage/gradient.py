@@ -21,13 +21,14 @@ from kpca.kernels import ArcCosine, Constant, Cosine, Kernel, Product, ProfileKe
 from kpca.linalg import mean_of_rows
 from kpca.preimage.descent import Descent, Function, Point, descend, rows_per_descent
 from kpca.preimage.expansion import Expansion
-from kpca.preimage.limits import Box, check_box, check_penalty, inside
+from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale, inside
 from kpca.preimage.result import Found
 from kpca.preimage.target import Target
 
 FloatArray = NDArray[Any]
 _NOT_FINITE = "the objective is no finite number at the start, which is returned"
 _NO_START = "the start given is not finite, and the nearest known row was the start"
+_OUT_OF_REACH = "no known row is near enough to the input to pull it, and the nearest known row was the start"
 _LEFT = "the descent left the data far behind, and its start is returned"
 _TOO_FAR = 3.0  # times the farthest of known rows, start and input
 _SAMPLE = 64  # rows that show whether kernel values are mostly near those at distance 0
@@ -79,6 +80,7 @@ class Gradient(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"max_iter must be a whole number from 1; got {self.max_iter!r}.")
         if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not 0.0 < float(self.tol) < np.inf:
             raise InputError(f"tol must be a positive number; got {self.tol!r}: take one such as 1e-6.")
+        check_rescale(self.rescale)
         box = check_box(self.box, target.expansion.rows.shape[1])
         return GradientWay(target.expansion, box, check_penalty(self.penalty), int(self.max_iter), float(self.tol))
 
@@ -110,7 +112,7 @@ class GradientWay:
         problem = _Problem(self.expansion, self.box, self.penalty)
         rows = np.empty((m, self.expansion.rows.shape[1]), dtype=self.expansion.rows.dtype)
         iterations, converged = np.zeros(m, dtype=np.intp), np.zeros(m, dtype=bool)
-        fallbacks = {why: np.zeros(m, dtype=bool) for why in (_NO_START, _NOT_FINITE, _LEFT)}
+        fallbacks = {why: np.zeros(m, dtype=bool) for why in (_NO_START, _NOT_FINITE, _OUT_OF_REACH, _LEFT)}
 
         def work(part: slice) -> tuple[Descent, dict[str, NDArray[np.bool_]]]:
             given = [None if array is None else array[part] for array in (inputs, start, gains)]
@@ -192,14 +194,14 @@ class _Problem:
                 gradients += 2.0 * self._pull * gap
             return values, gradients
 
-        first = self._start(objective, scores, inputs, start, gains)
+        first, lost = self._start(objective, scores, inputs, start, gains)
         found = descend(objective, first, self._bounds, max_iter=max_iter, tol=tol)
         ends = found.rows if wanted is not None else self._with_length(found.rows, first.rows)
         farthest = _lengths(first.rows if wanted is None else np.concatenate([first.rows, wanted], axis=1))
         left = _lengths(ends) > _TOO_FAR * np.maximum(self._radius, farthest)
         ends = np.where(left[:, None], first.rows, ends)
         descent = Descent(self._outer(ends), found.iterations, found.converged & ~left)
-        return descent, {_NOT_FINITE: ~first.finite, _LEFT: left}
+        return descent, {_NOT_FINITE: ~first.finite, _OUT_OF_REACH: lost, _LEFT: left}
 
     def _start(
         self,
@@ -208,27 +210,34 @@ class _Problem:
         inputs: FloatArray | None,
         start: FloatArray | None,
         gains: FloatArray | None,
-    ) -> Point:
-        """Return the start that was given; without one, the known row nearest in feature space or the input."""
+    ) -> tuple[Point, NDArray[np.bool_]]:
+        """Return the start that was given; without one, the known row nearest in feature space or the input.
+
+        And where an input is no start because it lies on a plateau, out of reach of all known rows.
+        """
         amplified = scores if gains is None else self._expansion.amplified(scores, gains)
         # |P phi - phi(b_j)|^2 less |P phi|^2; not clipped, which would make ties of the best ones
         distances = self._expansion.diagonal - 2.0 * self._expansion.products(amplified)
         nearest = self._within(self._known[distances.argmin(axis=1)] / self._units)
         every, other = np.arange(len(scores)), inputs if start is None else start
+        lost: NDArray[np.bool_] = np.zeros(len(scores), dtype=bool)
         if other is None:
-            return Point(nearest, *objective(nearest, every))
+            return Point(nearest, *objective(nearest, every)), lost
         finite = np.isfinite(other).all(axis=1, keepdims=True)
         given = np.where(finite, self._within(self._inner(other)), nearest)
         there = Point(given, *objective(given, every))
         if start is not None:
-            return there
+            return there, lost
+        if np.isfinite(self._radius) and not self._pull:
+            lost = (there.gradients == 0.0).all(axis=1)
         here = Point(nearest, *objective(nearest, every))
-        better = there.finite & (there.values < np.where(here.finite, here.values, np.inf))
-        return Point(
+        better = ~lost & there.finite & (there.values < np.where(here.finite, here.values, np.inf))
+        chosen = Point(
             np.where(better[:, None], there.rows, here.rows),
             np.where(better, there.values, here.values),
             np.where(better[:, None], there.gradients, here.gradients),
         )
+        return chosen, lost
 
     def _within(self, Y: FloatArray) -> FloatArray:
         return Y if self._bounds is None else Y.clip(*self._bounds)

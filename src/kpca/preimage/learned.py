@@ -19,7 +19,7 @@ from kpca.kernels import RBF
 from kpca.linalg import mean_of_rows
 from kpca.planning.memory import require, ridge_bytes
 from kpca.preimage import gcv
-from kpca.preimage.limits import Box, check_box, check_penalty, inside, pulled
+from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale, inside, pulled
 from kpca.preimage.result import Found
 from kpca.preimage.ridge import RidgeMap
 from kpca.preimage.target import Target
@@ -65,8 +65,7 @@ class Ridge(BaseEstimator):  # type: ignore[misc]
         n, d = target.rows.shape
         alpha = _number_or_none("alpha", self.alpha, positive=False)
         gamma = _number_or_none("gamma", self.gamma, positive=True)
-        if not isinstance(self.rescale, (bool, np.bool_)):
-            raise InputError(f"rescale must be True or False; got {self.rescale!r}.")
+        check_rescale(self.rescale)
         box, penalty = check_box(self.box, d), check_penalty(self.penalty)
         # three solutions are alive while the penalty is refined, each as large as the rows
         copies = 1 if alpha is not None or n <= gcv.SPECTRAL_ROWS else 2

@@ -36,6 +36,13 @@ def check_penalty(penalty: Any) -> float:
     return float(penalty)
 
 
+def check_rescale(rescale: Any) -> bool:
+    """Return whether rows are to be rescaled: True or False, nothing that happens to be one of them."""
+    if not isinstance(rescale, bool | np.bool_):
+        raise InputError(f"rescale must be True or False; got {rescale!r}.")
+    return bool(rescale)
+
+
 def inside(rows: FloatArray, box: Box | None) -> FloatArray:
     """Return the nearest rows in the box."""
     if box is None:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from kpca import blas
-from kpca.gram import CrossGram
 from kpca.kernels import Kernel
 from kpca.preimage.expansion import Expansion
 from kpca.projection import FeatureProjection, KernelProjection
@@ -68,25 +67,26 @@ def expansion_of(
 def _anchored(kernel: Kernel, projection: FeatureProjection, rows: FloatArray, threads: int) -> Expansion:
     """Return the combinations of rows whose random features come nearest to the directions and the mean.
 
-    Inner products are then those of the kernel that the features stand for.
+    Inner products are those of the features, as in the scores of all rows: scores of known rows by the kernel itself
+    would differ from those of the same rows by their features, and no row be at distance 0 from itself.
     """
     F = projection.feature_map(rows, threads=threads).astype(np.float64)
     wanted = np.column_stack([projection.directions, projection.mean]).astype(np.float64)
     with blas.single_threaded():
+        images = F @ wanted
         G = F @ F.T
+        diagonal = G.diagonal().copy()
         G.flat[:: len(G) + 1] += _ANCHOR_RIDGE * max(float(np.trace(G)) / len(G), np.finfo(np.float64).tiny)
-        combined = cho_solve(cho_factor(G, overwrite_a=True), F @ wanted)
-    A, centre = np.ascontiguousarray(combined[:, :-1]), combined[:, -1]
-    images = CrossGram(kernel, rows, rows, dtype=np.dtype(np.float64), threads=threads) @ combined
-    levels, offset = images[:, -1], A.T @ images[:, -1]
+        combined = cho_solve(cho_factor(G, overwrite_a=True), images)
+    offset = projection.offset.astype(np.float64)
     return Expansion(
         kernel,
         rows,
-        A,
-        centre,
+        np.ascontiguousarray(combined[:, :-1]),
+        combined[:, -1],
         offset,
         images[:, :-1] - offset,
-        levels,
-        kernel.diagonal(rows),
-        float(centre @ levels),
+        images[:, -1],
+        diagonal,
+        float(projection.mean @ projection.mean),
     )

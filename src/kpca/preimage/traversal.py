@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -46,19 +46,29 @@ def traverse(
     if isinstance(component, bool) or not isinstance(component, Integral) or not 0 <= component < k:
         raise InputError(f"component must be a whole number from 0 to {k - 1}; got {component!r}.")
     if isinstance(steps, Integral) and not isinstance(steps, bool):
-        if steps < 1 or not np.isfinite(span):
+        if steps < 1 or isinstance(span, bool) or not isinstance(span, Real) or not np.isfinite(float(span)):
             raise InputError(f"steps must be at least 1 and span a finite number; got {steps!r} and {span!r}.")
         positions = np.linspace(-span, span, int(steps)) if steps > 1 else np.zeros(1)
     else:
-        positions = np.asarray(steps, dtype=np.float64)
-        if positions.ndim != 1 or not len(positions) or not np.isfinite(positions).all():
-            raise InputError(f"steps must be a number of points or a list of finite positions; got {steps!r}.")
+        positions = _positions(steps)
     scores = np.zeros((len(positions), k), dtype=model.eigenvalues_.dtype)
     if around is not None:
-        row = np.atleast_2d(np.asarray(around))
+        row = around if np.ndim(around) == 2 else np.atleast_2d(np.asarray(around))  # a frame keeps its names
         if row.shape[0] != 1:
             raise InputError(f"around must be one row of data; got {row.shape[0]}.")
         scores[:] = model.transform(row)
     deviation = float(np.sqrt(model.explained_variance_[component]))
     scores[:, component] = positions * deviation + (scores[:, component] if around is not None else 0.0)
     return positions, model.inverse_transform(scores)
+
+
+def _positions(steps: Any) -> FloatArray:
+    """Return positions that were given one by one."""
+    message = f"steps must be a number of points or a list of finite positions; got {steps!r}."
+    try:
+        positions = np.asarray(steps, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(message) from error
+    if positions.ndim != 1 or not len(positions) or not np.isfinite(positions).all():
+        raise InputError(message)
+    return positions

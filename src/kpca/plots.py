@@ -1,7 +1,7 @@
 """Pictures of fitted models and of images, as matplotlib figures.
 
-A notebook shows them; `figure.savefig("name.png")` saves them. They are made without pyplot, so that nothing depends on a
-screen and no global state is left behind.
+A notebook shows them; `figure.savefig("name.png")` saves them. They are made without pyplot, so that nothing depends on
+a screen and no global state is left behind.
 """
 
 from __future__ import annotations

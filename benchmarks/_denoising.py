@@ -1,8 +1,8 @@
 """How well noise is removed, by number of components and bandwidth: PCA, scikit-learn's map back, and each of ours.
 
-The eigenproblem of a bandwidth is solved once, for the most components; fewer are the head of it, and every way back is
-fitted to that head as an estimator fits it. scikit-learn is fitted for each number of components, and its ridge system
-solved for each penalty as it solves it.
+The eigenproblem of a bandwidth is solved once by either library, for the most components; fewer are the head of it.
+Every way back is fitted to that head as an estimator fits it: ours by the function that it calls, scikit-learn's ridge
+system for each penalty as it solves it. `checks` compares one cell with what the estimators themselves do.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Cell:
     components: int
     contender: str
     draws: list[float]
+    alpha: float | None = None  # scikit-learn's
     note: str = ""
 
     @property
@@ -65,26 +66,30 @@ def pca_cells(data: Digits) -> list[Cell]:
     return cells
 
 
-def their_cells(data: Digits, c: float, count: int, alphas: Sequence[float] = ALPHAS) -> list[Cell]:
-    """Return what scikit-learn leaves, at the penalty that happens to suit the test rows best."""
-    model = TheirKernelPCA(count, kernel="rbf", gamma=1.0 / c, fit_inverse_transform=True, random_state=0)
-    model.fit(data.train)
-    scores = model.X_transformed_fit_
-    K = rbf_kernel(scores, gamma=1.0 / c)
-    crosses = {
-        noise: [rbf_kernel(model.transform(rows), scores, gamma=1.0 / c) for rows in data.noisy[noise]]
-        for noise in NOISES
-    }
-    found: dict[str, list[tuple[float, float, list[float]]]] = {noise: [] for noise in NOISES}
-    for alpha in alphas:
-        coefficients = their_coefficients(K, data.train, alpha)
-        if coefficients is None:
-            continue
+def their_cells(data: Digits, c: float, counts: Sequence[int], alphas: Sequence[float] = ALPHAS) -> list[Cell]:
+    """Return what scikit-learn leaves at one bandwidth, at the penalty that happens to suit the test rows best."""
+    model = TheirKernelPCA(max(counts), kernel="rbf", gamma=1.0 / c, eigen_solver="dense").fit(data.train)
+    every = model.transform(data.train)  # shape: (n, k)
+    noisy = {noise: [model.transform(rows) for rows in data.noisy[noise]] for noise in NOISES}
+    cells = []
+    for count in counts:
+        scores = every[:, :count]
+        K = rbf_kernel(scores, gamma=1.0 / c)
+        crosses = {
+            noise: [rbf_kernel(its[:, :count], scores, gamma=1.0 / c) for its in noisy[noise]] for noise in NOISES
+        }
+        found: dict[str, list[tuple[float, float, list[float]]]] = {noise: [] for noise in NOISES}
+        for alpha in alphas:
+            coefficients = their_coefficients(K, data.train, alpha)
+            if coefficients is None:
+                continue
+            for noise in NOISES:
+                errors = [mse(cross @ coefficients, data.clean) for cross in crosses[noise]]
+                found[noise].append((float(np.mean(errors)), alpha, errors))
         for noise in NOISES:
-            errors = [mse(cross @ coefficients, data.clean) for cross in crosses[noise]]
-            found[noise].append((float(np.mean(errors)), alpha, errors))
-    best = {noise: min(found[noise]) for noise in NOISES}
-    return [Cell(noise, c, count, "scikit-learn", best[noise][2], f"alpha = {best[noise][1]:.0e}") for noise in NOISES]
+            _, alpha, errors = min(found[noise])
+            cells.append(Cell(noise, c, count, "scikit-learn", errors, alpha))
+    return cells
 
 
 def their_coefficients(K: FloatArray, X: FloatArray, alpha: float) -> FloatArray | None:
@@ -117,29 +122,24 @@ def our_cells(data: Digits, c: float, counts: Sequence[int], threads: int) -> li
             note = back.reason if name == "auto" else ""
             for noise in NOISES:
                 draws = [error for error, (kind, _) in zip(errors, every, strict=True) if kind == noise]
-                cells.append(Cell(noise, c, count, name, draws, note))
+                cells.append(Cell(noise, c, count, name, draws, note=note))
         log(f"denoising: c = {c:.0f}, {count} components done")
     return cells
 
 
 def checks(data: Digits, cells: Sequence[Cell]) -> dict[str, float]:
-    """Return how far the short cuts are from the long way, at one cell.
-
-    For scikit-learn that is the largest difference of a pixel, for ours the relative one of the error.
-    """
-    rows, cell = data.noisy["Gaussian"][0], next(cell for cell in cells if cell.contender == "auto")
-    gamma, count = 1.0 / cell.c, cell.components
+    """Return how far the short cuts are from the long way, in one cell: the relative difference of the errors."""
+    rows = data.noisy["Gaussian"][0]
+    auto = next(cell for cell in cells if (cell.noise, cell.contender) == ("Gaussian", "auto"))
+    gamma, count = 1.0 / auto.c, auto.components
+    learned = grid(cells, "Gaussian")[auto.c, count]["scikit-learn"]
     theirs = TheirKernelPCA(
-        count, kernel="rbf", gamma=gamma, fit_inverse_transform=True, alpha=1e-2, random_state=0
+        count, kernel="rbf", gamma=gamma, fit_inverse_transform=True, alpha=learned.alpha, random_state=0
     ).fit(data.train)
-    coefficients = their_coefficients(rbf_kernel(theirs.X_transformed_fit_, gamma=gamma), data.train, 1e-2)
-    assert coefficients is not None
-    scores = theirs.transform(rows)
-    solved = rbf_kernel(scores, theirs.X_transformed_fit_, gamma=gamma) @ coefficients
     ours = KernelPCA(count, kernel="rbf", gamma=gamma, preimage="auto").fit(data.train)  # None is seed 0
     return {
-        "scikit-learn": float(np.abs(solved - theirs.inverse_transform(scores)).max()),
-        "kpca": abs(mse(ours.denoise(rows), data.clean) / cell.draws[0] - 1.0),
+        "scikit-learn": abs(mse(theirs.inverse_transform(theirs.transform(rows)), data.clean) / learned.draws[0] - 1.0),
+        "kpca": abs(mse(ours.denoise(rows), data.clean) / auto.draws[0] - 1.0),
     }
 
 
@@ -148,8 +148,7 @@ def measured(data: Digits, widths: Sequence[float], counts: Sequence[int], threa
     cells = pca_cells(data)
     for c in widths:
         cells += our_cells(data, c, counts, threads)
-        for count in counts:
-            cells += their_cells(data, c, count)
+        cells += their_cells(data, c, counts)
         log(f"denoising: c = {c:.0f}, scikit-learn done")
     return cells
 

@@ -21,9 +21,8 @@ _STEPS = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
 def draw(folder: Path, *, quick: bool = False) -> None:
     """Write the pictures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    plots_of = {"digits": denoised_digits(quick), "faces": walked_faces(quick)}
-    for name, figure in plots_of.items():
-        figure.savefig(folder / f"{name}.png")
+    for name, figure in (("digits", denoised_digits), ("faces", walked_faces), ("face", changed_face)):
+        figure(quick).savefig(folder / f"{name}.png")
         log(f"written: {name}.png")
 
 
@@ -72,15 +71,34 @@ def best_pca(data: Digits, noise: str) -> tuple[FloatArray, int]:
     return rows, count
 
 
-def walked_faces(quick: bool) -> plots.Figure:
-    """Return faces along each of the first four components, from the mean in feature space."""
+def faces(quick: bool) -> FloatArray:
+    """Return the faces of olivetti.npz, pixels from 0 to 1.  # shape: (400, 4096)"""
     with np.load(data_file("olivetti.npz"), allow_pickle=False) as file:
-        X = file["X"].astype(np.float64)[:: 4 if quick else 1] / 255.0
-    model = KernelPCA(50, kernel="rbf", gamma="median", preimage="fixed-point").fit(X)
-    lines = [preimage.traverse(model, component, np.array(_STEPS))[1] for component in range(4)]
+        return np.asarray(file["X"][:: 4 if quick else 1] / 255.0)
+
+
+def walked_faces(quick: bool) -> plots.Figure:
+    """Return faces along each of the first four components, from the mean in feature space.
+
+    By fixed point: far from all scores a learned map mixes details of many faces.
+    """
+    model = KernelPCA(50, kernel="rbf", gamma="median", preimage="fixed-point").fit(faces(quick))
+    return _walks(model, None, "Faces along the first components, from the mean")
+
+
+def changed_face(quick: bool) -> plots.Figure:
+    """Return one face moved along each of the first four components; what makes it this face is in the others."""
+    X = faces(quick)
+    model = KernelPCA(min(200, len(X) - 1), kernel="rbf", gamma="median", preimage="auto").fit(X)
+    return _walks(model, X[15], "One face along the first components")
+
+
+def _walks(model: KernelPCA, around: FloatArray | None, title: str) -> plots.Figure:
+    lines = [preimage.traverse(model, component, np.array(_STEPS), around=around)[1] for component in range(4)]
     names = [
         f"component {number + 1}\n{100 * share:.1f} % of variance"
         for number, share in enumerate(model.explained_variance_ratio_[:4])
     ]
-    columns = [f"{step:+.1f} sd" if step else "mean" for step in _STEPS]
-    return plots.gallery(lines, _FACE, rows=names, columns=columns, title="Faces along the first components")
+    middle = "mean" if around is None else "itself"
+    columns = [f"{step:+.1f} sd" if step else middle for step in _STEPS]
+    return plots.gallery(lines, _FACE, rows=names, columns=columns, title=title)

@@ -89,6 +89,7 @@ def their_cells(data: Digits, c: float, counts: Sequence[int], alphas: Sequence[
         for noise in NOISES:
             _, alpha, errors = min(found[noise])
             cells.append(Cell(noise, c, count, "scikit-learn", errors, alpha))
+        log(_line(cells[-len(NOISES) :]))
     return cells
 
 
@@ -123,8 +124,14 @@ def our_cells(data: Digits, c: float, counts: Sequence[int], threads: int) -> li
             for noise in NOISES:
                 draws = [error for error, (kind, _) in zip(errors, every, strict=True) if kind == noise]
                 cells.append(Cell(noise, c, count, name, draws, note=note))
-        log(f"denoising: c = {c:.0f}, {count} components done")
+        log(_line(cells[-len(METHODS) * len(NOISES) :]))
     return cells
+
+
+def _line(cells: Sequence[Cell]) -> str:
+    """Return cells of one bandwidth and number of components in words, for those who watch."""
+    errors = "; ".join(f"{cell.contender} {cell.noise} {cell.error:.4f}" for cell in cells)
+    return f"denoising: c = {cells[0].c:.0f}, {cells[0].components} components: {errors}"
 
 
 def checks(data: Digits, cells: Sequence[Cell]) -> dict[str, float]:
@@ -149,7 +156,6 @@ def measured(data: Digits, widths: Sequence[float], counts: Sequence[int], threa
     for c in widths:
         cells += our_cells(data, c, counts, threads)
         cells += their_cells(data, c, counts)
-        log(f"denoising: c = {c:.0f}, scikit-learn done")
     return cells
 
 

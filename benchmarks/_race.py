@@ -15,7 +15,7 @@ import re
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,13 +48,17 @@ class Heat:
     contenders: Sequence[Contender]
 
 
-def parse(doc: str | None, argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the options that all races have."""
+def parse(
+    doc: str | None, argv: Sequence[str] | None = None, *, more: Mapping[str, dict[str, Any]] | None = None
+) -> argparse.Namespace:
+    """Return the options that all races have, and those that one has more: a name and what argparse is told of it."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, one round: does it run at all")
     parser.add_argument("--repeats", type=int, help="rounds, each with a fresh process per contender (default: 3)")
     parser.add_argument("--touch-gib", type=int, help="memory to touch before the race (default: 6)")
     parser.add_argument("--only", default="", help="run only what has this text in its title")
+    for name, details in (more or {}).items():
+        parser.add_argument(name, **details)
     options = parser.parse_args(argv)
     if options.repeats is None:
         options.repeats = 1 if options.quick else 3

@@ -185,4 +185,4 @@ def test_missing_matplotlib_is_said(fitted: SimpleNamespace, monkeypatch: pytest
 
 
 def test_example_in_the_docstring() -> None:
-    assert doctest.testmod(plots) == (0, 5)
+    assert doctest.testmod(plots) == (0, 10)

@@ -187,24 +187,24 @@ def feature_error(K, K_new, own, k, weights=None, center=True):
     return own - 2 * np.sum(G * K_new, axis=1) + np.sum((G @ K) * G, axis=1)
 
 
-def gain(k_z, A, u):
+def gain(k_z, A, u, usual=1.0, most=np.inf):
     """The a >= 1 that brings m + a u nearest to phi(z), by least squares: <u, phi(z)> / |u|^2, as m and u are at right
-    angles."""
-    return max(1.0, float((A @ u) @ k_z / (u @ u)))
+    angles; over what is usual, and no more than makes u as long as phi(x) without m."""
+    return min(most, max(1.0, float((A @ u) @ k_z / (usual * (u @ u)))))
 
 
-def height(k_z, A, c, offset, t, *, rescale=False):
+def height(k_z, A, c, offset, t, *, rescale=False, **limits):
     """(k(z, z) + |mean|^2 - |phi(z) - (m + a u)|^2) / 2 up to what does not depend on z: what a pre-image makes
     largest. Without rescaling a = 1 and the square of u is left out."""
     u = t + offset
     m = c - A @ offset
     if not rescale:
         return float((m + A @ u) @ k_z)
-    a = gain(k_z, A, u)
-    return float((m + a * (A @ u)) @ k_z - 0.5 * a**2 * (u @ u))
+    a = gain(k_z, A, u, **limits)
+    return float((m + a * (A @ u)) @ k_z - 0.5 * a**2 * limits.get("usual", 1.0) * (u @ u))
 
 
-def fixed_point(profile, rows, A, c, offset, t, start, *, rescale=False, penalty=0.0, steps=2000):
+def fixed_point(profile, rows, A, c, offset, t, start, *, rescale=False, penalty=0.0, steps=2000, **limits):
     """Mika et al. 1998 for one point and any f(s): z = sum_j w_j b_j / sum_j w_j, halved until it climbs; rows and
     start are in units of the kernel. Slopes are complex steps of f."""
 
@@ -212,11 +212,11 @@ def fixed_point(profile, rows, A, c, offset, t, start, *, rescale=False, penalty
         return profile(np.square(rows - z).sum(axis=1)).real
 
     def objective(z):
-        return height(kernel(z), A, c, offset, t, rescale=rescale) - penalty * np.sum((z - start) ** 2)
+        return height(kernel(z), A, c, offset, t, rescale=rescale, **limits) - penalty * np.sum((z - start) ** 2)
 
     z, u = np.array(start, dtype=np.float64), t + offset
     for _ in range(steps):
-        a = gain(kernel(z), A, u) if rescale else 1.0
+        a = gain(kernel(z), A, u, **limits) if rescale else 1.0
         slopes = -profile(np.square(rows - z).sum(axis=1) + 1e-20j).imag / 1e-20
         w = (c - A @ offset + a * (A @ u)) * slopes
         size = np.abs(w).sum() + penalty

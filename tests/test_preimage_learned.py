@@ -258,7 +258,7 @@ def test_mostly_duplicates_still_have_a_bandwidth(monkeypatch):
 @pytest.mark.parametrize("alpha", [0.0, 1e-300, 1e-18])
 def test_singular_system_raises_the_penalty_and_says_so(alpha):
     scores = np.repeat(np.random.default_rng(9).standard_normal((10, 2)), 4, axis=0)
-    rows = np.hstack([scores, scores**2])
+    rows = np.hstack([scores, scores**2, 1e-9 * np.arange(40)[:, None]])  # alike by their scores, yet different rows
     way = Ridge(alpha=alpha, gamma=1.0).fitted(plain(scores, rows))
     assert 1e-17 < way.alpha < 1e-10
     np.testing.assert_allclose(way(scores).rows, rows, atol=1e-4)
@@ -417,7 +417,7 @@ def test_bad_parameters_are_one_sentence(settings, sentence):
 
 
 def test_memory_is_asked_for():
-    model = plain(np.zeros((6000, 1)), np.zeros((6000, 2)))
+    model = plain(np.zeros((6000, 1)), np.arange(12_000.0).reshape(6000, 2))
     with kpca.config(memory_limit="100MiB"), pytest.raises(InputError, match="or learn from fewer rows"):
         Ridge().fitted(model)
 

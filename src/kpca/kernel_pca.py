@@ -246,7 +246,10 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
                     yield rows[mine > 0], mine[mine > 0]
 
         present = None if weights is None else weights[weights > 0]
-        few = some[:_INVERSE_ROWS], None
+        few: tuple[Any, FloatArray | None]
+        few = some[:: max(1, some.shape[0] // _INVERSE_ROWS)], None  # from all over the file, which may be sorted
+        if present is not None and self._wants_back:
+            few = _thinned(chunks(), max(1, len(present) // _INVERSE_ROWS))
         return self._fit_features((kernel, gamma), some, present, request, chunks=chunks, some=few, n_rows=n)
 
     def _fit_features(
@@ -483,3 +486,14 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
+
+
+def _thinned(chunks: Iterator[tuple[Any, FloatArray | None]], every: int) -> tuple[Any, FloatArray]:
+    """Return every so manieth row of all chunks, with its weight."""
+    rows, weights, start = [], [], 0
+    for part, its in chunks:
+        some = slice(-start % every, None, every)
+        rows.append(part[some])
+        weights.append(np.ones(rows[-1].shape[0]) if its is None else its[some])
+        start += part.shape[0]
+    return stacked(rows), np.concatenate(weights)

@@ -222,7 +222,14 @@ def _kmeans(task: _Task) -> Landmarks:
     with threadpool_limits(1, user_api="openmp"):
         centres = clusters.fit(rows, sample_weight=task.weights).cluster_centers_
     centres = (centres + origin).astype(X.dtype)
+    # Means lie between the rows, and rounding must not bring them out: some kernels take no value below 0.
+    centres = np.clip(centres, *(_dense_row(edge) for edge in (X.min(axis=0), X.max(axis=0))))
     return Landmarks(sparse.csr_matrix(centres) if sparse.issparse(X) else centres, None, "kmeans")
+
+
+def _dense_row(edge: Any) -> FloatArray:
+    """Return what a minimum or maximum over rows gives, as an array.  # shape: (d,)"""
+    return np.asarray(edge.todense()).ravel() if sparse.issparse(edge) else np.asarray(edge)
 
 
 def _leverage(task: _Task) -> Landmarks:

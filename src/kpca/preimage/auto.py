@@ -8,7 +8,7 @@ is learned is learned twice, with the penalty that suits rows without noise and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from kpca.decompose import Request, decompose
 from kpca.gram.slopes import why_not
 from kpca.kernels import Kernel, RadialKernel, Scaled, resolve_gamma
+from kpca.preimage.distance import Distance, DistanceWay
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient, GradientWay
 from kpca.preimage.learned import Ridge, RidgeWay
@@ -68,8 +69,12 @@ class Auto(BaseEstimator):  # type: ignore[misc]
             return ridge
         search = searching.fitted(target, seed=seed, threads=threads)
         trial = Trial.of(target, self._searching(target.kernel, free=True), ridge, seed=seed, threads=threads)
+        trial = trial.seen_by(search, target, seed=seed, threads=threads)
         smooth = Ridge(alpha=trial.penalty, gamma=_wide(target.scores), box=self.box, penalty=self.penalty)
-        return AutoWay(search, ridge, smooth.fitted(target, seed=seed, threads=threads), trial)
+        ways: list[RidgeWay | DistanceWay] = [ridge, smooth.fitted(target, seed=seed, threads=threads)]
+        if isinstance(search, FixedPointWay):
+            ways.append(Distance(box=self.box, penalty=self.penalty).fitted(target, seed=seed, threads=threads))
+        return AutoWay(search, tuple(ways), trial)
 
     def _searching(self, kernel: Kernel, *, free: bool = False) -> FixedPoint | Gradient | None:
         """Return the method that looks for rows under this kernel, without box and penalty if `free`."""
@@ -88,12 +93,16 @@ def is_radial(kernel: Kernel) -> bool:
 
 @dataclass(frozen=True)
 class Trial:
-    """What held-out rows said: the shares of the rows looked for, learned, and learned with the larger penalty."""
+    """What held-out rows said: the shares of the rows looked for, learned, learned with the larger penalty, and, of
+    radial kernels, found by distances.
+    """
 
-    shares: FloatArray  # by size of noise, shape: (levels, 3)
+    shares: FloatArray  # by size of noise, shape: (levels, members)
     gaps: FloatArray  # squared distance of denoised from noisy rows over the variance, by size of noise
-    restoring: FloatArray  # the shares where only scores are known, shape: (3,)
-    errors: FloatArray  # mean squared errors of the three and of the mixture, by size of noise, shape: (levels, 4)
+    restoring: FloatArray  # the shares where only scores are known, shape: (members,)
+    errors: (
+        FloatArray  # mean squared errors of the members and the mixture, by size of noise, shape: (levels, members + 1)
+    )
     penalty: float  # the larger one
     variance: float  # sum of the variances of the features
     held_out: int
@@ -104,8 +113,8 @@ class Trial:
         rows, n = target.rows, len(target.rows)
         variance = float(np.var(rows, axis=0, dtype=np.float64).sum())
         if n < _FEWEST or not variance:
-            alone = np.array([1.0, 0.0, 0.0])
-            return Trial(alone[None], np.zeros(1), alone, np.empty((0, 4)), _PENALTIES[0], variance, 0)
+            alone = np.array([1.0, 0.0, 0.0, 0.0][: 4 if is_radial(target.kernel) else 3])
+            return Trial(alone[None], np.zeros(1), alone, np.empty((0, 5)), _PENALTIES[0], variance, 0)
         held = min(int(_HELD_SHARE * n), _HELD_OUT)
         rng = np.random.default_rng(seed)
         order = rng.permutation(n)
@@ -121,7 +130,8 @@ class Trial:
 
         firm, wide = learned(ridge.alpha, ridge.gamma or None), _wide(small.scores)
         maps = [learned(penalty, wide) for penalty in _PENALTIES]
-        tried = [[case.mixture([firm, smooth], test, threads) for case in cases] for smooth in maps]
+        others = [Distance().fitted(small)] if isinstance(search, FixedPointWay) else []
+        tried = [[case.mixture([firm, smooth, *others], test, threads) for case in cases] for smooth in maps]
         # relative to the best of each size of noise, so that the largest does not decide alone
         mixed = np.array([[errors[-1] for _, errors in mixtures] for mixtures in tried])
         best = int(np.argmin((mixed / np.maximum(mixed.min(axis=0), 1e-300)).sum(axis=1)))
@@ -131,12 +141,25 @@ class Trial:
         return Trial(
             shares,
             np.maximum.accumulate([case.gap for case in cases]) / variance,
-            np.append(_mixture(plain, test)[0], 0.0),
+            np.append(_mixture(plain, test)[0], np.zeros(1 + len(others))),
             errors,
             _PENALTIES[best],
             variance,
             held,
         )
+
+    def seen_by(self, search: Any, target: Target, *, seed: int, threads: int) -> Trial:
+        """Return the trial with the gaps that the model itself leaves, which has more rows to explain noise with."""
+        if not (self.held_out and isinstance(search, FixedPointWay) and search.can_project):
+            return self
+        rows = target.rows[np.linspace(0, len(target.rows) - 1, self.held_out).astype(np.intp)]
+        noise = np.random.default_rng(seed).standard_normal(rows.shape) * np.std(target.rows, axis=0, dtype=np.float64)
+        gaps = []
+        for level in _NOISE:
+            noisy = (rows + np.sqrt(level) * noise).astype(rows.dtype)
+            found = search.denoised(noisy, threads=threads).rows
+            gaps.append(np.square(found - noisy, dtype=np.float64).sum(axis=1).mean() / self.variance)
+        return replace(self, gaps=np.maximum.accumulate(gaps))
 
 
 @dataclass(frozen=True)
@@ -153,9 +176,9 @@ class _Case:
         gap = float(np.square(found.rows - noisy, dtype=np.float64).sum(axis=1).mean())
         return _Case(found.rows, _lengthened(search, scores, found), gap)
 
-    def mixture(self, maps: list[RidgeWay], truth: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
-        """Return the best shares of the rows found and those that the maps give, and the errors."""
-        return _mixture([self.found, *(way(self.scores, threads=threads).rows for way in maps)], truth)
+    def mixture(self, others: list[Any], truth: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
+        """Return the best shares of the rows found and those that the other ways give, and the errors."""
+        return _mixture([self.found, *(way(self.scores, threads=threads).rows for way in others)], truth)
 
 
 def _small_model(target: Target, rows: FloatArray, seed: int, threads: int) -> tuple[Target, KernelProjection]:
@@ -205,14 +228,13 @@ class AutoWay:
     """Rows looked for and rows learned, mixed."""
 
     search: FixedPointWay | GradientWay
-    ridge: RidgeWay
-    smooth: RidgeWay  # with the larger penalty
+    others: tuple[RidgeWay | DistanceWay, ...]  # learned, learned with the larger penalty, by distances
     trial: Trial
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return a row for each row of scores."""
         if inputs is None and self.trial.restoring[0] == 0.0:
-            return self.ridge(scores, threads=threads)
+            return self.others[0](scores, threads=threads)
         found = self.search(scores, inputs=inputs, threads=threads)
         if inputs is None:
             shares = np.tile(self.trial.restoring, (len(scores), 1))
@@ -222,9 +244,9 @@ class AutoWay:
             scores = _lengthened(self.search, scores, found)
         mixed = shares[:, :1] * found.rows
         fallbacks = dict(found.fallbacks)
-        for way, share in zip((self.ridge, self.smooth), shares[:, 1:].T, strict=True):
+        for way, share in zip(self.others, shares[:, 1:].T, strict=True):
             if share.any():
-                learned = way(scores, inputs=inputs, threads=threads)
-                mixed += share[:, None] * learned.rows
-                fallbacks |= learned.fallbacks
+                rows = way(scores, inputs=inputs, threads=threads)
+                mixed += share[:, None] * rows.rows
+                fallbacks |= rows.fallbacks
         return Found(mixed.astype(found.rows.dtype), found.iterations, found.converged, fallbacks, found.gains)

@@ -16,7 +16,6 @@ FloatArray = NDArray[Any]
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 # A sum of weights below this share of the sum of their sizes is no denominator: steps would be arbitrarily long.
 _DENOMINATOR = 0.05
-_LARGEST_GAIN = 1e6
 # float32 serves while neither distances nor weights lose more than this in it.
 _SINGLE_DISTANCE_ERROR, _SINGLE_WEIGHT_ERROR = 1e-4, 1e-3
 # A row whose last step was taken whole takes an accelerated one next, at most so many times as long.
@@ -70,22 +69,39 @@ class Base:
 
     def kernel_at(self, points: FloatArray, dtype: np.dtype[Any]) -> tuple[FloatArray, FloatArray]:
         """Return f and f' between points, in these coordinates, and the base rows.  # shapes: (m, n), (m, n)"""
+        t = self._arguments(points, dtype)
+        if not self.kernel.smooth_past_zero:
+            np.minimum(t, 0.0, out=t)
+        if isinstance(self.kernel, RBF):
+            values = self.kernel.value(t)
+            return values, values
+        slopes = self._slopes(t)
+        return self.kernel.value(t), slopes
+
+    def shifted_at(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return f - 1, which is right to the last digits also where f is near 1, f and f', in float32."""
+        t = self._arguments(points, SINGLE)
+        np.minimum(t, 0.0, out=t)
+        slopes = None if isinstance(self.kernel, RBF) else self._slopes(t)
+        shifted = self.kernel.shifted(t)
+        values = shifted + SINGLE.type(1.0)
+        return shifted, values, values if slopes is None else slopes
+
+    def _slopes(self, t: FloatArray) -> FloatArray:
+        slopes = self.kernel.derivative(t)
+        if self.kernel.singular_at_zero:  # a row that is a base row is not held there by an infinite weight
+            slopes[t >= -64.0 * np.finfo(t.dtype).eps * max(self.radius, 1.0)] = 0.0
+        return slopes
+
+    def _arguments(self, points: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
+        """Return t = -|z - b|^2.  # shape: (m, n)"""
         m, d = points.shape
         L = np.empty((m, d + 2), dtype)
         L[:, :d] = points
         L[:, d] = -0.5 * np.einsum("ij,ij->i", L[:, :d], L[:, :d], dtype=np.float64)
         L[:, d + 1] = 1.0
-        t = L @ (self.double if dtype == DOUBLE else self.single).T
-        kernel = self.kernel
-        if not kernel.smooth_past_zero:
-            np.minimum(t, 0.0, out=t)
-        if isinstance(kernel, RBF):
-            values = kernel.value(t)
-            return values, values
-        slopes = kernel.derivative(t)
-        if kernel.singular_at_zero:  # a row that is a base row is not held there by an infinite weight
-            slopes[t >= -64.0 * np.finfo(dtype).eps * max(self.radius, 1.0)] = 0.0
-        return kernel.value(t), slopes
+        t: FloatArray = L @ (self.double if dtype == DOUBLE else self.single).T
+        return t
 
 
 @dataclass(frozen=True)
@@ -119,17 +135,18 @@ class Problem:
     moving: FloatArray  # p, what a gain multiplies, shape: (m, n)
     fixed: FloatArray  # q, shape: (n,)
     squares: FloatArray | None  # |u|^2, or None if gains are 1, shape: (m,)
+    largest: FloatArray  # gain that is allowed, shape: (m,)
     inputs: FloatArray  # x in the coordinates of the base, or nothing, shape: (m, d)
     penalty: float
     box: tuple[FloatArray, FloatArray] | None
-    nothing_left: NDArray[np.bool_]
 
-    def suits_single(self) -> bool:
-        """Return True if the precision of this problem, float32, is enough for it."""
-        size = float(np.abs(self.moving).sum(axis=1).max(initial=0.0)) + float(np.abs(self.fixed).sum())
-        radius = max(self.base.radius, 0.5 * float(np.square(self.inputs).sum(axis=1).max(initial=0.0)))
+    def suits_single(self) -> NDArray[np.bool_]:
+        """Return for which rows the precision of this problem, float32, is enough.  # shape: (m,)"""
+        size = np.abs(self.moving).sum(axis=1) + np.abs(self.fixed).sum()
+        radius = np.maximum(self.base.radius, 0.5 * np.square(self.inputs).sum(axis=1))
         eps = float(np.finfo(SINGLE).eps)
-        return eps * radius <= _SINGLE_DISTANCE_ERROR and eps * size <= _SINGLE_WEIGHT_ERROR
+        enough: NDArray[np.bool_] = (eps * radius <= _SINGLE_DISTANCE_ERROR) & (eps * size <= _SINGLE_WEIGHT_ERROR)
+        return enough
 
     def some(self, which: NDArray[Any]) -> Problem:
         """Return the problem of some of the rows."""
@@ -139,10 +156,10 @@ class Problem:
             self.moving[which],
             self.fixed,
             None if self.squares is None else self.squares[which],
+            self.largest[which],
             self.inputs[which],
             self.penalty,
             self.box,
-            self.nothing_left[which],
         )
 
     def inside(self, points: FloatArray) -> FloatArray:
@@ -156,9 +173,8 @@ class Problem:
         gains = np.ones(len(points))
         heights = fixed + moving
         if self.squares is not None:
-            gains = np.clip(moving / self.squares, 1.0, _LARGEST_GAIN)
-            lost = np.where(np.isinf(self.squares), 0.0, 0.5 * gains**2 * self.squares)
-            heights = fixed + gains * moving - lost
+            gains = np.clip(moving / self.squares, 1.0, self.largest)
+            heights = fixed + gains * moving - 0.5 * gains**2 * self.squares
         if self.penalty:
             heights -= 0.5 * self.penalty * np.square(points - self.inputs).sum(axis=1)
         return _Point(heights, gains, values, slopes)
@@ -221,8 +237,8 @@ class Climb:
             short = np.sqrt(0.5 * np.square(target - under_way.points).sum(axis=1)) <= tol
             self.iterations[under_way.numbers] += 1
             self.lost[under_way.numbers] = size < np.finfo(np.float32).tiny
-            # the last step is too short to be worth another look
-            self._note(under_way, short, target)
+            # the last step is too short to be worth another look; beside a kink it may lead down, and is not taken
+            self._note(under_way, short, under_way.points if problem.base.kernel.singular_at_zero else target)
             if short.any():
                 target = target[~short]
                 under_way.keep(~short)

@@ -42,9 +42,12 @@ _FEWEST_ROWS, _MOST_ROWS = 16, 512
 _SINGLE_TOL = 1e-3
 # Rows whose gains are looked at, and how closely, to know what is usual.
 _USUAL_ROWS, _USUAL_TOL = 200, 1e-2
+# A row so many times farther from the mean than any known row is no weighted mean of them any more.
+_TOO_FAR = 3.0
 # What float32 kernel values may do to scores, whose size is about 1.
 _SINGLE_SCORE_ERROR = 1e-4
 OUT_OF_REACH = "no training row is near enough to the input to pull it: started from the nearest training row instead"
+LEFT = "the search left the data far behind, and the nearest training row is returned"
 NOTHING_LEFT = "the components hold nothing of the row to rescale: its scores were taken as they are"
 
 
@@ -124,6 +127,21 @@ def _radial(kernel: Kernel) -> tuple[float, RadialKernel]:
 
 
 @dataclass(frozen=True)
+class _Look:
+    """What is known of inputs before the search."""
+
+    scores: FloatArray  # shape: (m, k)
+    known: Known  # at the inputs, shapes: (m, n), (m, n)
+    squares: FloatArray  # |u|^2, shape: (m,)
+    largest: FloatArray  # the gain that makes the part in the components as long as the whole, shape: (m,)
+    nothing: NDArray[np.bool_]  # where that part is rounding, shape: (m,)
+
+    def some(self, which: NDArray[np.bool_]) -> _Look:
+        known = self.known[0][which], self.known[1][which]
+        return _Look(self.scores[which], known, self.squares[which], self.largest[which], self.nothing[which])
+
+
+@dataclass(frozen=True)
 class FixedPointWay:
     """The fixed point of a fitted model."""
 
@@ -143,7 +161,11 @@ class FixedPointWay:
         some = np.linspace(0, len(target.rows) - 1, min(len(target.rows), _USUAL_ROWS)).astype(np.intp)
         free = replace(self, box=None, penalty=0.0, starts=1, tol=_USUAL_TOL)
         gains = free(target.scores[some], inputs=target.rows[some], threads=threads).gains
-        return 1.0 if gains is None or not len(gains) else float(np.median(gains))
+        if gains is None or not len(gains):
+            return 1.0
+        order = np.argsort(gains, kind="stable")
+        below = np.cumsum(np.ones(len(some)) if target.weights is None else target.weights[some][order])
+        return float(gains[order][np.searchsorted(below, 0.5 * below[-1])])
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return a row for each row of scores; with `inputs`, the rows the scores are of, as denoised rows."""
@@ -155,17 +177,17 @@ class FixedPointWay:
 
     @cached_property
     def can_project(self) -> bool:
-        """True if scores can be had from kernel values in float32."""
+        """True if scores from kernel values in float32 are good enough."""
         longest = float(np.linalg.norm(self.expansion.directions, axis=0).max(initial=0.0))
         size = longest * float(np.sqrt(len(self.expansion.rows))) * self.factor
-        return float(np.finfo(SINGLE).eps) * size <= _SINGLE_SCORE_ERROR
+        return self.tol >= _SINGLE_TOL and float(np.finfo(SINGLE).eps) * size <= _SINGLE_SCORE_ERROR
 
     def _all(self, scores: FloatArray | None, inputs: FloatArray | None, threads: int) -> Found:
         given = inputs if scores is None else scores
         assert given is not None
         m, (n, d) = len(given), self.expansion.rows.shape
         dtype = self.expansion.rows.dtype
-        found = Found(np.empty((m, d), dtype), np.zeros(m, np.intp), np.zeros(m, bool), {}, np.ones(m))
+        found = Found.empty(m, d, dtype)
         step = max(_FEWEST_ROWS, min(_MOST_ROWS, _TILE_NUMBERS // max(n, 1)))
 
         def commit(rows: slice, part: Found) -> None:
@@ -185,63 +207,97 @@ class FixedPointWay:
 
     def _tile(self, scores: FloatArray | None, inputs: FloatArray | None) -> Found:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-            known = None
-            if scores is None:
-                assert inputs is not None
-                scores, known = self._projected(inputs)
-            stages = self._stages(scores.astype(np.float64, copy=False), inputs)
-            if stages[0][0].augmented.dtype != SINGLE or self.box is not None:
-                known = None  # of the values elsewhere, or to fewer digits than asked for
-            best, lost = self._searched(stages, scores, inputs, known)
-            rows = self.base.outward(best.points)
-        fallbacks = {} if inputs is None else {OUT_OF_REACH: lost, NOTHING_LEFT: stages[0][0].nothing_left}
-        rows = inside(rows, self.box)
+            look = None if inputs is None else self._look(scores, inputs)
+            if look is not None:
+                scores = look.scores
+            assert scores is not None
+            scores = scores.astype(np.float64, copy=False)
+            rough = self._problem(scores, inputs, look, SINGLE)
+            enough = rough.suits_single()
+            found = Found.empty(len(scores), self.expansion.rows.shape[1], self.expansion.rows.dtype)
+            for which, single in ((enough, True), (~enough, False)):
+                if which.any():
+                    every = bool(which.all())
+                    part = self._solved(
+                        rough if every else rough.some(which),
+                        scores[which],
+                        None if inputs is None else inputs[which],
+                        None if look is None else look if every else look.some(which),
+                        single=single,
+                    )
+                    found.write(which, part)
+        return found
+
+    def _look(self, scores: FloatArray | None, inputs: FloatArray) -> _Look:
+        """Return the kernel at the inputs in float32, their scores, found from it if not given, and allowed gains."""
+        expansion = self.expansion
+        shifted, values, slopes = self.base.shifted_at(self.base.inward(inputs))
+        eps = float(np.finfo(expansion.rows.dtype).eps)
+        if scores is None:
+            eps = float(np.finfo(SINGLE).eps)
+            # A' k = A'(k - 1) + A'1: most digits are in the first
+            products = (shifted @ self.single_directions).astype(np.float64) + expansion.directions.sum(axis=0)
+            scores = products * self.factor - expansion.offset
+        scores = scores.astype(np.float64, copy=False)
+        u = scores + expansion.offset
+        squares = np.einsum("ij,ij->i", u, u)
+        # |phi(x) - P phi(x)|^2 = k(x, x) - 2 k_x'c + c'Kc - |t|^2, and no projection is longer than phi(x)
+        mass = float(expansion.centre.sum())
+        away = -2.0 * (shifted @ expansion.centre.astype(SINGLE)).astype(np.float64)
+        away = self.factor * (away + 1.0 - 2.0 * mass) + expansion.centre_square
+        residual = np.maximum(away - np.einsum("ij,ij->i", scores, scores), 0.0)
+        # what rounding leaves of nothing must not be enlarged
+        rounding = 100.0 * eps * float(np.linalg.norm(expansion.offset))
+        nothing = np.sqrt(squares) <= max(rounding, 1e-150)
+        largest = np.sqrt(1.0 + residual / np.where(nothing, np.inf, squares))
+        return _Look(scores, (values, slopes), np.where(nothing, 1.0, squares), largest, nothing)
+
+    def _solved(
+        self, rough: Problem, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, *, single: bool
+    ) -> Found:
+        """Return the rows of a problem: in float32 where that is enough, and in float64 after if that is asked for."""
+        unit = min(1.0, self.base.spread) or 1.0
+        stages = [(rough, max(self.tol, _SINGLE_TOL) * unit)] if single else []
+        if not single or self.tol < _SINGLE_TOL:
+            stages.append((self._problem(scores, inputs, look, DOUBLE), self.tol * unit))
+        known = look.known if look is not None and single and self.box is None else None
+        best, lost = self._searched(stages, scores, inputs, known)
+        limit = np.maximum(self.base.radius, 0.5 * np.square(rough.inputs).sum(axis=1) if self.penalty else 0.0)
+        left = ~(0.5 * np.square(best.points).sum(axis=1) <= _TOO_FAR**2 * limit)
+        if left.any():
+            best.points[left] = self._base_points(self._nearest(scores[left], 1)[:, 0])
+            best.converged[left] = False
+        fallbacks = {LEFT: left}
+        if look is not None:
+            fallbacks |= {OUT_OF_REACH: lost} | ({NOTHING_LEFT: look.nothing} if self.rescale else {})
+        rows = inside(self.base.outward(best.points), self.box)
         return Found(rows.astype(self.expansion.rows.dtype), best.iterations, best.converged, fallbacks, best.gains)
 
-    def _projected(self, inputs: FloatArray) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
-        """Return the scores of rows, and what the kernel is there, in float32."""
-        known = self.base.kernel_at(self.base.inward(inputs), SINGLE)
-        scores = (known[0] @ self.single_directions).astype(np.float64) * self.factor - self.expansion.offset
-        return scores, known
-
-    def _stages(self, scores: FloatArray, inputs: FloatArray | None) -> Stages:
-        """Return the problem with the tolerance to solve it to: in float32 where that is enough, and float64 after."""
-        unit = min(1.0, self.base.spread) or 1.0
-        rough = self._problem(scores, inputs, SINGLE)
-        stages = [(rough, max(self.tol, _SINGLE_TOL) * unit)] if rough.suits_single() else []
-        if not stages or self.tol < _SINGLE_TOL:
-            stages.append((self._problem(scores, inputs, DOUBLE), self.tol * unit))
-        return stages
-
-    def _problem(self, scores: FloatArray, inputs: FloatArray | None, dtype: np.dtype[Any]) -> Problem:
+    def _problem(
+        self, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, dtype: np.dtype[Any]
+    ) -> Problem:
         expansion, base = self.expansion, self.base
         m, n = len(scores), len(base.rows)
         directions = expansion.directions if dtype == DOUBLE else self.single_directions
-        squares, nothing_left = None, np.zeros(m, bool)
-        if inputs is not None and self.rescale:
-            u = scores + expansion.offset
-            squares = np.einsum("ij,ij->i", u, u)
-            # what rounding leaves of nothing must not be enlarged
-            rounding = 100.0 * float(np.finfo(expansion.rows.dtype).eps) * float(np.linalg.norm(expansion.offset))
-            nothing_left = np.sqrt(squares) <= max(rounding, 1e-150)
-            squares = np.where(nothing_left, np.inf, squares) * (self.usual / self.factor)
-            moving = u.astype(dtype) @ directions.T
+        squares, largest = None, np.ones(m)
+        if look is not None and self.rescale:
+            moving = (scores + expansion.offset).astype(dtype) @ directions.T
             fixed = expansion.centre - expansion.directions @ expansion.offset
+            squares, largest = look.squares * (self.usual / self.factor), look.largest
         else:
             moving, fixed = scores.astype(dtype) @ directions.T, np.zeros(n)
             moving += expansion.centre.astype(dtype)
         # of a multiple of a kernel all is the same multiple, and the largest is where it was
-        box = None if self.box is None else (base.inward(self.box[0]), base.inward(self.box[1]))
         return Problem(
             base,
             base.double if dtype == DOUBLE else base.single,
             moving,
             fixed.astype(dtype),
             squares,
+            largest,
             np.empty((m, 0)) if inputs is None else base.inward(inputs),
-            self.penalty / self.factor if inputs is not None else 0.0,
-            box,
-            nothing_left,
+            self.penalty if inputs is not None else 0.0,
+            None if self.box is None else (base.inward(self.box[0]), base.inward(self.box[1])),
         )
 
     @cached_property

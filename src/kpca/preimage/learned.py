@@ -6,7 +6,7 @@ a penalty of its own in the space of the scores; `Learned` is any regressor of s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ from kpca.settings import memory_budget
 FloatArray = NDArray[Any]
 # What the rounding of float32 kernel values may add to a row, as a share of the spread of the rows.
 _SINGLE_ERROR = 1e-4
+# Distinct rows from which on a penalty can be chosen by leaving rows out, and the one for fewer.
+_FEWEST, _HARDLY_ANY = 5, 1e-8
 NOT_FINITE = "The regressor predicted values that are not finite; the mean of the training rows was taken instead."
 
 
@@ -62,9 +64,12 @@ class Ridge(BaseEstimator):  # type: ignore[misc]
 
     def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> RidgeWay:
         """Return the map learned from the rows of the target and their scores."""
+        target = _distinct(target)
         n, d = target.rows.shape
         alpha = _number_or_none("alpha", self.alpha, positive=False)
         gamma = _number_or_none("gamma", self.gamma, positive=True)
+        if alpha is None and n < _FEWEST:  # nothing to be learned from leaving one out
+            alpha = _HARDLY_ANY
         check_rescale(self.rescale)
         box, penalty = check_box(self.box, d), check_penalty(self.penalty)
         # three solutions are alive while the penalty is refined, each as large as the rows
@@ -80,6 +85,19 @@ class Ridge(BaseEstimator):  # type: ignore[misc]
             RBF(gamma=fit.gamma), target.scores.astype(dtype, copy=False), fit.coefficients.astype(dtype), mean
         )
         return RidgeWay(solved, mean, target.rows.dtype, fit.alpha, fit.gamma, fit.table, box, penalty)
+
+
+def _distinct(target: Target) -> Target:
+    """Return the target with each row once, with the weights of all: a row left out must not be known by its twin."""
+    rows = np.ascontiguousarray(target.rows)
+    whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first, which = np.unique(whole, return_index=True, return_inverse=True)
+    if len(first) == len(rows):
+        return target
+    weights = np.bincount(which, weights=target.weights)
+    order = np.argsort(first)
+    first, weights = first[order], weights[order].astype(np.float64)
+    return replace(target, rows=rows[first], scores=target.scores[first], weights=weights)
 
 
 def _precision(target: Target, mean: FloatArray, coefficients: FloatArray) -> np.dtype[Any]:

@@ -23,7 +23,12 @@ class Found:
     fallbacks: dict[str, NDArray[np.bool_]] = field(default_factory=dict)  # a sentence -> which rows, shape: (m,)
     gains: FloatArray | None = None  # by how much scores were multiplied, where they were, shape: (m,)
 
-    def write(self, rows: slice, part: Found) -> None:
+    @staticmethod
+    def empty(m: int, d: int, dtype: np.dtype[Any]) -> Found:
+        """Return room for what will be found for m rows, gains included."""
+        return Found(np.empty((m, d), dtype), np.zeros(m, np.intp), np.zeros(m, bool), {}, np.ones(m))
+
+    def write(self, rows: slice | NDArray[np.bool_], part: Found) -> None:
         """Write what was found for some of the rows."""
         self.rows[rows], self.iterations[rows], self.converged[rows] = part.rows, part.iterations, part.converged
         if self.gains is not None and part.gains is not None:

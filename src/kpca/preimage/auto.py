@@ -23,7 +23,7 @@ from kpca.preimage.distance import Distance, DistanceWay
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient, GradientWay
 from kpca.preimage.learned import Ridge, RidgeWay
-from kpca.preimage.limits import check_box, check_penalty, check_rescale
+from kpca.preimage.limits import check_box, check_penalty, check_rescale, inside
 from kpca.preimage.result import Found
 from kpca.preimage.target import Target, expansion_of
 from kpca.projection import KernelProjection
@@ -249,4 +249,5 @@ class AutoWay:
                 rows = way(scores, inputs=inputs, threads=threads)
                 mixed += share[:, None] * rows.rows
                 fallbacks |= rows.fallbacks
-        return Found(mixed.astype(found.rows.dtype), found.iterations, found.converged, fallbacks, found.gains)
+        mixed = inside(mixed.astype(found.rows.dtype), self.others[0].box)  # a mean of rows in a box, up to rounding
+        return Found(mixed, found.iterations, found.converged, fallbacks, found.gains)

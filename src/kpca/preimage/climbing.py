@@ -18,6 +18,8 @@ SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _DENOMINATOR = 0.05
 # float32 serves while neither distances nor weights lose more than this in it.
 _SINGLE_DISTANCE_ERROR, _SINGLE_WEIGHT_ERROR = 1e-4, 1e-3
+# Mean squared distances from the mean, in units of the bandwidth, from which on kernel values are not all near 1.
+_NARROW = 0.05
 # A row whose last step was taken whole takes an accelerated one next, at most so many times as long.
 _ACCELERATED, _FARTHEST = 2.0, 4.0
 # Steps are halved so many times before a row is left where it is.
@@ -83,8 +85,13 @@ class Base:
         t = self._arguments(points, SINGLE)
         np.minimum(t, 0.0, out=t)
         slopes = None if isinstance(self.kernel, RBF) else self._slopes(t)
-        shifted = self.kernel.shifted(t)
-        values = shifted + SINGLE.type(1.0)
+        one = SINGLE.type(1.0)
+        if self.spread**2 > _NARROW:  # most values are far from 1, and the plain profile is faster
+            values = self.kernel.value(t)
+            shifted = values - one
+        else:
+            shifted = self.kernel.shifted(t)
+            values = shifted + one
         return shifted, values, values if slopes is None else slopes
 
     def _slopes(self, t: FloatArray) -> FloatArray:

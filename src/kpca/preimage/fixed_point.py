@@ -77,7 +77,7 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
         rescale: bool = True,
         starts: int = 1,
         max_iter: int = 100,
-        tol: float = 5e-3,
+        tol: float = 1e-2,
     ) -> None:
         self.box = box
         self.penalty = penalty

@@ -42,7 +42,7 @@ _PENALTIES = (1e-2, 1e-1, 1.0)
 
 
 class Auto(BaseEstimator):  # type: ignore[misc]
-    """The way back that suits the kernel: fixed point or descent together with ridge, weighed on held-out rows.
+    """The way back that suits the kernel: rows looked for, learned and found by distances, weighed on held-out rows.
 
     Parameters
     ----------

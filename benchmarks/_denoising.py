@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,11 +115,10 @@ def our_cells(data: Digits, c: float, counts: Sequence[int], threads: int) -> li
     cells = []
     for count in counts:
         projection = model._projection.head(count)
-        noisy_scores = projection(together, threads=threads)
         mine = np.ascontiguousarray(scores[:, :count])
         for name, settings in METHODS.items():
             back = fit_back(settings(), model.kernel_, projection, data.train, mine, seed=0, threads=threads)
-            rows = back.denoised(noisy_scores, together, threads=threads).rows
+            rows = back.denoised(together, partial(projection, threads=threads), threads=threads).rows
             errors = [mse(rows[number * m : (number + 1) * m], data.clean) for number in range(len(every))]
             note = back.reason if name == "auto" else ""
             for noise in NOISES:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -174,10 +175,11 @@ def eleven(seed: int, threads: int) -> FloatArray:
         V = linear.components_[:count]
         results = [(noisy - linear.mean_) @ V.T @ V + linear.mean_]
         projection = model._projection.head(count)
-        mine, its = np.ascontiguousarray(scores[:, :count]), projection(noisy, threads=threads)
+        mine = np.ascontiguousarray(scores[:, :count])
         for settings in (preimage.FixedPoint(rescale=False), preimage.FixedPoint(), preimage.Auto()):
             back = fit_back(settings, model.kernel_, projection, X, mine, seed=0, threads=threads)
-            results.append(back.denoised(its, noisy, threads=threads).rows)
+            project = partial(projection, threads=threads)
+            results.append(back.denoised(noisy, project, threads=threads).rows)
         found.append([float(np.square(rows - truth).sum(axis=1).mean()) for rows in results])
     return np.array(found)
 

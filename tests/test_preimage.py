@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -874,3 +875,20 @@ def test_report_of_few_rows_and_of_other_kernels() -> None:
     assert "looked for by descent" in dots.preimage_report_.reason
     line = KernelPCA(1, preimage=LinearRegression()).fit(rows())
     assert str(line.preimage_report_) == "LinearRegression: as asked for"
+
+
+@pytest.mark.parametrize("method", ["fixed-point", "distance", "gradient"])
+def test_a_memory_limit_is_kept_by_the_search(method: str) -> None:
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(3000, 4)), rng.normal(size=(600, 4))
+    model = KernelPCA(10, kernel=RBF(0.3), preimage=method, tol=1e-3, n_jobs=2).fit(X)
+    free = model.denoise(Z)
+    with kpca.config(memory_limit="40MiB"):
+        tracemalloc.start()
+        try:
+            kept = model.denoise(Z)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 40 * 2**20
+    assert_allclose(kept, free, rtol=0, atol=0.02)

@@ -25,6 +25,7 @@ from kpca.preimage.expansion import Expansion
 from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale, inside, pulled
 from kpca.preimage.result import Found
 from kpca.preimage.target import Target
+from kpca.preimage.tiling import tile_rows
 
 FloatArray = NDArray[Any]
 # From squared distances in feature space, with |P phi|^2, |phi(b)|^2 and |b|^2, to squared distances of prepared rows;
@@ -41,8 +42,6 @@ _THIN = 1e-6
 _SLACK = 0.1
 # Two squared distances in feature space differ if by more than this many roundings of what they are made of.
 _ROUNDINGS = 64.0
-# Numbers per tile of work.
-_NUMBERS = 2**21
 
 
 class Distance(BaseEstimator):  # type: ignore[misc]
@@ -181,7 +180,7 @@ class DistanceWay:
         too_far, worse = np.zeros(m, dtype=bool), np.zeros(m, dtype=bool)
         memo: dict[Any, Any] = {}  # what the evaluator makes of the known rows, for all tiles
         largest = max(len(self.expansion.rows), self.neighbours * d)
-        tiles = edges(m, max(16, min(512, _NUMBERS // largest))) if m else []
+        tiles = edges(m, tile_rows(largest, threads)) if m else []
 
         def commit(piece: slice, result: tuple[FloatArray, NDArray[np.bool_], NDArray[np.bool_]]) -> None:
             rows[piece], too_far[piece], worse[piece] = result

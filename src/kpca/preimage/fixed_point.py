@@ -31,13 +31,11 @@ from kpca.preimage.expansion import Expansion
 from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale, inside
 from kpca.preimage.result import Found
 from kpca.preimage.target import Target
+from kpca.preimage.tiling import tile_rows
 
 FloatArray = NDArray[Any]
 Stages = list[tuple[Problem, float]]
 Known = tuple[FloatArray, FloatArray]  # kernel values and slopes
-# Kernel values of a tile, by which its rows are chosen.
-_TILE_NUMBERS = 2**21
-_FEWEST_ROWS, _MOST_ROWS = 16, 512
 # The shortest step that float32 is trusted with, in units of the bandwidth or the spread of the data.
 _SINGLE_TOL = 1e-3
 # Rows whose gains are looked at, and how closely, to know what is usual.
@@ -188,7 +186,7 @@ class FixedPointWay:
         m, (n, d) = len(given), self.expansion.rows.shape
         dtype = self.expansion.rows.dtype
         found = Found.empty(m, d, dtype)
-        step = max(_FEWEST_ROWS, min(_MOST_ROWS, _TILE_NUMBERS // max(n, 1)))
+        step = tile_rows(n, threads)
 
         def commit(rows: slice, part: Found) -> None:
             found.write(rows, part)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from kpca.errors import InputError
-from kpca.gram.slopes import Slopes, rows_per_tile, why_not
+from kpca.gram.slopes import Slopes, why_not
 from kpca.gram.workers import in_order
 from kpca.kernels import ArcCosine, Constant, Cosine, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
 from kpca.linalg import mean_of_rows
@@ -24,6 +24,7 @@ from kpca.preimage.expansion import Expansion
 from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale, inside
 from kpca.preimage.result import Found
 from kpca.preimage.target import Target
+from kpca.preimage.tiling import tile_rows
 
 FloatArray = NDArray[Any]
 _NOT_FINITE = "the objective is no finite number at the start, which is returned"
@@ -128,7 +129,7 @@ class GradientWay:
             rows[part] = inside(descent.rows.astype(rows.dtype), self.box)
             iterations[part], converged[part] = descent.iterations, descent.converged
 
-        height = min(rows_per_tile(len(self.expansion.rows)), rows_per_descent(rows.shape[1]))
+        height = min(tile_rows(len(self.expansion.rows), threads), rows_per_descent(rows.shape[1]))
         in_order([slice(i, min(i + height, m)) for i in range(0, m, height)], lambda: work, commit, threads)
         return Found(rows, iterations, converged, {why: failed for why, failed in fallbacks.items() if failed.any()})
 

@@ -8,6 +8,7 @@ is learned is learned twice, with the penalty that suits rows without noise and 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -100,9 +101,7 @@ class Trial:
     shares: FloatArray  # by size of noise, shape: (levels, members)
     gaps: FloatArray  # squared distance of denoised from noisy rows over the variance, by size of noise
     restoring: FloatArray  # the shares where only scores are known, shape: (members,)
-    errors: (
-        FloatArray  # mean squared errors of the members and the mixture, by size of noise, shape: (levels, members + 1)
-    )
+    errors: FloatArray  # mean squared ones, of the members and last of the mixture, shape: (levels, members + 1)
     penalty: float  # the larger one
     variance: float  # sum of the variances of the features
     held_out: int
@@ -123,7 +122,9 @@ class Trial:
         search = searching.fitted(small, seed=seed, threads=threads)
         noise = rng.standard_normal(test.shape) * np.std(rows, axis=0, dtype=np.float64)
         noisy = [(test + np.sqrt(level) * noise).astype(rows.dtype) for level in _NOISE]
-        cases = [_Case.of(search, part, projection(part, threads=threads), threads) for part in noisy]
+        scored = [(part, projection(part, threads=threads)) for part in noisy]
+        # not every kernel is defined for every noisy row
+        cases = [_Case.of(search, part, its, threads) for part, its in scored if np.isfinite(its).all()]
 
         def learned(alpha: float, gamma: float | None) -> RidgeWay:
             return Ridge(alpha=alpha, gamma=gamma).fitted(small, seed=seed, threads=threads)
@@ -189,7 +190,9 @@ def _small_model(target: Target, rows: FloatArray, seed: int, threads: int) -> t
     share = max(k / len(expansion.rows), _COMPONENT_SHARE)
     count = max(1, min(k, int(share * len(rows))))
     request = Request(count, _TOL, center=bool(expansion.centre.any()), seed=seed, threads=threads)
-    found = decompose(kernel, rows, None, request)
+    with warnings.catch_warnings():  # what there is to say was said of all rows
+        warnings.simplefilter("ignore", UserWarning)
+        found = decompose(kernel, rows, None, request)
     assert isinstance(found.projection, KernelProjection)
     scores = found.spectrum.scores(None).astype(rows.dtype)
     small = Target(kernel, rows, scores, None, expansion_of(kernel, found.projection, rows, scores, threads=threads))

@@ -14,6 +14,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
 from sklearn.svm import SVR
 
 import kpca
@@ -429,3 +430,11 @@ def test_settings_are_parameters_and_ways_can_be_pickled():
     model = target(RBF(gamma=0.2), swiss(30), 4)
     way = Ridge().fitted(model)
     np.testing.assert_array_equal(fixed(pickle.loads(pickle.dumps(way)), model), fixed(way, model))
+
+
+def test_a_regressor_that_refuses_for_another_reason_is_heard():
+    model = plain(np.arange(12.0).reshape(6, 2), np.arange(18.0).reshape(6, 3))
+    with pytest.raises(InputError, match="MLPRegressor says: The 'alpha' parameter"):
+        Learned(MLPRegressor(alpha=-1.0)).fitted(model)
+    with pytest.raises(InputError, match="SVR predicts one: wrap it in"):
+        Learned(SVR()).fitted(model)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from kpca.errors import InputError
@@ -102,10 +101,8 @@ def fit_back(
 ) -> Back:
     """Return the way back of a fitted model, by the method that the settings are of.
 
-    `rows` are training rows with their scores and weights, all or many of them: maps are learned from some.
+    `rows` are dense training rows with their scores and weights, all or many of them: maps are learned from some.
     """
-    if sparse.issparse(rows):
-        raise NotImplementedError("Pre-images are combinations of dense rows; X is sparse: densify it.")
     if isinstance(projection, LinearProjection) and not isinstance(settings, Learned):
         d = projection.components.shape[1]
         box, penalty = check_box(settings.box, d), check_penalty(settings.penalty)

@@ -162,7 +162,7 @@ class Learned(BaseEstimator):  # type: ignore[misc]
                 **({"sample_weight": target.weights} if weighted else {}),
             )
         except ValueError as error:
-            if d > 1 and not _takes_columns(regressor):
+            if d > 1 and _fits_one_column(self.regressor, target):
                 raise InputError(_one_column(regressor, d)) from error
             raise InputError(f"regressor must learn rows from scores; {_name(regressor)} says: {error}") from error
         way = LearnedWay(regressor, mean, target.rows.dtype, box, penalty)
@@ -246,10 +246,13 @@ def _copy(regressor: Any, seed: int) -> Any:
     return copy.set_params(**dict.fromkeys(drawn, seed))
 
 
-def _takes_columns(regressor: Any) -> bool:
-    """Return what the regressor says of itself: True if it predicts several columns."""
-    tags = getattr(regressor, "__sklearn_tags__", None)
-    return tags is None or bool(tags().target_tags.multi_output)
+def _fits_one_column(regressor: Any, target: Target) -> bool:
+    """Return True if a regressor that refused all columns takes one; what its tags say of columns is not always so."""
+    try:
+        clone(regressor).fit(target.scores, target.rows[:, 0])
+    except ValueError:
+        return False
+    return True
 
 
 def _one_column(regressor: Any, d: int) -> str:

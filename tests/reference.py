@@ -97,21 +97,9 @@ def projector_error(U, V, values, k, gap_floor=1e-12):
 def expansion(kernel, X, k=None, *, floor=1e-10):
     """Where scores of centred kernel PCA point to, as the fields of kpca's Expansion; k=None is every component."""
     K = kernel.block(X, X)
-    n = len(K)
-    values, U = spectrum(centred(K))
+    values, _ = spectrum(centred(K))
     k = int((values > floor * values[0]).sum()) if k is None else k
-    centre = np.full(n, 1 / n)
-    A = (np.eye(n) - np.outer(centre, np.ones(n)).T) @ U[:, :k] / np.sqrt(values[:k])
-    return {
-        "rows": X,
-        "directions": A,
-        "centre": centre,
-        "offset": A.T @ K @ centre,
-        "scores": K @ A - A.T @ K @ centre,
-        "levels": K @ centre,
-        "diagonal": np.diag(K).copy(),
-        "centre_square": float(centre @ K @ centre),
-    }
+    return {"rows": X, **expansion_parts(K, k)}
 
 
 def feature_distance(kernel, z, rows, g):
@@ -119,19 +107,26 @@ def feature_distance(kernel, z, rows, g):
     return kernel.diagonal(z[None])[0] - 2 * g @ kernel.block(z[None], rows)[0]
 
 
-def expansion_parts(K, k, weights=None):
-    """What scores t mean in feature space: P phi = mean + sum_j t_j v_j, each part written out."""
+def combination(K, k, weights=None, center=True):
+    """P phi(x) = sum_j (c + A t)_j phi(b_j): A, c and A'Kc, with or without centring.  # shapes: (n, k), (n,), (k,)"""
     n = len(K)
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    values, U = spectrum(centred(K, weights))
-    A = np.sqrt(w)[:, None] * U[:, :k] / np.sqrt(values[:k])  # v_j = sum_i A_ij (phi_i - mean)
-    c = w / w.sum()
+    c = w / w.sum() if center else np.zeros(n)
+    root = np.sqrt(w)[:, None]
+    values, U = spectrum(centred(K, weights) if center else root * K * root.T)
+    A = root * U[:, :k] / np.sqrt(values[:k])  # v_j = sum_i A_ij (phi_i - mean)
     A = A - np.outer(c, A.sum(axis=0))  # v_j = sum_i A_ij phi_i
+    return A, c, A.T @ K @ c
+
+
+def expansion_parts(K, k, weights=None):
+    """What scores t mean in feature space: P phi = mean + sum_j t_j v_j, each part written out."""
+    A, c, offset = combination(K, k, weights)
     return {
         "directions": A,
         "centre": c,
-        "offset": A.T @ K @ c,
-        "scores": (K - (K @ c)[:, None]).T @ A,
+        "offset": offset,
+        "scores": K @ A - offset,
         "levels": K @ c,
         "diagonal": np.diag(K).copy(),
         "centre_square": float(c @ K @ c),
@@ -166,18 +161,6 @@ def located(neighbours, squares):
     Z = np.diag(sizes) @ Vt
     own = (Z**2).sum(axis=0)
     return U @ (-0.5 * np.linalg.pinv(Z, rcond=1e-10).T @ (squares - own)) + X.mean(axis=1)
-
-
-def combination(K, k, weights=None, center=True):
-    """P phi(x) = sum_j (c + A t)_j phi(b_j): A, c and A'Kc, with or without centring.  # shapes: (n, k), (n,), (k,)"""
-    n = len(K)
-    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    c = w / w.sum() if center else np.zeros(n)
-    root = np.sqrt(w)[:, None]
-    values, U = spectrum(centred(K, weights) if center else root * K * root.T)
-    A = root * U[:, :k] / np.sqrt(values[:k])
-    A = A - np.outer(c, A.sum(axis=0))
-    return A, c, A.T @ K @ c
 
 
 def feature_error(K, K_new, own, k, weights=None, center=True):

@@ -19,6 +19,7 @@ from kpca.checkpoint import open_checkpoint
 from kpca.features.guess import leading_eigenvectors
 from kpca.gram import Centered, Gram, MatrixGram
 from kpca.gram.factored import Factored
+from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel, Linear
 from kpca.planning.memory import held_by, krylov_layout, linear_bytes, require
 from kpca.planning.routes import Route, kernel_route, linear_route
@@ -53,6 +54,14 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Near:
+    """What is known of the components under kernels that differ little."""
+
+    columns: FloatArray  # eigenvectors, those of several kernels after each other, shape: (n, b)
+    largest: float  # eigenvalue, about
+
+
+@dataclass(frozen=True)
 class Decomposition:
     """Components with their certificate, and the way from new points to scores."""
 
@@ -61,8 +70,20 @@ class Decomposition:
     route: Route
 
 
-def decompose(kernel: Kernel, X: Any, weights: FloatArray | None, request: Request) -> Decomposition:
-    """Find the components of the rows of X, all of positive weight, under a kernel."""
+def decompose(
+    kernel: Kernel,
+    X: Any,
+    weights: FloatArray | None,
+    request: Request,
+    *,
+    arguments: SharedArguments | None = None,
+    near: Near | None = None,
+) -> Decomposition:
+    """Find the components of the rows of X, all of positive weight, under a kernel.
+
+    `arguments` are those of the kernel, where they are used for others, too; `near` is what is known of kernels that
+    differ little, from which the search then starts.
+    """
     scale = None if weights is None else np.sqrt(weights)
     if isinstance(kernel, Linear):
         # The products of sparse rows know no threads, and the small ones between them are done before threads have met.
@@ -76,8 +97,9 @@ def decompose(kernel: Kernel, X: Any, weights: FloatArray | None, request: Reque
         shifted=request.center and better_shifted(kernel, X),
         precision="double",
         threads=request.threads,
+        arguments=arguments,
     )
-    spectrum, route = _solve(gram, request, X.dtype)
+    spectrum, route = _solve(gram, request, X.dtype, near)
     coefficients, offset = _coefficients(gram, spectrum, request.center)
     centre = _centre(gram) if request.center else None
     gram.release()
@@ -151,17 +173,19 @@ def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Dec
     return Decomposition(spectrum, LinearProjection(components.astype(X.dtype), operator.mean), route)
 
 
-def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> tuple[Spectrum, Route]:
+def _solve(
+    gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any], near: Near | None = None
+) -> tuple[Spectrum, Route]:
     """Find the components of a kernel operator, centred if asked for."""
     n = gram.shape[0]
     operator = Centered(gram) if request.center else gram
-    start: FloatArray | None = None
-    largest: float | None = None
+    start, largest = (None, None) if near is None else (near.columns, near.largest)
+    followed = near is not None
     asked = {name: getattr(request, name) for name in ("n_components", "tol", "eigen_solver", "center", "seed")}
     checkpoint = open_checkpoint(gram, **asked)
 
     def solve(count: int) -> tuple[Spectrum, Route]:
-        nonlocal start, largest
+        nonlocal start, largest, followed
         held = held_by(gram)
         route = kernel_route(n, count, request.eigen_solver, request.budget, held=held.whole)
         if route.solver == "dense":
@@ -173,7 +197,7 @@ def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> t
         layout = krylov_layout(n, count, request.budget, held.whole, request.threads)
         with blas.single_threaded() if small else nullcontext():
             if isinstance(gram, Gram):
-                gram.at("single").keep_tiles(layout.tiles, reuses(request.tol))
+                gram.at("single").keep_tiles(0 if near is not None else layout.tiles, reuses(request.tol))
                 if start is None:
                     guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
                     start, largest = leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed)
@@ -188,8 +212,9 @@ def _solve(gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any]) -> t
                 monitor=pass_monitor(),
                 keeper=keeper,
                 room=layout.room,
+                followed=followed,
             )
-        start, largest = spectrum.vectors, float(spectrum.values[0])
+        start, largest, followed = spectrum.vectors, float(spectrum.values[0]), False
         return spectrum, route
 
     first = _first_count(request, n, lambda: _expected_count(gram, request))

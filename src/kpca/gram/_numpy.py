@@ -127,14 +127,18 @@ class _Dot:
     argument_error = 0.0
 
     def __init__(self, kernel: ProfileKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], memo: Memo) -> None:
-        self._kernel = kernel
+        self._kernel, self.argument_dtype = kernel, dtype
         if (kernel, dtype) not in memo:
             memo[kernel, dtype] = _prepared(kernel, Y, dtype)
         self._R = memo[kernel, dtype]
         self._L = self._R if Y is X else _prepared(kernel, X, dtype)
 
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+    def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+        """Write t into `out`."""
         np.matmul(self._L[rows], self._R[columns].T, out=out)
+
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+        self.arguments(rows, columns, out)
         self._kernel.value(out)
 
     def farthest(self, count: int) -> NDArray[np.intp]:
@@ -155,7 +159,7 @@ class _Radial:
             dtype = DOUBLE  # distances in float64, rounded once the profile has made them harmless
             self._load(kernel, X, Y, dtype, memo)
         error = np.finfo(dtype).eps * radius
-        self._dtype, self.argument_error = dtype, float(np.finfo(DOUBLE).eps) * radius
+        self.argument_dtype, self.argument_error = dtype, float(np.finfo(DOUBLE).eps) * radius
         self._correct = kernel.singular_at_zero or (error > _DOUBLE_DISTANCE_ERROR and dtype == DOUBLE)
         if self._correct:
             self.argument_error = min(self.argument_error, 1.0 / _CLOSE[DOUBLE])
@@ -189,12 +193,16 @@ class _Radial:
             radius = max(radius, float(norms.max(initial=0.0)))
         return rows, radius
 
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+    def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+        """Write t into `out`, which has the `argument_dtype`; by rounding it may be a little above 0."""
         L, R = self._L[rows], self._R[columns]
-        t = out if out.dtype == self._dtype else np.empty(out.shape, self._dtype)
-        np.matmul(L, R.T, out=t)
+        np.matmul(L, R.T, out=out)
         if self._correct:
-            self._from_differences(L, R, t)
+            self._from_differences(L, R, out)
+
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+        t = out if out.dtype == self.argument_dtype else np.empty(out.shape, self.argument_dtype)
+        self.arguments(rows, columns, t)
         if not self._smooth:
             np.minimum(t, 0.0, out=t)
         self._profile(t)
@@ -228,7 +236,7 @@ class _SparseProfile(_AnyRows):
     """f(x.y) or f(-|x - y|^2) of CSR rows; never densified or centred, so t is computed in float64."""
 
     def __init__(self, kernel: ProfileKernel, X: Any, Y: Any, shifted: bool) -> None:
-        self._kernel = kernel
+        self._kernel, self.argument_dtype = kernel, DOUBLE
         self._radial = isinstance(kernel, RadialKernel)
         self._profile = kernel.shifted if isinstance(kernel, RadialKernel) and shifted else kernel.value
         self.constant = kernel.at_zero if isinstance(kernel, RadialKernel) and shifted else 0.0
@@ -243,7 +251,8 @@ class _SparseProfile(_AnyRows):
             self.argument_error = min(error, 1.0 / _CLOSE[DOUBLE]) if self._correct else error
             self._close = -error * _CLOSE[DOUBLE]
 
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+    def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+        """Write t into `out`."""
         X, Y = self._X[rows], self._Y[columns]
         t = (X @ Y.T).toarray()
         if self._radial:
@@ -256,6 +265,11 @@ class _SparseProfile(_AnyRows):
                     part = slice(start, start + _PAIRS_AT_ONCE)
                     t[i[part], j[part]] = -_sparse_squared_norms(X[i[part]] - Y[j[part]])
             np.minimum(t, 0.0, out=t)
+        out[...] = t
+
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+        t = np.empty(out.shape)
+        self.arguments(rows, columns, t)
         out[...] = self._profile(t)
 
 

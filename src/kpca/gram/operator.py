@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kpca.errors import InputError
 from kpca.gram._numpy import Evaluator, evaluator, has_single, held_bytes
+from kpca.gram.shared import SharedArguments
 from kpca.gram.tiles import EDGE, TileStore, edges
 from kpca.gram.workers import in_order
 from kpca.kernels import Kernel
@@ -103,7 +104,9 @@ class Gram:
         precision: Precision = "double",
         threads: int = 1,
         budget: int = 0,
+        arguments: SharedArguments | None = None,
     ) -> None:
+        self._arguments = arguments
         self.kernel, self.shape = kernel, (X.shape[0], X.shape[0])
         self.dtype: np.dtype[Any] = _DTYPE[precision]
         self.n_evaluations = 0
@@ -138,7 +141,12 @@ class Gram:
 
     @cached_property
     def _evaluator(self) -> Evaluator:
-        return evaluator(self.kernel, self._X, self._X, self.dtype, shifted=self.shifted)
+        return self._evaluator_of(self.dtype)
+
+    def _evaluator_of(self, dtype: np.dtype[Any]) -> Evaluator:
+        if self._arguments is not None:
+            return self._arguments.evaluator(self.kernel, dtype, shifted=self.shifted)
+        return evaluator(self.kernel, self._X, self._X, dtype, shifted=self.shifted)
 
     @cached_property
     def _diagonal(self) -> FloatArray:
@@ -156,7 +164,8 @@ class Gram:
 
     def at(self, precision: Precision) -> Gram:
         """Return the same operator with tiles of this precision; itself where float32 would save nothing."""
-        if precision not in self._other and not (many_rows(self.shape[0]) and has_single(self.kernel, self._X)):
+        pays = many_rows(self.shape[0]) or self._arguments is not None
+        if precision not in self._other and not (pays and has_single(self.kernel, self._X)):
             return self
         if precision not in self._other:
             self._other[precision] = Gram(
@@ -166,6 +175,7 @@ class Gram:
                 shifted=self.shifted,
                 precision=precision,
                 threads=self.threads,
+                arguments=self._arguments,
             )
             self._other[precision]._other = self._other
         return self._other[precision]
@@ -350,8 +360,8 @@ class Gram:
         out = np.zeros((len(rows), V.shape[1]))
         for columns in self._edges:
             tile = np.empty((len(rows), columns.stop - columns.start), dtype=dtype)
-            if dtype == self.dtype:
-                self._evaluator.fill(rows, columns, tile)
+            if dtype == self.dtype or self._arguments is not None:
+                self._evaluator_of(dtype).fill(rows, columns, tile)
             else:
                 # made of these columns only: the prepared rows of all would be as large as the data, for a few values
                 local = evaluator(self.kernel, some, self._X[columns], dtype, shifted=self.shifted)

@@ -22,6 +22,9 @@ from kpca.kernels._checks import FloatArray, Matrix, as_float64, check_features,
 _CANCELLED = 1e-4
 _PAIRS_AT_ONCE = 4096
 
+# Of two rows: -||x - y||^2, x.y, -||x - y||_1, or -sum (x - y)^2 / (x + y).
+Argument = Literal["distance", "dot", "l1", "chi2"]
+
 
 class Kernel(abc.ABC):
     """A similarity k(x, y) of two rows. Concrete kernels are frozen dataclasses: compare, hash, print, never change."""
@@ -37,6 +40,15 @@ class Kernel(abc.ABC):
     def shift_invariant(self) -> bool:
         """True if adding a constant row to all the data changes no value."""
         return False
+
+    @property
+    def shared(self) -> tuple[Argument, float] | None:
+        """What the value of a pair is a function of, beside parameters, and the factor that this is taken with.
+
+        Kernels with the same argument can be evaluated from it one after the other: `value(factor * argument)`. None if
+        it is not one number per pair, or not one that other kernels share.
+        """
+        return None
 
     @property
     def remedy(self) -> str:
@@ -138,6 +150,12 @@ class RadialKernel(ProfileKernel):
     @abc.abstractmethod
     def inverse(self, value: FloatArray) -> FloatArray:
         """Return t with f(t) = value as a new array; values above 1 count as 1, those below the tiniest as that."""
+
+    @property
+    def shared(self) -> tuple[Argument, float] | None:
+        """-||x - y||^2, unless there is a bandwidth per feature."""
+        scale = self._scale()[1]
+        return ("distance", scale * scale) if isinstance(scale, float) else None
 
     def check(self, X: Matrix) -> None:
         """Refuse X if there is a bandwidth per feature, and not one for each."""

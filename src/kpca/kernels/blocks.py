@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
 from kpca.errors import InputError
 from kpca.kernels._checks import FloatArray, Matrix, as_float64, canonical, float_dtype, positive
-from kpca.kernels.base import Kernel
+from kpca.kernels.base import Argument, Kernel
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,25 @@ class Laplacian(Kernel):
         """Only differences of rows enter."""
         return True
 
+    @property
+    def shared(self) -> tuple[Argument, float]:
+        """-gamma ||x - y||_1."""
+        return "l1", self.gamma
+
+    def arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
+        """Return -||x_i - y_j||_1 in float64.  # shape: (n, m)"""
+        t = _l1_distances(X, Y)
+        return np.negative(t, out=t)
+
+    def value(self, t: FloatArray) -> FloatArray:
+        """Overwrite t by e^t and return it."""
+        return np.exp(t, out=t)
+
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
         """Return the kernel values, from L1 distances in float64.  # shape: (n, m)"""
-        K = _l1_distances(X, Y)
-        K *= -self.gamma
-        return np.exp(K, out=K).astype(float_dtype(X), copy=False)
+        t = self.arguments(X, Y)
+        t *= self.gamma
+        return self.value(t).astype(float_dtype(X), copy=False)
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         """Return ones.  # shape: (n,)"""
@@ -70,7 +84,7 @@ class _Histogram(Kernel):
                 f"{columns.min()}: shift or clip the data, or choose another kernel."
             )
 
-    def _additive(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
+    def arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
         """Return -sum_m (x_im - y_jm)^2 / (x_im + y_jm) in float64.  # shape: (n, m)"""
         self.check(X)
         self.check(Y)
@@ -92,7 +106,7 @@ class AdditiveChi2(_Histogram):
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
         """Return the kernel values, summed in float64.  # shape: (n, m)"""
-        return self._additive(X, Y).astype(float_dtype(X), copy=False)
+        return self.arguments(X, Y).astype(float_dtype(X), copy=False)
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         """Return zeros.  # shape: (n,)"""
@@ -115,11 +129,20 @@ class Chi2(_Histogram):
         """The exponential of a conditionally positive definite kernel (Schoenberg)."""
         return True
 
+    @property
+    def shared(self) -> tuple[Argument, float]:
+        """-gamma sum (x - y)^2 / (x + y)."""
+        return "chi2", self.gamma
+
+    def value(self, t: FloatArray) -> FloatArray:
+        """Overwrite t by e^t and return it."""
+        return np.exp(t, out=t)
+
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
         """Return the kernel values, summed in float64.  # shape: (n, m)"""
-        K = self._additive(X, Y)
-        K *= self.gamma
-        return np.exp(K, out=K).astype(float_dtype(X), copy=False)
+        t = self.arguments(X, Y)
+        t *= self.gamma
+        return self.value(t).astype(float_dtype(X), copy=False)
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         """Return ones.  # shape: (n,)"""

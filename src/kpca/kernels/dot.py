@@ -19,7 +19,7 @@ from kpca.kernels._checks import (
     squared_norms,
     whole_if_possible,
 )
-from kpca.kernels.base import DotKernel
+from kpca.kernels.base import Argument, DotKernel
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,11 @@ class Linear(DotKernel):
     def psd(self) -> bool:
         """A Gram matrix by definition."""
         return True
+
+    @property
+    def shared(self) -> tuple[Argument, float]:
+        """x.y itself."""
+        return "dot", 1.0
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return X itself."""
@@ -71,6 +76,11 @@ class Polynomial(DotKernel):
         whole = isinstance(self.degree, int)
         return super().remedy if whole else "take a whole degree, or data without a negative base gamma x.y + coef0"
 
+    @property
+    def shared(self) -> tuple[Argument, float]:
+        """gamma x.y."""
+        return "dot", self.gamma
+
     def prepare(self, X: Matrix) -> Matrix:
         """Return sqrt(gamma) X."""
         return X * math.sqrt(self.gamma)
@@ -105,6 +115,11 @@ class Sigmoid(DotKernel):
     def psd(self) -> bool:
         """Indefinite for almost every choice of parameters and data."""
         return False
+
+    @property
+    def shared(self) -> tuple[Argument, float]:
+        """gamma x.y."""
+        return "dot", self.gamma
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return sqrt(gamma) X."""

@@ -31,7 +31,7 @@ _WEIGHT_PER_RESIDUAL = 4.0
 # Ritz values closer than this (relative to the largest) may be copies of one eigenvalue.
 _EQUAL = 1e-6
 # Passes after which the random columns beside a guess have shown what the guess may have missed.
-_PASSES_FOR_A_GUESS = 3
+_PASSES_FOR_A_GUESS, _PASSES_WHEN_FOLLOWED = 3, 1
 # A refresh is worth its price once the residuals, relative to the largest eigenvalue, are below this.
 _LATE = 1e-3
 # Errors of the images above this part of the tolerance are too much.
@@ -41,6 +41,8 @@ _PATIENCE = 6
 # A pair is left alone once its residual is so small a part of the tolerance.
 _SETTLED = 0.1
 DEFAULT_PASSES = 300
+# Ritz vectors given beyond those asked for: where eigenvalues of a neighbour change places, they are needed.
+_SPARE = 6
 
 
 def block_size(k: int) -> int:
@@ -89,6 +91,7 @@ def solve_krylov(
     monitor: Monitor | None = None,
     keeper: Keeper | None = None,
     room: int | None = None,
+    followed: bool = False,
 ) -> Spectrum:
     """Return the k largest eigenpairs with residuals of at most tol times the largest eigenvalue.
 
@@ -100,14 +103,19 @@ def solve_krylov(
     keeper : is given the state after each pass. If it has one from before, the iteration goes on from there, to the
         same bits as without the interruption; `start`, `largest` and `seed` then have no say.
     room : vectors of the basis before a restart, where memory allows fewer than usual; at least `smallest_basis`.
+    followed : the columns of `start` are all the leading eigenvectors of neighbouring operators, and more: the
+        iteration may be over after fewer passes than a guess is given.
     """
-    return _Iteration(operator, k, tol, seed, room).run(start, largest, max_passes or DEFAULT_PASSES, monitor, keeper)
+    return _Iteration(operator, k, tol, seed, room, followed).run(start, largest, max_passes or DEFAULT_PASSES, monitor, keeper)
 
 
 class _Iteration:
     """One run of the iteration: the basis, its images, and the Ritz pairs they give."""
 
-    def __init__(self, operator: Operator, k: int, tol: float, seed: int, room: int | None = None) -> None:
+    def __init__(
+        self, operator: Operator, k: int, tol: float, seed: int, room: int | None = None, followed: bool = False
+    ) -> None:
+        self.passes_for_a_guess = _PASSES_WHEN_FOLLOWED if followed else _PASSES_FOR_A_GUESS
         self.operator, self.k, self.tol = operator, k, tol
         self.n = operator.shape[0]
         self.rank = self.n - (operator.null is not None)  # dimension of the space the operator acts on
@@ -151,7 +159,7 @@ class _Iteration:
             if monitor is not None and columns is not None:
                 monitor(self.passes, float(residual[: self.k].max(initial=0.0)) / max(self.top, 1e-300), self.tol)
             if done and not self._nothing_unseen():
-                if self.guessed is not None and self.passes < _PASSES_FOR_A_GUESS:
+                if self.guessed is not None and self.passes < self.passes_for_a_guess:
                     done = False  # a guess may have left something out: its random columns get time to find it
                 elif not self.probed and self._may_hide_copies():
                     self.probed = True
@@ -392,6 +400,7 @@ class _Iteration:
             converged=converged,
             solver="krylov",
             error=self._error(),
+            spare=self.Q[:, : self.size] @ self.Y[:, k : k + _SPARE],
         )
 
     def _measured(self) -> Operator:

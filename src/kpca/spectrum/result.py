@@ -26,6 +26,7 @@ class Spectrum:
     converged: bool
     solver: str
     error: float = 0.0  # what rounding and the kernel's own evaluation may have done to any eigenvalue
+    spare: FloatArray | None = None  # Ritz vectors after the last, as far as they got, shape: (n, s)
 
     def scores(self, weights: FloatArray | None = None) -> FloatArray:
         """Return the scores of the rows, U sqrt(lambda) / sqrt(w).  # shape: (n, k)"""

@@ -1,0 +1,90 @@
+"""Components of the same rows under one kernel after another: each fit starts from those before it.
+
+The kernels differ in a bandwidth. Where it moves by little, the leading eigenvectors move by little, too, and those of
+the last three kernels together span almost all of the next ones: Rayleigh-Ritz on that span extrapolates by itself,
+whatever eigenvalues cross. What kernel values are made of, distances or inner products, is computed once for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.decompose import Decomposition, Near, Request, decompose
+from kpca.gram.shared import SharedArguments
+from kpca.kernels import Kernel, Linear
+from kpca.settings import config, memory_budget
+from kpca.spectrum import Spectrum
+
+FloatArray = NDArray[Any]
+# Kernels whose factors differ by more are strangers: eigenvectors of one say little about those of the other.
+_NEIGHBOURS = math.log(2.0) * (1 + 1e-9)
+# Vectors taken of the nearest kernel beyond its components, and how many kernels give theirs.
+_SPARE, _REMEMBERED = 4, 3
+# Share of the memory budget that kept distances may take.
+_KEPT = 0.5
+_BANDWIDTHS = ("gamma", "length_scale")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What a fit has found that may help the next."""
+
+    place: float  # logarithm of the factor with which the kernel takes its argument
+    components: FloatArray  # shape: (n, k)
+    spare: FloatArray  # vectors after them, shape: (n, s)
+    largest: float
+
+
+class Follower:
+    """Fits kernel after kernel to the rows of X; those that share arguments share them here."""
+
+    def __init__(self, kernels: Sequence[Kernel], X: Any, request: Request, *, budget: int | None = None) -> None:
+        self.X, self.request = X, request
+        families: dict[str, list[Kernel]] = {}
+        for kernel in kernels:
+            if kernel.shared is not None and not isinstance(kernel, Linear):  # which needs no pairs at all
+                families.setdefault(kernel.shared[0], []).append(kernel)
+        families = {name: members for name, members in families.items() if len(members) > 1}
+        room = int(_KEPT * memory_budget()) if budget is None else budget
+        self._arguments = {
+            name: SharedArguments(members, X, budget=room // len(families)) for name, members in families.items()
+        }
+        self._known: dict[Hashable, list[_Known]] = {}
+
+    def __call__(self, kernel: Kernel) -> Decomposition:
+        """Return the components under a kernel, one of those announced or another."""
+        shared = kernel.shared
+        arguments = None if shared is None else self._arguments.get(shared[0])
+        with config(checkpoint=None):  # a file holds the state of one fit
+            if shared is None or arguments is None or isinstance(kernel, Linear):
+                return decompose(kernel, self.X, None, self.request)
+            near = self._near(_kind(kernel), math.log(shared[1]))
+            found = decompose(kernel, self.X, None, self.request, arguments=arguments, near=near)
+        self._remember(_kind(kernel), math.log(shared[1]), found.spectrum)
+        return replace(found, spectrum=replace(found.spectrum, spare=None))
+
+    def _near(self, kind: Hashable, place: float) -> Near | None:
+        """Return what the nearest kernels know, if they are near enough."""
+        known = sorted(self._known.get(kind, []), key=lambda one: abs(one.place - place))
+        known = [one for one in known if abs(one.place - place) <= _REMEMBERED * _NEIGHBOURS][:_REMEMBERED]
+        if not known or abs(known[0].place - place) > _NEIGHBOURS:
+            return None
+        columns = [known[0].components, known[0].spare, *(one.components for one in known[1:])]
+        return Near(np.hstack(columns), known[0].largest)
+
+    def _remember(self, kind: Hashable, place: float, spectrum: Spectrum) -> None:
+        if spectrum.spare is not None and len(spectrum.values):  # of the whole matrix there is nothing to save
+            one = _Known(place, spectrum.vectors, spectrum.spare[:, :_SPARE], float(spectrum.values[0]))
+            self._known.setdefault(kind, []).append(one)
+
+
+def _kind(kernel: Kernel) -> Hashable:
+    """Return what kernels have in common that differ in their bandwidth alone."""
+    others = [field.name for field in fields(kernel) if field.name not in _BANDWIDTHS]  # type: ignore[arg-type]
+    return type(kernel), tuple(getattr(kernel, name) for name in others)

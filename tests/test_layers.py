@@ -24,6 +24,7 @@ LAYERS = [
     [
         "projection",
         "decompose",
+        "following",
         "preimage",
         "approximation",
         "lowrank",

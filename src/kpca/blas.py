@@ -57,6 +57,18 @@ def _release() -> None:
         clear(force=True)
 
 
+@cache
+def _openmp() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="openmp")
+
+
+@contextmanager
+def no_openmp_threads() -> Iterator[None]:
+    """Let loops of scikit-learn use the calling thread only: short ones wait longer for each other than they work."""
+    with _openmp().limit(limits=1):
+        yield
+
+
 @contextmanager
 def all_threads() -> Iterator[None]:
     """Let BLAS use as many threads as at the start again, for one large call inside a `single_threaded` block."""

@@ -66,6 +66,35 @@ def row_monitor(total: int | None) -> Callable[[int], None] | None:
     return report
 
 
+def step_monitor(total: int, what: str) -> Callable[..., None] | None:
+    """Return what a search calls after each of its steps, or None if nobody wants to know.
+
+    What it is called with, such as a label and a score, is passed on; True prints a line a second.
+    """
+    setting = progress_callback()
+    if setting is False:
+        return None
+    started = time.perf_counter()
+    done, said = 0, 0.0
+
+    def report(**details: object) -> None:
+        nonlocal done, said
+        done += 1
+        elapsed = time.perf_counter() - started
+        remaining = elapsed / done * max(0, total - done)
+        if callable(setting):
+            state = {what: done, "of": total, "elapsed": elapsed, "remaining": remaining, **details}
+            if setting(state) is False:
+                raise Cancelled(f"The search was cancelled by the progress callback after {what} {done} of {total}.")
+        elif elapsed - said >= _SECONDS_BETWEEN_LINES or done == total:
+            said = elapsed
+            told = "".join(f", {value:.4g}" if isinstance(value, float) else f", {value}" for value in details.values())
+            sys.stderr.write(f"kpca: {what} {done} of {total}{told}; {elapsed:.1f} s, about {remaining:.1f} s left\n")
+            sys.stderr.flush()
+
+    return report
+
+
 def _remaining(residuals: list[float], tol: float) -> float:
     """Return about how many passes are left, if the residual goes on falling at the rate of the last three."""
     recent = residuals[-3:]

@@ -106,14 +106,16 @@ def solve_krylov(
     followed : the columns of `start` are all the leading eigenvectors of neighbouring operators, and more: the
         iteration may be over after fewer passes than a guess is given.
     """
-    return _Iteration(operator, k, tol, seed, room, followed).run(start, largest, max_passes or DEFAULT_PASSES, monitor, keeper)
+    return _Iteration(operator, k, tol, seed, room=room, followed=followed).run(
+        start, largest, max_passes or DEFAULT_PASSES, monitor, keeper
+    )
 
 
 class _Iteration:
     """One run of the iteration: the basis, its images, and the Ritz pairs they give."""
 
     def __init__(
-        self, operator: Operator, k: int, tol: float, seed: int, room: int | None = None, followed: bool = False
+        self, operator: Operator, k: int, tol: float, seed: int, *, room: int | None = None, followed: bool = False
     ) -> None:
         self.passes_for_a_guess = _PASSES_WHEN_FOLLOWED if followed else _PASSES_FOR_A_GUESS
         self.operator, self.k, self.tol = operator, k, tol

@@ -1,0 +1,7 @@
+"""Choosing a kernel, its bandwidth and the number of components."""
+
+from kpca.selection.outcome import Tuning
+from kpca.selection.path import Path, path
+from kpca.selection.tuning import tune
+
+__all__ = ["Path", "Tuning", "path", "tune"]

@@ -1,0 +1,311 @@
+"""What makes one kernel better than another: a loss per held-out row, per fold, or of all rows at once.
+
+Criteria that look at the data, or at labels, can compare different kernels; those that look at variance in feature
+space compare parameters of one kernel only, because every kernel has a variance of its own.
+"""
+
+from __future__ import annotations
+
+import abc
+import difflib
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
+
+from kpca import blas
+from kpca.errors import InputError
+from kpca.parallel_analysis import parallel_analysis
+from kpca.projection import MatrixProjection
+from kpca.selection.trials import Fitted
+from kpca.stability import bootstrap_stability
+
+FloatArray = NDArray[Any]
+NEIGHBOURS = 5
+_RESAMPLES = 5
+# Multiplications up to which neighbours are found before threads have met.
+_SHORT = 20_000_000
+
+
+class Criterion(abc.ABC):
+    """How a fitted kernel is judged; losses are smaller the better."""
+
+    held_out: ClassVar[bool] = True  # judged by rows that the fit has not seen
+    comparable: ClassVar[bool] = True  # between kernels of different kinds
+    beyond: ClassVar[int] = 0  # eigenvalues that are looked at after the last component
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """What the user calls it."""
+
+    @property
+    @abc.abstractmethod
+    def title(self) -> str:
+        """What the score is, in words."""
+
+    @abc.abstractmethod
+    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
+        """Return the loss of each held-out row, or one for all, by number of components.  # shape: (len(counts), m)"""
+
+    def score(self, loss: FloatArray) -> FloatArray:
+        """Return a mean loss as a score, larger is better: 1 is perfect, and 0 no better than nothing."""
+        return 1.0 - loss
+
+
+@dataclass(frozen=True)
+class Reconstruction(Criterion):
+    """How well rows are restored from their scores: by the mean of the fitted rows with the nearest scores.
+
+    The loss of a row is its squared distance from what is restored, over the variance of the data. Rows that are alike
+    in their scores and not in the data cost, wherever the kernel has put them.
+    """
+
+    neighbours: int = NEIGHBOURS
+    name: ClassVar[str] = "reconstruction"
+    title: ClassVar[str] = "share of the variance of held-out rows that their scores restore"
+
+    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
+        """Return the losses by row.  # shape: (len(counts), m)"""
+        variance = total_variance(fitted.X)
+        return np.array(
+            [
+                restoration_errors(
+                    fitted.X,
+                    fitted.scores[:, :count],
+                    fitted.held_out,
+                    fitted.held_out_scores[:, :count],
+                    self.neighbours,
+                )
+                / variance
+                for count in counts
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class HeldOutVariance(Criterion):
+    """How much of the variance of new rows, in feature space, the components explain."""
+
+    name: ClassVar[str] = "variance"
+    title: ClassVar[str] = "share of the variance of held-out rows in feature space that the components explain"
+    comparable = False
+
+    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
+        """Return the losses by row.  # shape: (len(counts), m)"""
+        projection = fitted.found.projection
+        assert not isinstance(projection, MatrixProjection)
+        left = projection.residuals(fitted.held_out, threads=fitted.threads)
+        squares = np.square(fitted.held_out_scores, dtype=np.float64)
+        total = float(np.mean(left + squares.sum(axis=1))) or 1.0
+        return np.array([(left + squares[:, count:].sum(axis=1)) / total for count in counts])
+
+
+@dataclass(frozen=True)
+class Prediction(Criterion):
+    """How well labels of held-out rows are predicted from scores, by nearest neighbours."""
+
+    continuous: bool
+    neighbours: int = NEIGHBOURS
+    name: ClassVar[str] = "knn"
+
+    @property
+    def title(self) -> str:
+        """Accuracy, or the share of variance explained."""
+        return "R² of k nearest neighbours" if self.continuous else "accuracy of k nearest neighbours"
+
+    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
+        """Return the losses by row: 1 for a wrong class, or the squared error over the variance of y."""
+        y, truth = fitted.y, fitted.held_out_y
+        assert y is not None and truth is not None
+        neighbours = min(self.neighbours, len(y))
+        rows = []
+        for count in counts:
+            scores, new = fitted.scores[:, :count], fitted.held_out_scores[:, :count]
+            if not self.continuous:
+                predicted = KNeighborsClassifier(neighbours).fit(scores, y).predict(new)
+                rows.append((predicted != truth).astype(np.float64))
+                continue
+            predicted = KNeighborsRegressor(neighbours).fit(scores, y).predict(new)
+            gap = np.square(predicted - truth).reshape(len(truth), -1)
+            spread = np.square(truth - y.mean(axis=0)).reshape(len(truth), -1).mean(axis=0)
+            rows.append((gap / np.where(spread > 0, spread, 1.0)).mean(axis=1))
+        return np.array(rows)
+
+
+@dataclass(frozen=True)
+class Scored(Criterion):
+    """What a scorer of scikit-learn says of a predictor that is fitted to scores; one number a fold."""
+
+    scorer_name: str
+    scorer: Any
+    predictor: Any
+
+    @property
+    def name(self) -> str:
+        """The name of the scorer."""
+        return self.scorer_name
+
+    @property
+    def title(self) -> str:
+        """The name of the scorer and whom it judges."""
+        return f"{self.scorer_name} of {type(self.predictor).__name__}"
+
+    def score(self, loss: FloatArray) -> FloatArray:
+        """Return -loss."""
+        return -loss
+
+    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
+        """Return minus the score of the fold.  # shape: (len(counts), 1)"""
+        losses = []
+        for count in counts:
+            predictor = clone(self.predictor).fit(fitted.scores[:, :count], fitted.y)
+            losses.append([-float(self.scorer(predictor, fitted.held_out_scores[:, :count], fitted.held_out_y))])
+        return np.array(losses)
+
+
+@dataclass(frozen=True)
+class Excess(Criterion):
+    """How far the leading eigenvalues stand out of those of data without structure (parallel analysis)."""
+
+    name: ClassVar[str] = "parallel"
+    title: ClassVar[str] = "variance above that of permuted columns, as a share of all"
+    held_out = False
+
+    def score(self, loss: FloatArray) -> FloatArray:
+        """Return -loss."""
+        return -loss
+
+    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
+        """Return minus the excess of the first components.  # shape: (len(counts), 1)"""
+        found = parallel_analysis(
+            fitted.candidate.kernel,
+            fitted.X,
+            max(counts),
+            center=fitted.center,
+            seed=fitted.seed,
+            threads=fitted.threads,
+        )
+        above = np.maximum(found.values - found.null, 0.0)
+        above[found.count :] = 0.0
+        summed = np.cumsum(above) * (found.excess / max(float(above.sum()), 1e-300))
+        return -np.array([[summed[min(count, len(summed)) - 1]] for count in counts])
+
+
+@dataclass(frozen=True)
+class Gap(Criterion):
+    """How far the last eigenvalue that is kept lies above the first that is not, relative to it."""
+
+    name: ClassVar[str] = "gap"
+    title: ClassVar[str] = "relative gap after the last component"
+    beyond = 1
+    held_out = False
+
+    def score(self, loss: FloatArray) -> FloatArray:
+        """Return -loss."""
+        return -loss
+
+    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
+        """Return minus 1 - lambda_(k+1) / lambda_k; no gap is known after the last eigenvalue that was computed."""
+        values = fitted.found.spectrum.values
+        known = [1.0 - values[count] / values[count - 1] if count < len(values) else np.nan for count in counts]
+        return -np.array(known)[:, None]
+
+
+@dataclass(frozen=True)
+class Steadiness(Criterion):
+    """How little the span of the components changes when rows are drawn again."""
+
+    name: ClassVar[str] = "stability"
+    title: ClassVar[str] = "mean squared cosine between the components' spans under resampling"
+    held_out = False
+
+    def score(self, loss: FloatArray) -> FloatArray:
+        """Return -loss."""
+        return -loss
+
+    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
+        """Return minus the mean squared cosine.  # shape: (len(counts), 1)"""
+        found = bootstrap_stability(
+            fitted.candidate.kernel,
+            fitted.X,
+            max(counts),
+            center=fitted.center,
+            resamples=_RESAMPLES,
+            seed=fitted.seed,
+            threads=fitted.threads,
+        )
+        return -np.array([[found.subspaces[min(count, len(found.subspaces)) - 1]] for count in counts])
+
+
+_UNLABELLED: dict[str, Callable[[], Criterion]]
+_UNLABELLED = {kind.name: kind for kind in (Reconstruction, Excess, HeldOutVariance, Gap, Steadiness)}
+NAMES = (*_UNLABELLED, "knn")
+
+
+def check_criterion(criterion: Any, y: NDArray[Any] | None, predictor: Any = None) -> Criterion:
+    """Return the criterion that is meant: by name, by a scorer of scikit-learn, or by what there is to judge by."""
+    continuous = y is not None and y.dtype.kind == "f"
+    if criterion is None:
+        criterion = "reconstruction" if y is None else "knn"
+    if isinstance(criterion, str) and criterion in _UNLABELLED:
+        return _UNLABELLED[criterion]()
+    if isinstance(criterion, Criterion):
+        return criterion
+    if isinstance(criterion, str) and criterion not in ("knn", *get_scorer_names()):
+        close = difflib.get_close_matches(criterion, [*NAMES, *get_scorer_names()], n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise InputError(
+            f"criterion must be one of {', '.join(map(repr, NAMES))} or a scorer of scikit-learn; got {criterion!r}."
+            f"{hint}"
+        )
+    if not (isinstance(criterion, str) or callable(criterion)):
+        raise InputError(f"criterion must be a name or a scorer of scikit-learn; got {criterion!r}.")
+    if y is None:
+        raise InputError(f"criterion {criterion!r} must be given labels; got none: pass y, or use 'reconstruction'.")
+    if criterion == "knn" and predictor is None:
+        return Prediction(continuous)
+    if predictor is None:
+        predictor = (KNeighborsRegressor if continuous else KNeighborsClassifier)(NEIGHBOURS)
+    if criterion == "knn":
+        raise InputError("criterion 'knn' brings its own predictor: name a scorer, such as 'accuracy', for another.")
+    name = criterion if isinstance(criterion, str) else getattr(criterion, "__name__", type(criterion).__name__)
+    return Scored(name, get_scorer(criterion), predictor)
+
+
+def total_variance(X: Any) -> float:
+    """Return the mean squared distance of the rows from their mean; 1 where they are all alike."""
+    if sparse.issparse(X):
+        mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+        total = float(X.multiply(X).sum()) / X.shape[0] - float(mean @ mean)
+    else:
+        total = float(X.var(axis=0, dtype=np.float64).sum())
+    return total if total > 0 else 1.0
+
+
+def restoration_errors(
+    X: Any, scores: FloatArray, new: Any, new_scores: FloatArray, neighbours: int = NEIGHBOURS
+) -> FloatArray:
+    """Return the squared distance of each new row from the mean of the rows with the nearest scores.  # shape: (m,)"""
+    count = min(neighbours, len(scores))
+    with blas.no_openmp_threads() if scores.size * len(new_scores) <= _SHORT else nullcontext():
+        nearest = NearestNeighbors(n_neighbors=count).fit(scores).kneighbors(new_scores, return_distance=False)
+    if not sparse.issparse(X):
+        errors = np.empty(len(nearest))
+        step = max(1, 4_000_000 // (count * X.shape[1]))  # of the rows gathered at once
+        for start in range(0, len(nearest), step):
+            part = slice(start, start + step)
+            gap = new[part] - X[nearest[part]].mean(axis=1, dtype=np.float64)
+            errors[part] = np.einsum("ij,ij->i", gap, gap)
+        return errors
+    ones = np.full(nearest.size, 1.0 / count)
+    mean = sparse.csr_array((ones, nearest.ravel(), np.arange(0, nearest.size + 1, count)), (len(nearest), X.shape[0]))
+    gap = new - mean @ X
+    return np.asarray(gap.multiply(gap).sum(axis=1), dtype=np.float64).ravel()

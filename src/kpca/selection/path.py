@@ -1,0 +1,255 @@
+"""A whole grid of bandwidths (or degrees) for little more than one fit: spectra, and what they say, along the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpca import inputs
+from kpca.decompose import Request
+from kpca.errors import InputError
+from kpca.following import Follower
+from kpca.gram import Gram
+from kpca.gram.operator import center as centred
+from kpca.gram.shared import SharedArguments
+from kpca.kernels import Kernel
+from kpca.progress import step_monitor
+from kpca.selection.candidates import Candidate, candidates
+from kpca.selection.clock import Clock
+from kpca.selection.criteria import check_criterion
+from kpca.selection.rows import FOLDS, folds_of, searched_rows
+from kpca.selection.trials import Bench
+from kpca.settings import memory_budget, thread_count
+
+FloatArray = NDArray[Any]
+GRID, MAX_ROWS = 30, 20_000
+# Residual of the pairs: eigenvalues are then right to about its square.
+TOL = 1e-3
+_ALIGNED_ROWS = 1000
+_PARAMETERS = ("gamma", "degree", "coef0")
+
+
+@dataclass(frozen=True)
+class Path:
+    """Kernel PCA along a grid of one parameter of a kernel."""
+
+    kernel: str
+    parameter: str
+    values: FloatArray  # of the parameter, shape: (g,)
+    eigenvalues: FloatArray  # NaN where there are fewer components, shape: (g, k)
+    explained_variance_ratio: FloatArray  # shares of the whole variance, shape: (g, k)
+    participation: FloatArray  # (sum of eigenvalues)^2 / sum of their squares: 1 to n - 1, shape: (g,)
+    alignment: FloatArray  # with the linear kernel, 1 is linear PCA; on at most 1000 rows, shape: (g,)
+    residuals: FloatArray  # relative to the largest eigenvalue, shape: (g, k)
+    criterion: str | None
+    scores: FloatArray | None  # by the criterion, larger is better, shape: (g,)
+    standard_errors: FloatArray | None  # of the scores, NaN where they are single numbers, shape: (g,)
+    n_rows: int
+    seconds: float
+
+    @property
+    def best(self) -> int:
+        """The place of the best value, by the criterion."""
+        if self.scores is None or not np.isfinite(self.scores).any():
+            raise InputError("There is no best value without a criterion; ask path for one, such as 'reconstruction'.")
+        return int(np.nanargmax(self.scores))
+
+    @property
+    def best_value(self) -> float:
+        """The best value of the parameter, by the criterion."""
+        return float(self.values[self.best])
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return an entry per value, as plain data."""
+        return [
+            {
+                self.parameter: float(value),
+                "participation": float(self.participation[i]),
+                "alignment": float(self.alignment[i]),
+                "eigenvalues": self.eigenvalues[i].tolist(),
+                "explained_variance_ratio": self.explained_variance_ratio[i].tolist(),
+                "score": None if self.scores is None else float(self.scores[i]),
+            }
+            for i, value in enumerate(self.values)
+        ]
+
+    def __str__(self) -> str:
+        lines = [f"{self.parameter:>10}  first   all {self.eigenvalues.shape[1]:>2}  participation  alignment  score"]
+        for i, value in enumerate(self.values):
+            shares = self.explained_variance_ratio[i]
+            score = "" if self.scores is None else f"{self.scores[i]:.4f}" + (" *" if i == self.best else "")
+            lines.append(
+                f"{value:>10.4g}  {shares[0]:5.1%}  {np.nansum(shares):6.1%}  {self.participation[i]:13.1f}  "
+                f"{self.alignment[i]:9.3f}  {score}".rstrip()
+            )
+        return "\n".join(lines)
+
+
+def path(
+    X: Any,
+    kernel: Any = "rbf",
+    *,
+    grid: Any = None,
+    parameter: str | None = None,
+    n_components: int = 10,
+    criterion: Any = None,
+    y: Any = None,
+    predictor: Any = None,
+    cv: Any = FOLDS,
+    center: bool = True,
+    tol: float = TOL,
+    max_rows: int = MAX_ROWS,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    **fixed: Any,
+) -> Path:
+    """Fit kernel PCA for every value of a bandwidth or degree, at little more than the cost of one.
+
+    Distances (or inner products) are computed once for all values, and every fit starts from those before it.
+
+    Parameters
+    ----------
+    X : rows of data: array, data frame or CSR matrix.
+    kernel : the name of a kernel with a parameter to vary.
+    grid : values of the parameter, how many of them, or None: 30 bandwidths, from all but linear to so narrow that
+        rows see only their nearest neighbours; degrees 1 to 6 for "poly".
+    parameter : "gamma", "degree" or "coef0"; None is the degree for "poly" and gamma for others.
+    n_components : components at each value.
+    criterion, y, predictor, cv : as in `tune`; None computes no score.
+    center, n_jobs, random_state : as in `KernelPCA`.
+    tol : residual of each component, relative to the largest eigenvalue.
+    max_rows : of more rows than this a sample is used.
+    fixed : other parameters of the kernel, such as coef0.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kpca import selection
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> found = selection.path(X, "rbf", grid=[0.01, 0.1, 1, 10], n_components=3)
+    >>> found.participation.round(1)
+    array([ 1.2,  1.8,  5. , 29.4])
+    >>> found.alignment.round(2)
+    array([1.  , 0.97, 0.8 , 0.43])
+    """
+    clock = Clock(None)
+    seed = inputs.seed_of(random_state)
+    if isinstance(n_components, bool) or not isinstance(n_components, Integral) or n_components < 1:
+        raise InputError(f"n_components must be a whole number from 1; got {n_components!r}.")
+    rows, labels = searched_rows(X, y, max_rows, seed)
+    k = min(int(n_components), rows.shape[0] - 1)
+    name, along = _along(kernel, parameter, grid, rows, fixed)
+    threads = thread_count(n_jobs)
+    request = Request(k, tol=float(tol), center=bool(center), seed=seed, threads=threads, budget=memory_budget)
+    judged = None if criterion is None else check_criterion(criterion, labels, predictor)
+    report = step_monitor(len(along) * (1 if judged is None else 2), "fit")
+    with clock.stopping():
+        table = _spectra(along, rows, k, request, report)
+        scores = errors = None
+        if judged is not None:
+            folds = folds_of(cv, rows, labels, seed) if judged.held_out else []
+            bench = Bench(along, rows, labels, folds=folds, criterion=judged, counts=[k], request=request)
+            scores, errors = np.empty(len(along)), np.empty(len(along))
+            for i, candidate in enumerate(along):
+                trial = bench.try_(candidate)
+                scores[i] = judged.score(trial.means)[0]
+                size = trial.losses.shape[1]
+                errors[i] = float(np.std(trial.losses[0], ddof=1)) / np.sqrt(size) if size > 1 else np.nan
+                if report is not None:
+                    report(label=candidate.label, score=float(scores[i]))
+    return Path(
+        kernel=along[0].name,
+        parameter=name,
+        values=np.array([float(candidate.parameters[name]) for candidate in along]),
+        alignment=_alignments([candidate.kernel for candidate in along], rows, bool(center), seed),
+        criterion=None if judged is None else judged.name,
+        scores=scores,
+        standard_errors=errors,
+        n_rows=rows.shape[0],
+        seconds=clock.elapsed,
+        **table,
+    )
+
+
+def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[str, Any]) -> tuple[str, list[Candidate]]:
+    """Return the parameter that varies, and the kernels in the order of its values."""
+    if not isinstance(kernel, str):
+        raise InputError(f"kernel must be a name, such as 'rbf'; got {kernel!r}.")
+    degrees = kernel in ("poly", "polynomial")
+    name = parameter or ("degree" if degrees else "gamma")
+    if name not in _PARAMETERS:
+        raise InputError(f"parameter must be one of {', '.join(map(repr, _PARAMETERS))}; got {parameter!r}.")
+    wrong = next((given for given in fixed if given not in _PARAMETERS or given == name), None)
+    if wrong is not None:
+        raise InputError(f"path takes the parameters of a kernel that do not vary, {name!r} does; got {wrong!r}.")
+    if grid is None or isinstance(grid, Integral):
+        count = (6 if name == "degree" else GRID) if grid is None else int(grid)
+        if name == "degree":
+            grid = list(range(1, count + 1))
+        elif name == "coef0":
+            raise InputError("path needs a grid of values for coef0: give a list.")
+        else:
+            found = candidates({kernel: count}, X, count)
+            if "gamma" not in found[0].parameters:
+                raise InputError(f"kernel must have a bandwidth to vary; {kernel!r} has none: try 'rbf'.")
+            grid = sorted({one.parameters["gamma"] for one in found})
+    values = sorted({float(value) for value in np.ravel(grid)}) if np.ndim(grid) == 1 else None
+    if not values:
+        raise InputError(f"grid must be a list of numbers, or how many; got {grid!r}.")
+    lists = {other: [value] for other, value in fixed.items()}
+    if degrees and name == "degree":
+        lists.setdefault("gamma", ["scale"])
+    along = [candidates({kernel: {**lists, name: [value]}}, X, 1)[0] for value in values]
+    if len({candidate.kernel for candidate in along}) < len(along):
+        raise InputError(f"kernel must depend on the parameter that varies; {kernel!r} does not on {name!r}.")
+    return name, along
+
+
+def _spectra(along: Sequence[Candidate], X: Any, k: int, request: Request, report: Any) -> dict[str, FloatArray]:
+    """Return the spectra along the grid, and what follows from them."""
+    g = len(along)
+    table: dict[str, FloatArray]
+    table = {name: np.full((g, k), np.nan) for name in ("eigenvalues", "explained_variance_ratio", "residuals")}
+    table["participation"] = np.full(g, np.nan)
+    follower = Follower([candidate.kernel for candidate in along], X, request)
+    for i, candidate in enumerate(along):
+        spectrum = follower(candidate.kernel).spectrum
+        values = spectrum.values
+        top = max(float(values.max(initial=0.0)), 1e-300)
+        table["eigenvalues"][i, : len(values)] = values
+        table["explained_variance_ratio"][i, : len(values)] = values / (spectrum.trace if spectrum.trace > 0 else 1.0)
+        table["residuals"][i, : len(values)] = spectrum.residuals / top
+        squares = max(spectrum.frobenius2, float(values @ values))
+        table["participation"][i] = spectrum.trace**2 / squares if squares > 0 else np.nan
+        if report is not None:
+            report(label=candidate.label)
+    return table
+
+
+def _alignments(kernels: Sequence[Kernel], X: Any, center: bool, seed: int) -> FloatArray:
+    """Return <B, L> / (|B| |L|) of each kernel matrix B with that of the linear kernel, both centred, on some rows."""
+    n = X.shape[0]
+    if n > _ALIGNED_ROWS:
+        X = X[np.sort(np.random.default_rng(seed).choice(n, _ALIGNED_ROWS, replace=False))]
+    ones = np.ones(X.shape[0])
+    rows = X.astype(np.float64)
+    if not sparse.issparse(rows) and center:
+        rows = rows - rows.mean(axis=0)
+    L = (rows @ rows.T).toarray() if sparse.issparse(rows) else rows @ rows.T
+    if center:
+        L = centred(L, ones)
+    family = {None if kernel.shared is None else kernel.shared[0] for kernel in kernels}
+    shared = SharedArguments(kernels, X, budget=2**24) if len(family) == 1 and None not in family else None
+    found = []
+    for kernel in kernels:
+        B = Gram(kernel, X, arguments=shared).matrix()
+        B = centred(B, ones) if center else B
+        size = float(np.linalg.norm(B)) * float(np.linalg.norm(L))
+        found.append(float(np.vdot(B, L)) / size if size > 0 else np.nan)
+    return np.array(found)

@@ -1,0 +1,245 @@
+"""Choose kernel, bandwidth and number of components: try many, keep the time, say why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from kpca import inputs
+from kpca.decompose import Request
+from kpca.errors import Cancelled, InputError
+from kpca.kernel_pca import KernelPCA
+from kpca.progress import step_monitor
+from kpca.selection.candidates import Candidate, candidates
+from kpca.selection.choice import RULES, choose
+from kpca.selection.clock import Clock, parse_seconds
+from kpca.selection.criteria import Criterion, check_criterion
+from kpca.selection.outcome import Tuning, reason_of, table_of
+from kpca.selection.refit import refitted, seconds_to_refit
+from kpca.selection.rows import FOLDS, component_counts, folds_of, searched_rows
+from kpca.selection.trials import Bench, Trial
+from kpca.settings import memory_budget, thread_count
+
+FloatArray = NDArray[Any]
+BANDWIDTHS, MAX_ROWS = 15, 5000
+# Residual of the fits that are compared: their losses differ by much more.
+TOL = 1e-3
+# Rows of the first round, which a budget of time makes before all rows are used.
+_FEW_ROWS = 600
+# Share of a budget that is kept for the last fit at most.
+_LAST = 0.5
+
+
+def tune(
+    X: Any,
+    y: Any = None,
+    *,
+    kernels: Any = None,
+    n_components: Any = None,
+    criterion: Any = None,
+    predictor: Any = None,
+    bandwidths: int = BANDWIDTHS,
+    cv: Any = FOLDS,
+    budget: Any = None,
+    rule: str = "one_se",
+    estimator: KernelPCA | None = None,
+    max_rows: int = MAX_ROWS,
+    refit: bool = True,
+    random_state: Any = 0,
+) -> Tuning:
+    """Find the kernel, its parameters and the number of components that suit the data.
+
+    Every kernel is fitted to all folds but one and judged by the rows of that one, for all numbers of components at
+    once. Fits of one kind of kernel share distances and start from each other, which makes them cheap.
+
+    Parameters
+    ----------
+    X : rows of data: array, data frame, CSR matrix, or what `KernelPCA.fit` reads in chunks.
+    y : classes, numbers, or None. With labels, kernels are judged by how well nearest neighbours among the scores
+        predict them; without, by how well scores restore the rows themselves.
+    kernels : names, kernels of `kpca.kernels`, or a dictionary from names to grids: a number of values, the values of
+        gamma (of degree, for "poly"), or a dictionary of lists as `ParameterGrid` takes it. None tries "linear", "rbf",
+        "poly" and "cosine".
+    n_components : a number, a list of numbers to choose among, or None: 1 to 64.
+    criterion : None, "reconstruction", "knn", "parallel", "variance", "gap", "stability", or a scorer of scikit-learn
+        by name or as a function, which judges `predictor` fitted to the scores.
+    predictor : a classifier or regressor for a scorer; None is k nearest neighbours.
+    bandwidths : values of gamma tried for each kernel that has a bandwidth.
+    cv : folds, a splitter of scikit-learn, or a list of pairs of row numbers.
+    budget : seconds, or text such as "60s", in which to be done, the last fit included; what was not tried by then is
+        left out, and `complete` says so. None takes as long as it takes.
+    rule : "one_se" takes the fewest components, and the linear kernel before others, that are as good as the best
+        within one standard error; "best" the best.
+    estimator : a KernelPCA whose other parameters (approximation, preimage, center, ...) the result has.
+    max_rows : of more rows than this a sample is used for the search; the result is fitted to all.
+    refit : fit the result to X.
+    random_state : of the sample and the folds; results repeat.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kpca import selection
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = selection.tune(X, kernels={"linear": None, "rbf": 10}, n_components=2)
+    >>> found.best_params
+    {'kernel': 'linear', 'n_components': 2}
+    >>> round(found.best_score, 2)
+    0.97
+    """
+    clock = Clock(parse_seconds(budget))
+    search = _Search.of(
+        X,
+        y,
+        kernels=kernels,
+        n_components=n_components,
+        judged_by=(criterion, predictor),
+        bandwidths=bandwidths,
+        cv=cv,
+        rule=rule,
+        estimator=estimator,
+        max_rows=max_rows,
+        seed=inputs.seed_of(random_state),
+        refit=refit,
+    )
+    trials, complete = search.run(clock)
+    choice = choose(trials, rule)
+    if choice is None:
+        failures = sorted({trial.failure for trial in trials if trial.failure})
+        raise InputError(failures[0] if failures else "No kernel has a component of variance on these rows.")
+    params = {**choice.trial.candidate.parameters, "n_components": choice.count}
+    best = clone(search.estimator).set_params(**params)
+    reason = reason_of(choice, search.criterion, trials, search.candidates, complete)
+    if refit:
+        best, note = refitted(best, X, search.X, clock)
+        reason += note
+    score = float(search.criterion.score(choice.trial.means)[choice.place])
+    return Tuning(
+        best,
+        params,
+        score,
+        reason,
+        search.criterion.name,
+        table_of(trials, search.criterion),
+        clock.elapsed,
+        complete,
+        tuple(trials),
+    )
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What is tried, on what, and how it is judged; all of it checked."""
+
+    X: Any  # the rows of the search
+    y: NDArray[Any] | None
+    candidates: list[Candidate]
+    counts: tuple[int, ...]
+    criterion: Criterion
+    cv: Any
+    estimator: KernelPCA
+    seed: int
+    last_fit: float  # seconds that the fit of the result to all rows will take, about
+
+    @staticmethod
+    def of(
+        X: Any,
+        y: Any,
+        *,
+        kernels: Any,
+        n_components: Any,
+        judged_by: tuple[Any, Any],
+        bandwidths: int,
+        cv: Any,
+        rule: str,
+        estimator: KernelPCA | None,
+        max_rows: int,
+        seed: int,
+        refit: bool,
+    ) -> _Search:
+        """Check what was asked for."""
+        if rule not in RULES:
+            raise InputError(f"rule must be 'one_se' or 'best'; got {rule!r}.")
+        if estimator is not None and not isinstance(estimator, KernelPCA):
+            raise InputError(f"estimator must be a kpca.KernelPCA; got {type(estimator).__name__}.")
+        for name, number, least in (("max_rows", max_rows, 4), ("bandwidths", bandwidths, 1)):
+            if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
+                raise InputError(f"{name} must be a whole number from {least}; got {number!r}.")
+        model = KernelPCA() if estimator is None else clone(estimator)
+        rows, labels = searched_rows(X, y, max_rows, seed)
+        judged = check_criterion(judged_by[0], labels, judged_by[1])
+        counts = component_counts(n_components, rows.shape[0], cv if judged.held_out else None)
+        found = candidates(kernels, rows, bandwidths)
+        last = seconds_to_refit(model, found, max(counts), X) if refit else 0.0
+        return _Search(rows, labels, found, counts, judged, cv, model, seed, last)
+
+    def run(self, clock: Clock) -> tuple[list[Trial], bool]:
+        """Return the trials, all on the same rows, and whether they are all; those most worth it come first."""
+        n = self.X.shape[0]
+        report = step_monitor(len(self.candidates) * (2 if clock.budget is not None and n > _FEW_ROWS else 1), "trial")
+        if clock.budget is None:
+            return self._round(self._bench(self.X, self.y), self.candidates, clock, report)
+        first, complete = self._first_round(clock, report)
+        if n <= _FEW_ROWS or not complete:
+            return first, complete
+        order = sorted(first, key=lambda trial: np.nanmin(trial.means, initial=np.inf))
+        bench = self._bench(self.X, self.y)
+        slowest = max(trial.seconds for trial in first) * (n / _FEW_ROWS) ** 2
+        second, complete = self._round(bench, [trial.candidate for trial in order], clock, report, expected=slowest)
+        return (second, complete) if any(np.isfinite(trial.means).any() for trial in second) else (first, False)
+
+    def _first_round(self, clock: Clock, report: Any) -> tuple[list[Trial], bool]:
+        """Try all on few rows: a bandwidth that is no good there is no good."""
+        n = self.X.shape[0]
+        if n <= _FEW_ROWS:
+            return self._round(self._bench(self.X, self.y), self.candidates, clock, report)
+        some = np.sort(np.random.default_rng(self.seed).choice(n, _FEW_ROWS, replace=False))
+        cv = self.cv if isinstance(self.cv, Integral) else FOLDS  # row numbers of others mean other rows
+        few = replace(self, X=self.X[some], y=None if self.y is None else self.y[some], cv=cv)
+        return few._round(few._bench(few.X, few.y), self.candidates, clock, report)
+
+    def _round(
+        self, bench: Bench, order: Sequence[Candidate], clock: Clock, report: Any, *, expected: float = 0.0
+    ) -> tuple[list[Trial], bool]:
+        """Try one after the other while there is time; the first in any case."""
+        trials: list[Trial] = []
+        reserve = self._reserve(clock)
+        for candidate in order:
+            if trials and clock.left - reserve < expected:
+                return trials, False
+            try:
+                with clock.stopping(reserve if trials else float("-inf")):
+                    trials.append(bench.try_(candidate))
+            except Cancelled:
+                if clock.left > reserve:
+                    raise  # not for want of time: somebody said stop
+                return trials, False
+            expected = max(trial.seconds for trial in trials)
+            if report is not None:
+                best = choose(trials, "best")
+                score = None if best is None else float(self.criterion.score(best.best.means)[best.best_place])
+                report(label=candidate.label, score=score)
+        return trials, True
+
+    def _reserve(self, clock: Clock) -> float:
+        """Return the seconds to keep for the last fit."""
+        if clock.budget is None:
+            return 0.0
+        return min(_LAST * clock.budget, self.last_fit)
+
+    def _bench(self, X: Any, y: NDArray[Any] | None) -> Bench:
+        folds = folds_of(self.cv, X, y, self.seed) if self.criterion.held_out else []
+        request = Request(
+            n_components=max(self.counts) + self.criterion.beyond,
+            tol=TOL,
+            center=bool(self.estimator.center),
+            seed=self.seed,
+            threads=thread_count(self.estimator.n_jobs),
+            budget=memory_budget,
+        )
+        return Bench(self.candidates, X, y, folds=folds, criterion=self.criterion, counts=self.counts, request=request)

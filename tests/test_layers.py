@@ -32,6 +32,7 @@ LAYERS = [
         "stream",
         "reservoir",
         "restoring",
+        "restoration",
         "parallel_analysis",
     ],
     ["kernel_pca", "incremental"],

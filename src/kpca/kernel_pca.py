@@ -401,10 +401,21 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.fit(X, y, sample_weight)
         if sample_weight is not None and not np.all(sample_weight):
             return self._scores(X)  # rows of weight 0 took no part in the fit, but have scores
+        return self._fitted_scores()
+
+    def _fitted_scores(self) -> FloatArray:
+        """Return the scores of the rows of positive weight that were fitted."""
         scores: FloatArray = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
         if self._roots.size > 1:
             scores /= self._roots.astype(scores.dtype)
         return scores
+
+    def _known_rows(self) -> tuple[Any, FloatArray]:
+        if self.kernel_ is None or self.X_fit_ is None:
+            return super()._known_rows()
+        if hasattr(self, "feature_map_"):
+            return self.X_fit_, self._scores_of(self.X_fit_)
+        return self.X_fit_, self._fitted_scores()
 
     def transform(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X; kernel values are computed in tiles and not kept.  # shape: (m, k)

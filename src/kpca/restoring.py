@@ -18,6 +18,7 @@ from kpca.preimage.back import Back
 from kpca.preimage.report import PreimageReport
 from kpca.preimage.result import Found
 from kpca.projection import MatrixProjection, Projection
+from kpca.restoration import restoration_errors
 from kpca.settings import thread_count
 from kpca.sinks import scores_in_chunks
 
@@ -109,6 +110,41 @@ class RestoringMixin(abc.ABC):
             )
         threads = thread_count(self.n_jobs)
         return np.concatenate(self._in_pieces(X, lambda rows: projection.residuals(rows, threads=threads)))
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Return minus the squared distance of each row from what its scores alone restore.  # shape: (m,)
+
+        It is restored by the way back, if there is one. Without, a row is restored as the mean of the five rows of the fit (or landmarks) whose scores are
+        nearest: two rows that are alike in their scores should be alike in the data. Kernels can be compared by it.
+        """
+        check_is_fitted(self)
+        threads, back = thread_count(self.n_jobs), self._way_back()
+        known = None if back is not None else self._known_rows()
+
+        def errors(rows: Any) -> FloatArray:
+            scores = self._scores_of(rows)
+            if known is not None:
+                return restoration_errors(*known, rows, scores)
+            assert back is not None
+            gap = np.asarray(_dense(rows), np.float64) - back.restored(scores, threads=threads).rows
+            lost: FloatArray = np.einsum("ij,ij->i", gap, gap)
+            return lost
+
+        return -np.concatenate(self._in_pieces(X, errors))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean of `score_samples`: larger is better, 0 is perfect. With it `GridSearchCV` needs no labels.
+
+        To choose kernel, bandwidth and number of components, `kpca.selection.tune` is many times faster.
+        """
+        return float(self.score_samples(X).mean())
+
+    def _known_rows(self) -> tuple[Any, FloatArray]:
+        """Return rows that the model keeps, with their scores."""
+        raise InputError(
+            "score needs rows of the fit to compare with, which this model does not keep: set preimage, which learns "
+            "the way back."
+        )
 
     def _lost(self, X: Any) -> FloatArray:
         """Return the squared distances of rows from what `denoise` makes of them; chunks are read once."""

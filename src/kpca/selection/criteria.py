@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 import difflib
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,20 +17,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import get_scorer, get_scorer_names
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from kpca import blas
 from kpca.errors import InputError
 from kpca.parallel_analysis import parallel_analysis
 from kpca.projection import MatrixProjection
+from kpca.restoration import NEIGHBOURS, restoration_errors
 from kpca.selection.trials import Fitted
 from kpca.stability import bootstrap_stability
 
 FloatArray = NDArray[Any]
-NEIGHBOURS = 5
 _RESAMPLES = 5
-# Multiplications up to which neighbours are found before threads have met.
-_SHORT = 20_000_000
 
 
 class Criterion(abc.ABC):
@@ -288,24 +284,3 @@ def total_variance(X: Any) -> float:
     else:
         total = float(X.var(axis=0, dtype=np.float64).sum())
     return total if total > 0 else 1.0
-
-
-def restoration_errors(
-    X: Any, scores: FloatArray, new: Any, new_scores: FloatArray, neighbours: int = NEIGHBOURS
-) -> FloatArray:
-    """Return the squared distance of each new row from the mean of the rows with the nearest scores.  # shape: (m,)"""
-    count = min(neighbours, len(scores))
-    with blas.no_openmp_threads() if scores.size * len(new_scores) <= _SHORT else nullcontext():
-        nearest = NearestNeighbors(n_neighbors=count).fit(scores).kneighbors(new_scores, return_distance=False)
-    if not sparse.issparse(X):
-        errors = np.empty(len(nearest))
-        step = max(1, 4_000_000 // (count * X.shape[1]))  # of the rows gathered at once
-        for start in range(0, len(nearest), step):
-            part = slice(start, start + step)
-            gap = new[part] - X[nearest[part]].mean(axis=1, dtype=np.float64)
-            errors[part] = np.einsum("ij,ij->i", gap, gap)
-        return errors
-    ones = np.full(nearest.size, 1.0 / count)
-    mean = sparse.csr_array((ones, nearest.ravel(), np.arange(0, nearest.size + 1, count)), (len(nearest), X.shape[0]))
-    gap = new - mean @ X
-    return np.asarray(gap.multiply(gap).sum(axis=1), dtype=np.float64).ravel()

@@ -102,6 +102,8 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     (1797, 7)
     """
 
+    _keeps_rows = True
+
     def __init__(
         self,
         n_components: int | float | None = None,

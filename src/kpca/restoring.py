@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import inputs
@@ -27,10 +28,16 @@ Made = TypeVar("Made")
 _SPACES = ("input", "feature")
 
 
+def _can_score(estimator: Any) -> bool:
+    """Return True if there are rows to compare with, or will be a way back."""
+    return bool(estimator._keeps_rows or estimator.preimage is not None)
+
+
 class RestoringMixin(abc.ABC):
     """`inverse_transform`, `denoise` and `reconstruction_error` for an estimator that knows its way back."""
 
     n_jobs: int | None
+    _keeps_rows: ClassVar[bool] = False  # as a rule: rows of the fit, or landmarks
     _last_report: PreimageReport | None
 
     @abc.abstractmethod
@@ -111,11 +118,13 @@ class RestoringMixin(abc.ABC):
         threads = thread_count(self.n_jobs)
         return np.concatenate(self._in_pieces(X, lambda rows: projection.residuals(rows, threads=threads)))
 
+    @available_if(_can_score)  # type: ignore[untyped-decorator]
     def score_samples(self, X: Any) -> FloatArray:
         """Return minus the squared distance of each row from what its scores alone restore.  # shape: (m,)
 
-        It is restored by the way back, if there is one. Without, a row is restored as the mean of the five rows of the fit (or landmarks) whose scores are
-        nearest: two rows that are alike in their scores should be alike in the data. Kernels can be compared by it.
+        It is restored by the way back, if there is one, otherwise as the mean of the five rows of the fit (or
+        landmarks) with the nearest scores: rows that are alike in their scores should be alike in the data. So kernels
+        can be compared.
         """
         check_is_fitted(self)
         threads, back = thread_count(self.n_jobs), self._way_back()
@@ -132,6 +141,7 @@ class RestoringMixin(abc.ABC):
 
         return -np.concatenate(self._in_pieces(X, errors))
 
+    @available_if(_can_score)  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean of `score_samples`: larger is better, 0 is perfect. With it `GridSearchCV` needs no labels.
 

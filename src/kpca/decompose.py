@@ -20,7 +20,7 @@ from kpca.features.guess import leading_eigenvectors
 from kpca.gram import Centered, Gram, MatrixGram
 from kpca.gram.factored import Factored
 from kpca.kernels import Kernel, Linear
-from kpca.kernels.widening import widened
+from kpca.kernels.widening import has_bandwidth
 from kpca.planning.memory import held_by, krylov_layout, linear_bytes, require
 from kpca.planning.routes import Route, kernel_route, linear_route
 from kpca.planning.rules import FIRST_TRY, better_shifted, count_for_share, reuses
@@ -276,7 +276,7 @@ def _warn_if_unrelated(gram: Gram, spectrum: Spectrum) -> None:
     spectrum is flat at every bandwidth. Rows that repeat make it less flat; `kpca.diagnostics` counts them.
     """
     weights = gram.scale**2
-    if len(weights) < _FEWEST_UNRELATED or not spectrum.trace > 0 or widened(gram.kernel, 2.0) is None:
+    if len(weights) < _FEWEST_UNRELATED or not spectrum.trace > 0 or not has_bandwidth(gram.kernel):
         return
     mass, own = float(weights.sum()), gram.diagonal()
     pairs = float(gram.scale @ gram.moments().image) + gram.constant * mass**2

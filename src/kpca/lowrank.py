@@ -16,7 +16,7 @@ from kpca.decompose import Decomposition, Request, settled, signs_of, warn_of_un
 from kpca.errors import InputError
 from kpca.features import FeatureMap, IdentityMap, NystroemMap, Scatter, scatter_of
 from kpca.features.scatter import FEW
-from kpca.kernels.widening import widened
+from kpca.kernels.widening import has_bandwidth
 from kpca.linalg import largest_eigenpairs
 from kpca.planning import Route
 from kpca.progress import row_monitor
@@ -219,7 +219,7 @@ def _warn_if_unrelated(scatter: Scatter, components: Components) -> None:
     """
     features, own = components.feature_map, scatter.trace / max(scatter.mass, 1e-300)
     enough = scatter.rows >= max(2 * features.rank, _FEWEST_UNRELATED)
-    if not enough or own <= 0 or widened(features.kernel, 2.0) is None:
+    if not enough or own <= 0 or not has_bandwidth(features.kernel):
         return
     similarity = float(scatter.mean @ scatter.mean) / own
     if features.exact:

@@ -79,7 +79,8 @@ def _remedy(case: Case, exact: FloatArray | None, worst: float, count: int) -> s
         enough = _LANDMARKS_PER_FEATURE * (1 + int(np.argmax(tails <= _UNCERTAIN * exact[count - 1])))
         if rank < enough < len(exact) // 2:
             return f"Take about {_round(enough):,} landmarks, or keep fewer components."
-    return f"Take more than {rank:,} landmarks, twice as many to begin with, or keep fewer components."
+    measure = "" if exact is not None else " Bounds are wide: give X, and the error is measured."
+    return f"Take more than {rank:,} landmarks, twice as many to begin with, or keep fewer components.{measure}"
 
 
 def _round(number: int) -> int:

@@ -74,11 +74,12 @@ class Case:
     @cached_property
     def groups(self) -> NDArray[np.intp]:
         """The same number for rows that are the same to the kernel.  # shape: (n,)"""
-        return _groups(self._seen_by_kernel())
+        return groups_of(self._seen_by_kernel())
 
     def _seen_by_kernel(self) -> Any:
         if isinstance(self.kernel, Entries):
-            return self.kernel.K
+            K, some = self.kernel.K, self.rows[:, 0].astype(np.intp)
+            return K if len(some) == K.shape[0] else K[some]
         if isinstance(self.kernel, Cosine) or (isinstance(self.kernel, ArcCosine) and self.kernel.order == 0):
             unit = Cosine().prepare(self.rows)  # these see directions only
             digits = _UNIT_DIGITS[unit.dtype]
@@ -157,17 +158,19 @@ def _has_calls(kernel: Kernel) -> bool:
     return isinstance(kernel, PairwiseCallable)
 
 
-def _groups(X: Any) -> NDArray[np.intp]:
+def groups_of(X: Any) -> NDArray[np.intp]:
     """Return a number for each row, the same for rows that are equal, in order of appearance.  # shape: (n,)"""
     if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
         return np.arange(X.shape[0])  # a LinearOperator has no rows to compare
     numbers: dict[bytes, int] = {}
-    groups = np.empty(X.shape[0], dtype=np.intp)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in row_keys(X)], dtype=np.intp)
+
+
+def row_keys(X: Any) -> list[bytes]:
+    """Return a digest of each row: the same for equal rows of the same kind and dtype."""
     if sparse.issparse(X):
         X = canonical(sparse.csr_matrix(X))
-    for i in range(X.shape[0]):
-        groups[i] = numbers.setdefault(hashlib.blake2b(_row_bytes(X, i), digest_size=16).digest(), len(numbers))
-    return groups
+    return [hashlib.blake2b(_row_bytes(X, i), digest_size=16).digest() for i in range(X.shape[0])]
 
 
 def _row_bytes(X: Any, i: int) -> bytes:

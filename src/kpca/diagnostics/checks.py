@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import inputs
@@ -105,7 +106,7 @@ def _case(model: Any, X: Any, new: Any, resamples: int, seed: int) -> Case:
         whole = True
     else:
         rows, weights, whole = _rows(model, X, seed)
-        new = None if new is None else _loaded(model, new, seed)[0]
+        new = None if new is None else _at_most(_loaded(model, new, seed)[0], _MOST_ROWS, seed)
     return Case(
         model=model,
         kernel=kernel,
@@ -171,6 +172,12 @@ def _rows(model: Any, X: Any, seed: int) -> tuple[Any, FloatArray | None, bool]:
     return X[some], None if weights is None else weights[some], False
 
 
+def _at_most(X: Any, most: int, seed: int) -> Any:
+    if X.shape[0] <= most:
+        return X
+    return X[np.sort(np.random.default_rng(seed).choice(X.shape[0], most, replace=False))]
+
+
 def _fitted_rows(model: Any) -> int:
     return int(model.n_samples_seen_ if isinstance(model, IncrementalKernelPCA) else model.eigenvectors_.shape[0])
 
@@ -178,7 +185,8 @@ def _fitted_rows(model: Any) -> int:
 def _loaded(model: Any, X: Any, seed: int) -> tuple[Any, bool]:
     """Return rows as the model takes them, of a file a sample, and whether they are all rows."""
     if in_memory(X):
-        return model._checked(X), True
+        rows = model._checked(X)
+        return (rows.tocsr() if sparse.issparse(rows) else rows), True
     source = as_source(X)
     some = sample_rows(source, _MOST_ROWS, seed)
     return model._checked(some), source.n_rows is not None and some.shape[0] == source.n_rows

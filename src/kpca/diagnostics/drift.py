@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import betabinom, ks_2samp
 
-from kpca.diagnostics.case import Case
+from kpca.diagnostics.case import Case, row_keys
 from kpca.diagnostics.halves import Half
 from kpca.diagnostics.report import Finding, Look, Severity
+from kpca.kernels._checks import as_float64
 
 FloatArray = NDArray[Any]
 # Chance of a false alarm, all comparisons of a look together.
@@ -34,16 +35,13 @@ def drift(case: Case) -> Look | str:
     for rows of the same kind (beta-binomial). It is a finding if one of these has a probability below 0.001 over their
     number, and a difference of 0.1 or more. The figure is the largest statistic, 0 to 1. A problem from 0.5.
     """
-    if case.new is None:
-        return "no new rows were given"
-    if (reason := case.why_no_data()) is not None:
+    if (reason := _why_not(case)) is not None:
         return reason
-    if case.new.shape[0] < _FEWEST:
-        return f"there are fewer than {_FEWEST} new rows"
-    if not case.halves:
-        return "there are fewer than 10 different training rows"
     half = case.halves[0]
-    old, new = _statistics(case, half, _held(case, half)), _statistics(case, half, case.new)
+    news = _unknown(case, half)
+    if news.shape[0] < _FEWEST:
+        return f"fewer than {_FEWEST} new rows are no training rows"
+    old, new = _statistics(case, half, _held(case, half)), _statistics(case, half, news)
     tests = {name: ks_2samp(old[name], new[name]) for name in old}
     statistics = {name: float(test.statistic) for name, test in tests.items()}
     name = max(statistics, key=lambda key: statistics[key])
@@ -68,6 +66,20 @@ def drift(case: Case) -> Look | str:
         "training rows, and trust scores of rows beyond the limit less."
     )
     return Look(figure, Finding("drift", figure, sentence, remedy, severity), also)
+
+
+def _why_not(case: Case) -> str | None:
+    if case.new is None:
+        return "no new rows were given"
+    if (reason := case.why_no_data()) is not None:
+        return reason
+    return None if case.halves else "there are fewer than 10 different training rows"
+
+
+def _unknown(case: Case, half: Half) -> Any:
+    """Return the new rows less those that the half was fitted to, whose residuals would be too small."""
+    known = set(row_keys(case.rows[half.fitted]))
+    return as_float64(case.new[[key not in known for key in row_keys(case.new)]])
 
 
 def _held(case: Case, half: Half) -> Any:

@@ -52,8 +52,9 @@ def unstable(case: Case) -> Look | str:
     """Look which of the first 10 components change when the rows are drawn again, by the bootstrap.
 
     The figure is the lowest mean squared cosine between a component and its resampled self; below 0.5 less than half of
-    the variance of its scores comes back. A note if there are several and the span of all stays (0.8 or more): then they
-    rotate among themselves. A warning otherwise, and a problem if not even the first component stays.
+    the variance of its scores comes back. A note if there are several and the span of all stays (0.8 or more): they
+    rotate among themselves. A warning otherwise, and a problem if not even the first component stays and all
+    rows were used.
     """
     if (reason := case.why_no_rows()) is not None:
         return reason
@@ -86,11 +87,13 @@ def unstable(case: Case) -> Look | str:
         f"change{'' if plural else 's'} when the rows are drawn again: as little as {100 * lowest:.2g} % of the "
         f"variance of {'their' if plural else 'its'} scores comes back{case.sampled}; {trusted}."
     )
-    severity: Severity = "note" if stays else "warning" if firm else "problem"
+    # more rows than were drawn from may hold what these do not
+    severity: Severity = "note" if stays else "warning" if firm or case.sampled else "problem"
+    nothing = "Use more rows, or another kernel or bandwidth: there is nothing here that other rows confirm."
     remedy = {
         "note": "They rotate among each other, and their span stays: interpret them together.",
-        "warning": f"Keep n_components={firm}, or use more rows.",
-        "problem": "Use more rows, or another kernel or bandwidth: there is nothing here that other rows confirm.",
+        "warning": f"Keep n_components={firm}, or use more rows." if firm else nothing,
+        "problem": nothing,
     }[severity]
     return Look(lowest, Finding("unstable", lowest, sentence, remedy, severity), also)
 

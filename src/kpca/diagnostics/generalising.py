@@ -9,12 +9,14 @@ from kpca.diagnostics.definiteness import negative_mass
 from kpca.diagnostics.report import Finding, Look, Severity
 from kpca.diagnostics.suggestion import in_words, usual_factor
 from kpca.kernels import Composite, Kernel, Polynomial
-from kpca.kernels.widening import widened
+from kpca.kernels.widening import has_bandwidth
 
 # The share of variance explained of new rows over that of fitted rows: below these a warning, a problem.
 _WARNING, _PROBLEM = 0.5, 0.1
 # With more of the spectrum negative, shares of variance mean nothing.
 _INDEFINITE = 0.01
+# With less variance than this beside k(x, x), residuals are rounding.
+_DIGITS = 1e-10
 
 
 def overfitting(case: Case) -> Look | str:
@@ -25,12 +27,8 @@ def overfitting(case: Case) -> Look | str:
     below 0.3 for polynomials of degree 6 and more on such data. A warning below 0.5, a problem below 0.1. Of more than
     4000 rows 4000 are used, so for more the figure is on the safe side; it is then a warning at most.
     """
-    if (reason := case.why_no_rows()) is not None:
+    if (reason := _why_not(case)) is not None:
         return reason
-    if not case.kernel.psd and negative_mass(np.asarray(case.spectrum[0]), 1e-9) > _INDEFINITE:
-        return "the kernel is indefinite, so shares of variance mean nothing"
-    if not case.halves:
-        return "there are fewer than 10 different rows"
     inside = float(np.mean([half.explained for half in case.halves]))
     outside = float(np.mean([_explained_outside(case, number) for number in range(len(case.halves))]))
     if not (inside > 0 and np.isfinite(outside)):
@@ -50,6 +48,19 @@ def overfitting(case: Case) -> Look | str:
     return Look(ratio, Finding("overfitting", ratio, sentence, _remedy(case), severity))
 
 
+def _why_not(case: Case) -> str | None:
+    reason = case.why_no_rows()
+    if reason is not None:
+        return reason
+    if not case.kernel.psd and negative_mass(np.asarray(case.spectrum[0]), 1e-9) > _INDEFINITE:
+        reason = "the kernel is indefinite, so shares of variance mean nothing"
+    elif not case.halves:
+        reason = "there are fewer than 10 different rows"
+    elif case.halves[0].variance < _DIGITS * case.halves[0].length:
+        reason = "the variance is too small beside k(x, x) for residuals to have digits left"
+    return reason
+
+
 def _explained_outside(case: Case, number: int) -> float:
     half = case.halves[number]
     scores, left = half.parts(half.held, case.threads)
@@ -66,7 +77,7 @@ def _remedy(case: Case) -> str:
     degree = _degree(case.kernel)
     if degree > 1:
         return f"Lower the degree (now {degree:g}), keep fewer components, or use more rows."
-    if not case.precomputed and widened(case.kernel, 2.0) is not None:
+    if not case.precomputed and has_bandwidth(case.kernel):
         factor = usual_factor(case.kernel, case.some)
         if factor is not None and factor > 2:
             words = in_words(case.kernel, factor, case.model.kernel)

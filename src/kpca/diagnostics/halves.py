@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca.decompose import Request, decompose
-from kpca.diagnostics.entries import Entries
 from kpca.kernels import Kernel
+from kpca.kernels._checks import as_float64
 from kpca.projection import Projection
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ class Half:
     values: FloatArray  # eigenvalues, shape: (k,)
     mass: float  # sum of the weights of the fitted rows
     explained: float  # share of the variance of the fitted rows
+    variance: float  # trace of the covariance of the fitted rows
+    length: float  # mean of k(x, x)
+    fitted: NDArray[np.intp]  # numbers of the fitted rows
     held: Any  # rows that were held out, shape: (m, d)
     held_weights: FloatArray  # shape: (m,)
 
@@ -73,18 +76,20 @@ def _half(case: Case, kernel: Kernel, fitted: NDArray[np.intp], held: NDArray[np
     weights = None if case.weights is None else case.weights[fitted]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the model itself has warned of
-        rows = case.rows[fitted]
-        if isinstance(kernel, Entries):
-            rows = rows.astype(np.float64)
+        rows = as_float64(case.rows[fitted])
         found = decompose(kernel, rows, weights, request)
     spectrum = found.spectrum
     keep = max(1, int(np.count_nonzero(spectrum.values > 0)))
+    mass = float(len(fitted) if weights is None else weights.sum())
     held_weights = np.ones(len(held)) if case.weights is None else case.weights[held]
     return Half(
         projection=found.projection.head(keep),
         values=spectrum.values[:keep],
-        mass=float(len(fitted) if weights is None else weights.sum()),
+        mass=mass,
         explained=float(spectrum.values.sum() / spectrum.trace) if spectrum.trace > 0 else float("nan"),
-        held=case.rows[held],
+        variance=float(spectrum.trace) / mass,
+        length=float(np.abs(kernel.diagonal(rows)).mean()),
+        fitted=fitted,
+        held=as_float64(case.rows[held]),
         held_weights=held_weights,
     )

@@ -12,7 +12,7 @@ from kpca.diagnostics.entries import Entries
 from kpca.diagnostics.report import Finding, Look, Severity
 from kpca.diagnostics.suggestion import in_words, usual_factor
 from kpca.kernels import GaussianProcess, PairwiseCallable, VectorisedCallable
-from kpca.kernels.widening import widened
+from kpca.kernels.widening import has_bandwidth
 from kpca.spectrum.participation import participation_ratio, unrelated_ratio
 
 FloatArray = NDArray[Any]
@@ -34,7 +34,7 @@ def too_narrow(case: Case) -> Look | str:
     if (reason := case.why_no_rows()) is not None:
         return reason
     unknown = isinstance(kernel, Entries | GaussianProcess | PairwiseCallable | VectorisedCallable)
-    if not unknown and widened(kernel, 2.0) is None:
+    if not unknown and not has_bandwidth(kernel):
         return f"the {kernel.name} kernel has no bandwidth"
     ratio, estimated = _flatness(case)
     if ratio is None:
@@ -62,8 +62,8 @@ def _remedy(case: Case) -> str:
         return "Take a wider bandwidth, so that neighbours have a similarity well above 0."
     words = in_words(case.kernel, factor, case.model.kernel)
     return (
-        f"Take a wider bandwidth: {words} (the median rule), {_times(factor)} times as wide, gives a typical pair of rows "
-        "a similarity of 0.6."
+        f"Take a wider bandwidth: {words} (the median rule), {_times(factor)} times as wide, gives a typical pair of "
+        "rows a similarity of 0.6."
     )
 
 

@@ -14,7 +14,7 @@ from kpca.kernels.widening import widened
 FloatArray = NDArray[Any]
 # What the median rule makes of the median pair under a Gaussian: exp(-1/2).
 _USUAL = math.exp(-0.5)
-_ROWS, _STEPS, _FARTHEST = 200, 60, 12.0
+_ROWS, _STEPS, _FARTHEST = 200, 60, 60.0
 
 
 def usual_factor(kernel: Kernel, rows: Any) -> float | None:
@@ -24,7 +24,7 @@ def usual_factor(kernel: Kernel, rows: Any) -> float | None:
     """
     some = rows[:: max(1, rows.shape[0] // _ROWS)]
     low, high = -_FARTHEST, _FARTHEST  # decimal logarithms
-    if _median(kernel, some, 10.0**low) > _USUAL or _median(kernel, some, 10.0**high) < _USUAL:
+    if not _median(kernel, some, 10.0**low) <= _USUAL <= _median(kernel, some, 10.0**high):  # or one is NaN
         return None
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)

@@ -20,6 +20,10 @@ _COMPONENTS = 10
 _ALIGNED, _SAME, _NEARLY = 0.99, 0.001, 0.01
 # So many times the bandwidth is as good as infinitely wide.
 _LIMIT = 1e4
+# Of fewer rows any kernel is about linear.
+_FEWEST = 5
+# Beside k(x, x) this is rounding, where a kernel is not computed as its difference from that.
+_ROUNDING = 1e-10
 
 
 def linear_in_disguise(case: Case) -> Look | str:
@@ -35,6 +39,8 @@ def linear_in_disguise(case: Case) -> Look | str:
         return "the kernel is linear"
     if (reason := case.why_no_data()) is not None:
         return reason
+    if len(np.unique(case.groups)) < _FEWEST:
+        return f"there are fewer than {_FEWEST} different rows"
     L = _linear_matrix(case)
     alignment, left = _compared(case, case.matrix, L)
     if not np.isfinite(alignment):
@@ -69,20 +75,32 @@ def without_bandwidth(case: Case) -> Look | str:
     if _severity(*_compared(case, limit, _linear_matrix(case))) is not None:
         return "with a wide bandwidth this kernel is linear PCA, which is looked at"
     alignment, left = _compared(case, case.matrix, limit)
-    if not np.isfinite(alignment):
-        return "all rows are alike"
     severity = _severity(alignment, left)
+    narrower = f"Take a narrower bandwidth: {in_words(case.kernel, _narrower(factor), case.model.kernel)}."
     if severity is None:
-        return Look(alignment)
+        return _alike(case, alignment, narrower)
     name = _limit_name(case.kernel)
     sentence = (
         f"The bandwidth is so large that it no longer matters: scores differ from those of the kernel of {name} in "
         f"{_share(left)} of their variance (alignment {alignment:.4f}{case.sampled})."
     )
-    remedy = f"Take a narrower bandwidth: {in_words(case.kernel, _narrower(factor), case.model.kernel)}."
+    remedy = narrower
     if isinstance(case.kernel, Chi2):
         remedy += " Or take kernel='additive_chi2', which is the same."
     return Look(alignment, Finding("flat", alignment, sentence, remedy, severity))
+
+
+def _alike(case: Case, alignment: float, remedy: str) -> Look | str:
+    """Return what is to be said of a bandwidth so large that only rounding tells rows apart."""
+    length = float(case.roots**2 @ np.abs(case.kernel.diagonal(case.some)))
+    spread = float(np.trace(case.matrix)) / length
+    if not (spread < _ROUNDING and len(np.unique(case.groups)) > 1):
+        return Look(alignment) if np.isfinite(alignment) else "all rows are alike"
+    sentence = (
+        f"The bandwidth is so large that rows are alike but for rounding: their variance is {max(spread, 0.0):.1g} of "
+        "k(x, x)."
+    )
+    return Look(spread, Finding("flat", spread, sentence, remedy, "problem"))
 
 
 def alignment_of(A: FloatArray, B: FloatArray) -> float:

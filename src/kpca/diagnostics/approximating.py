@@ -38,7 +38,7 @@ def approximation_error(case: Case) -> Look | str:
     exact: FloatArray | None = None
     errors, how = widths, "may be wrong by" if case.feature_map.exact else "are estimated to be wrong by"
     if case.rows is not None and case.center:
-        exact = case.spectrum[0]
+        exact = case.spectrum
         count = min(count, int(np.count_nonzero(exact > _NO_VARIANCE * exact[0])))
         errors, how = _measured(case, exact[:count]), "are wrong by"
     worst = float(errors.max())

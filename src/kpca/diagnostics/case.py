@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
 
 from kpca.diagnostics.entries import Entries
 from kpca.diagnostics.halves import Half, halves_of
@@ -58,7 +59,7 @@ class Case:
 
     @property
     def slow(self) -> bool:
-        """True if kernel values are calls of Python, one each."""
+        """True if kernel values are dear: calls of Python, or products of a LinearOperator."""
         return _has_calls(self.kernel)
 
     def why_no_data(self) -> str | None:
@@ -136,9 +137,10 @@ class Case:
         return self.matrix_of(self.kernel)
 
     @cached_property
-    def spectrum(self) -> tuple[FloatArray, FloatArray]:
-        """All eigenpairs of `matrix`, largest first.  # shapes: (m,), (m, m)"""
-        return descending(self.matrix)
+    def spectrum(self) -> FloatArray:
+        """All eigenvalues of `matrix`, largest first.  # shape: (m,)"""
+        values: FloatArray = np.linalg.eigvalsh(self.matrix)[::-1]
+        return values
 
     @cached_property
     def halves(self) -> list[Half]:
@@ -146,15 +148,11 @@ class Case:
         return halves_of(self)
 
 
-def descending(M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return all eigenpairs, largest first.  # shapes: (m,), (m, m)"""
-    values, vectors = np.linalg.eigh(M)
-    return values[::-1], vectors[:, ::-1]
-
-
 def _has_calls(kernel: Kernel) -> bool:
     if isinstance(kernel, Composite):
         return any(_has_calls(member) for member in kernel.members)
+    if isinstance(kernel, Entries):
+        return isinstance(kernel.K, LinearOperator)  # a column of it is a product
     return isinstance(kernel, PairwiseCallable)
 
 

@@ -29,7 +29,7 @@ def indefinite(case: Case) -> Look | str:
         return Look(0.0)
     if (reason := case.why_no_rows()) is not None:
         return reason
-    values = case.spectrum[0] if case.center else np.linalg.eigvalsh(case.matrix_of(case.kernel, centred=False))
+    values = case.spectrum if case.center else np.linalg.eigvalsh(case.matrix_of(case.kernel, centred=False))
     dtype = getattr(getattr(case.kernel, "K", case.rows), "dtype", np.dtype(np.float64))
     mass = negative_mass(values, _ROUNDING.get(np.dtype(dtype), 1e-9))
     if mass < _NOTE:

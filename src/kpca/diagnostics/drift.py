@@ -115,7 +115,7 @@ def _exceeding(old: FloatArray, new: FloatArray) -> tuple[float, float]:
     r = max(1, round(_BEYOND * len(old)))
     limit = np.partition(old, len(old) - r)[len(old) - r]
     count = int(np.count_nonzero(new > limit))
-    return count / len(new), float(betabinom(len(new), r, len(old) + 1 - r).sf(count - 1))
+    return count / len(new), float(betabinom.sf(count - 1, len(new), r, len(old) + 1 - r))
 
 
 def _called(name: str) -> str:

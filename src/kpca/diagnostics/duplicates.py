@@ -27,9 +27,9 @@ def duplicated(case: Case) -> Look | str:
     share = 1.0 - distinct / n
     if share < _NOTE:
         return Look(share)
-    what = "a sample of rows" if not case.whole else "rows"
+    what = "rows" if case.whole else "rows of a sample"
     sentence = (
-        f"{100 * share:.0f} % of {what} repeat another one ({distinct:,} of {n:,} differ); each counts as often as it "
+        f"Of {n:,} {what} {100 * share:.0f} % repeat another one ({distinct:,} differ); each counts as often as it "
         "comes."
     )
     remedy = (

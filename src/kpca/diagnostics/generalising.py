@@ -40,9 +40,9 @@ def overfitting(case: Case) -> Look | str:
     all_used = case.whole and used >= case.rows.shape[0] - 1
     count = len(fitted.values)
     sentence = (
-        f"{count} component{'s' if count > 1 else ''} of one half of {'the' if all_used else f'{used:,}'} rows "
-        f"explain{'s' if count == 1 else ''} {_percent(inside)} of its variance, but {_percent(outside)} of the other "
-        f"half's: {_percent(ratio)} as much."
+        f"The first {'component' if count == 1 else f'{count} components'} of one half of "
+        f"{'the' if all_used else f'{used:,}'} rows explain{'s' if count == 1 else ''} {_percent(inside)} of its "
+        f"variance, but {_percent(outside)} of the other half's: {_percent(ratio)} as much."
     )
     severity: Severity = "problem" if ratio < _PROBLEM and all_used else "warning"
     return Look(ratio, Finding("overfitting", ratio, sentence, _remedy(case), severity))
@@ -52,7 +52,7 @@ def _why_not(case: Case) -> str | None:
     reason = case.why_no_rows()
     if reason is not None:
         return reason
-    if not case.kernel.psd and negative_mass(np.asarray(case.spectrum[0]), 1e-9) > _INDEFINITE:
+    if not case.kernel.psd and negative_mass(case.spectrum, 1e-9) > _INDEFINITE:
         reason = "the kernel is indefinite, so shares of variance mean nothing"
     elif not case.halves:
         reason = "there are fewer than 10 different rows"

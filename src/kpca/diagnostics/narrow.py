@@ -76,7 +76,7 @@ def _flatness(case: Case) -> tuple[float | None, str]:
     model, n = case.model, case.rows.shape[0]
     everything = np.ones(n) if case.weights is None else case.weights
     frobenius2 = float(getattr(model, "_frobenius2", np.nan))
-    exact = case.whole and case.center and case.feature_map is None and np.isfinite(frobenius2)
+    exact = case.whole and case.center and case.feature_map is None and frobenius2 > 0  # NaN is not
     if exact and len(case.values) and case.values[0] > 0:
         trace = float(case.values[0]) / float(model.explained_variance_ratio_[0])
         limit = unrelated_ratio(np.bincount(case.groups, weights=everything))

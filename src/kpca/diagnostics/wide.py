@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.diagnostics.case import Case, descending
+from kpca import blas
+from kpca.diagnostics.case import Case
 from kpca.diagnostics.report import Finding, Look, Severity
 from kpca.diagnostics.suggestion import in_words, usual_factor
 from kpca.kernels import Chi2, Exponential, Kernel, Laplacian, Matern, Polynomial, RadialKernel, Sigmoid
 from kpca.kernels.widening import widened
+from kpca.linalg import largest_eigenpairs
 
 FloatArray = NDArray[Any]
 # Components whose scores are compared.
@@ -105,12 +107,21 @@ def _alike(case: Case, alignment: float, remedy: str) -> Look | str:
 
 def alignment_of(A: FloatArray, B: FloatArray) -> float:
     """Return <A, B> / (|A| |B|), NaN if one of them is 0."""
+    A, B = _unit(A), _unit(B)
     sizes = float(np.linalg.norm(A)) * float(np.linalg.norm(B))
     return float(np.vdot(A, B)) / sizes if sizes > 0 else float("nan")
 
 
+def _unit(A: FloatArray) -> FloatArray:
+    """Return A over its largest entry: squares then neither overflow nor vanish."""
+    largest = float(np.abs(A).max(initial=0.0))
+    unit: FloatArray = A / largest if largest > 0 else A
+    return unit
+
+
 def left_by_procrustes(T: FloatArray, P: FloatArray) -> float:
     """Return the share of |T|^2 that no rotation and scaling of P reproduces: 1 - |T'P|_*^2 / (|T|^2 |P|^2)."""
+    T, P = _unit(T), _unit(P)
     sizes = float(np.vdot(T, T)) * float(np.vdot(P, P))
     shared = float(np.linalg.svd(T.T @ P, compute_uv=False).sum())
     return max(0.0, 1.0 - shared**2 / sizes) if sizes > 0 else float("nan")
@@ -118,9 +129,15 @@ def left_by_procrustes(T: FloatArray, P: FloatArray) -> float:
 
 def _compared(case: Case, A: FloatArray, B: FloatArray) -> tuple[float, float]:
     count = min(len(case.values), _COMPONENTS)
-    pairs = [case.spectrum if M is case.matrix else descending(M) for M in (A, B)]
-    scores = [vectors[:, :count] * np.sqrt(np.maximum(values[:count], 0.0)) for values, vectors in pairs]
-    return alignment_of(A, B), left_by_procrustes(*scores)
+    return alignment_of(A, B), left_by_procrustes(_scores(A, count), _scores(B, count))
+
+
+def _scores(M: FloatArray, count: int) -> FloatArray:
+    """Return U sqrt(lambda) of the largest eigenvalues.  # shape: (m, count)"""
+    with blas.single_threaded():
+        found = largest_eigenpairs(M.copy(), min(count, len(M)))
+    scores: FloatArray = found.vectors * np.sqrt(np.maximum(found.values, 0.0))
+    return scores
 
 
 def _severity(alignment: float, left: float) -> Severity | None:
@@ -131,8 +148,11 @@ def _severity(alignment: float, left: float) -> Severity | None:
 
 def _linear_matrix(case: Case) -> FloatArray:
     """Return the centred X X' of the rows as the kernel scales their features.  # shape: (m, m)"""
-    kernel = case.kernel
-    return case.products_of(kernel.prepare(case.some) if isinstance(kernel, RadialKernel) else case.some)
+    kernel, rows = case.kernel, case.some
+    if isinstance(kernel, RadialKernel) and not isinstance(kernel._scale()[1], float):
+        rows = kernel.prepare(rows)
+    largest = float(abs(rows).max())
+    return case.products_of(rows / largest if largest > 0 else rows)  # of which no square vanishes
 
 
 def _share(left: float) -> str:

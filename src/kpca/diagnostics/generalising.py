@@ -23,8 +23,8 @@ def overfitting(case: Case) -> Look | str:
     """Look what the components of one half of the rows explain of the other half.
 
     The figure is the share of the variance explained of rows that were held out over that of rows the components were
-    fitted to, both in feature space. It is 0.8 to 1 for digits, wine and breast cancer with usual bandwidths, and falls
-    below 0.3 for polynomials of degree 6 and more on such data. A warning below 0.5, a problem below 0.1. Of more than
+    fitted to, both in feature space. It is 0.8 to 1 for digits, wine and breast cancer with Gaussians of usual width,
+    and below 0.4 for polynomials of degree 6 on wine. A warning below 0.5, a problem below 0.1. Of more than
     4000 rows 4000 are used, so for more the figure is on the safe side; it is then a warning at most.
     """
     if (reason := _why_not(case)) is not None:

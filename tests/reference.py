@@ -211,3 +211,29 @@ def fixed_point(profile, rows, A, c, offset, t, start, *, rescale=False, penalty
             break
         z = z + share * way
     return z
+
+
+def participation(K, weights=None):
+    """(sum of eigenvalues)^2 / sum of their squares, of the centred matrix."""
+    values, _ = spectrum(centred(K, weights))
+    return values.sum() ** 2 / (values**2).sum()
+
+
+def alignment(A, B):
+    """The cosine between two centred matrices, taken as long vectors."""
+    A, B = centred(A).ravel(), centred(B).ravel()
+    return float(A @ B / np.sqrt((A @ A) * (B @ B)))
+
+
+def negative_mass(K):
+    """The negative part of the spectrum of the centred matrix."""
+    values, _ = spectrum(centred(K))
+    return float(-values[values < 0].sum() / np.abs(values).sum())
+
+
+def explained(K, K_new, own, k):
+    """Shares of the variance that k components explain: of the rows they were fitted to, and of new ones."""
+    values, _ = spectrum(centred(K))
+    t = scores(K, K_new, k)
+    left = feature_error(K, K_new, own, k)
+    return values[:k].sum() / values.sum(), np.sum(t**2) / (np.sum(t**2) + np.sum(left))

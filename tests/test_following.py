@@ -16,7 +16,8 @@ def uneven(n: int) -> np.ndarray:
     """Clusters of very different sizes and widths: eigenvalues change places along the path."""
     sizes = [0.4, 0.2, 0.15, 0.1, 0.08, 0.04, 0.02, 0.01]
     centres = RNG.normal(size=(len(sizes), 5)) * 30
-    parts = [c + RNG.normal(size=(int(s * n), 5)) * w for c, s, w in zip(centres, sizes, RNG.uniform(0.05, 5, 8))]
+    widths = RNG.uniform(0.05, 5, 8)
+    parts = [c + RNG.normal(size=(int(s * n), 5)) * w for c, s, w in zip(centres, sizes, widths, strict=True)]
     return np.vstack(parts)
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "__version__",
     "compress",
     "config",
+    "diagnostics",
     "get_config",
     "kernels",
     "plan",
@@ -41,6 +42,7 @@ _HOME = {
     "RandomFeatures": "features",
     "compress": "compression",
     "config": "settings",
+    "diagnostics": "diagnostics",
     "get_config": "settings",
     "kernels": "kernels",
     "plan": "planning",
@@ -52,7 +54,7 @@ _HOME = {
 }
 
 if TYPE_CHECKING:
-    from kpca import kernels, plots, preimage, selection
+    from kpca import diagnostics, kernels, plots, preimage, selection
     from kpca.compression import compress
     from kpca.errors import Cancelled, InputError
     from kpca.features import Nystroem, RandomFeatures

@@ -21,6 +21,7 @@ from kpca.gram import Centered, Gram, MatrixGram
 from kpca.gram.factored import Factored
 from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel, Linear
+from kpca.kernels.widening import has_bandwidth
 from kpca.planning.memory import held_by, krylov_layout, linear_bytes, require
 from kpca.planning.routes import Route, kernel_route, linear_route
 from kpca.planning.rules import FIRST_TRY, better_shifted, count_for_share, reuses
@@ -29,6 +30,7 @@ from kpca.projection import Centre, KernelProjection, LinearProjection, MatrixPr
 from kpca.settings import memory_budget
 from kpca.spectrum import Spectrum, solve_dense, solve_factored, solve_krylov
 from kpca.spectrum.krylov import block_size
+from kpca.spectrum.participation import participation_ratio, unrelated_ratio
 
 FloatArray = NDArray[Any]
 # Beyond this many components the work on the basis needs BLAS's threads.
@@ -37,6 +39,8 @@ _NARROW = 40
 _RANDOM_COLUMNS = 4
 # Multiplications in n d min(n, d) up to which the linear kernel is done before threads have met.
 _SMALL_LINEAR = 5e8
+# The fewest rows, the flatness of their spectrum and the mean similarity that speak of too small a bandwidth.
+_FEWEST_UNRELATED, _FLAT, _UNRELATED = 10, 0.95, 0.01
 
 
 @dataclass(frozen=True)
@@ -220,6 +224,8 @@ def _solve(
     first = _first_count(request, n, lambda: _expected_count(gram, request))
     spectrum, route = _until_enough(solve, first, n, request)
     spectrum = settled(spectrum, dtype)
+    if isinstance(gram, Gram) and request.center:
+        _warn_if_unrelated(gram, spectrum)
     if checkpoint is not None and spectrum.converged:
         checkpoint.remove()
     signs = signs_of(spectrum.vectors, None if (gram.scale == 1.0).all() else gram.scale)
@@ -286,6 +292,35 @@ def settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
             stacklevel=2,
         )
     return replace(spectrum, values=values)
+
+
+def _warn_if_unrelated(gram: Gram, spectrum: Spectrum) -> None:
+    """Warn of a bandwidth so small that K is about the identity; trace and norm are known by now.
+
+    The mean similarity keeps quiet about rows that are all about equally far apart, as noise of many features is: its
+    spectrum is flat at every bandwidth. Rows that repeat make it less flat; `kpca.diagnostics` counts them.
+    """
+    weights = gram.scale**2
+    if len(weights) < _FEWEST_UNRELATED or not spectrum.trace > 0 or not has_bandwidth(gram.kernel):
+        return
+    mass, own = float(weights.sum()), gram.diagonal()
+    pairs = float(gram.scale @ gram.moments().image) + gram.constant * mass**2
+    pairs -= float(weights @ own) + gram.constant * float(weights @ weights)
+    mean = pairs / max(mass**2 - float(weights @ weights), 1e-300)
+    mean /= float(own.sum()) / mass + gram.constant
+    warn_of_unrelated(participation_ratio(spectrum.trace, spectrum.frobenius2) / unrelated_ratio(weights), mean)
+
+
+def warn_of_unrelated(flatness: float, similarity: float) -> None:
+    """Warn if a spectrum is about as flat as that of K = I, and rows have on average almost nothing in common."""
+    if flatness >= _FLAT and similarity < _UNRELATED:
+        warnings.warn(
+            f"The bandwidth is so small that rows have almost nothing in common: their mean similarity is "
+            f"{max(similarity, 0.0):.2g} and the spectrum is {100 * min(flatness, 1.0):.0f} % flat, so components show "
+            "single rows; take a wider one (kpca.diagnostics.check(model) suggests which).",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _padded(spectrum: Spectrum, count: int) -> Spectrum:

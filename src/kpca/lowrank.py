@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 
 from kpca import blas
 from kpca.approximation import FittedMap
-from kpca.decompose import Decomposition, Request, settled, signs_of
+from kpca.decompose import Decomposition, Request, settled, signs_of, warn_of_unrelated
 from kpca.errors import InputError
 from kpca.features import FeatureMap, IdentityMap, NystroemMap, Scatter, scatter_of
 from kpca.features.scatter import FEW
+from kpca.kernels.widening import has_bandwidth
 from kpca.linalg import largest_eigenpairs
 from kpca.planning import Route
 from kpca.progress import row_monitor
 from kpca.projection import Centre, FeatureProjection, KernelProjection, LinearProjection
 from kpca.spectrum import Spectrum
+from kpca.spectrum.participation import participation_ratio
 
 FloatArray = NDArray[Any]
 FeaturesProjection = LinearProjection | KernelProjection | FeatureProjection
@@ -30,6 +32,8 @@ _FEATURE_ERROR = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2.5e-7}
 _MISMATCH = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 # A cosine that is not rounding.
 _CLEARLY = 1e-6
+# With fewer rows than this nothing is said of their bandwidth.
+_FEWEST_UNRELATED = 200
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,8 @@ def decompose_features(
         components = _components(scatter, fitted, dtype, request)
         projection = components.projection(dtype)
         vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
+    if request.center:
+        _warn_if_unrelated(scatter, components)
     roots = np.sqrt(components.values)
     vectors *= np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     if scale is not None:
@@ -204,6 +210,24 @@ def decompose_features(
     )
     reason = f"approximation by {fitted.feature_map.rank} features"
     return Decomposition(settled(spectrum, dtype), projection.flipped(signs), Route("features", reason))
+
+
+def _warn_if_unrelated(scatter: Scatter, components: Components) -> None:
+    """Warn of a bandwidth so small that rows have nothing in common: landmarks then explain nothing but themselves.
+
+    Random features of unrelated rows are noise, of a spectrum as flat as that of n rows in r dimensions.
+    """
+    features, own = components.feature_map, scatter.trace / max(scatter.mass, 1e-300)
+    enough = scatter.rows >= max(2 * features.rank, _FEWEST_UNRELATED)
+    if not enough or own <= 0 or not has_bandwidth(features.kernel):
+        return
+    similarity = float(scatter.mean @ scatter.mean) / own
+    if features.exact:
+        flatness = features.rank * own / max(scatter.trace - scatter.unexplained, 1e-300)
+    else:
+        flatness = participation_ratio(float(np.trace(scatter.matrix)), components.frobenius2)
+        flatness *= 1.0 / scatter.rows + 1.0 / features.rank
+    warn_of_unrelated(flatness, similarity)
 
 
 def _few(n_components: int | float | None, rank: int) -> bool:

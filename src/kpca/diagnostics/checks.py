@@ -1,0 +1,197 @@
+"""`check`: take every look at a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from kpca import inputs
+from kpca.chunks import as_source, in_memory, sample_rows
+from kpca.diagnostics.approximating import approximation_error
+from kpca.diagnostics.case import Case
+from kpca.diagnostics.columns import one_feature
+from kpca.diagnostics.definiteness import indefinite
+from kpca.diagnostics.drift import drift
+from kpca.diagnostics.duplicates import duplicated
+from kpca.diagnostics.entries import Entries
+from kpca.diagnostics.firmness import near_equal, unstable
+from kpca.diagnostics.generalising import overfitting
+from kpca.diagnostics.narrow import too_narrow
+from kpca.diagnostics.report import Look, Report, report_of
+from kpca.diagnostics.wide import linear_in_disguise, without_bandwidth
+from kpca.errors import InputError
+from kpca.incremental import IncrementalKernelPCA
+from kpca.kernel_pca import KernelPCA
+from kpca.settings import config, thread_count
+
+FloatArray = NDArray[Any]
+# Rows that are looked at; of more, a sample.
+_MOST_ROWS = 50_000
+
+LOOKS: dict[str, Callable[[Case], Look | str]] = {
+    "narrow": too_narrow,
+    "linear": linear_in_disguise,
+    "flat": without_bandwidth,
+    "indefinite": indefinite,
+    "equal_eigenvalues": near_equal,
+    "unstable": unstable,
+    "scale": one_feature,
+    "duplicates": duplicated,
+    "overfitting": overfitting,
+    "approximation": approximation_error,
+    "drift": drift,
+}
+
+
+def check(model: Any, X: Any = None, *, new: Any = None, resamples: int = 10, random_state: Any = 0) -> Report:
+    """Say what may be the matter with a fitted model, each finding with a number, a sentence and a remedy.
+
+    Nothing of size n x n is held: what needs a whole matrix looks at 1000 rows, and says so.
+
+    Parameters
+    ----------
+    model : a fitted KernelPCA or IncrementalKernelPCA.
+    X : the training rows, or rows like them, in memory or in files; needed where the model does not keep all of them
+        (landmarks, random features, streams). Not for a precomputed kernel.
+    new : rows to compare with the training rows, for drift.
+    resamples : draws of the bootstrap behind "unstable".
+    random_state : of samples, halves and draws; the same gives the same report.
+
+    Returns
+    -------
+    report : Report
+        Findings are of these kinds; see the docstrings of the looks for their rules.
+        "narrow" the bandwidth is too small; "linear" the model is linear PCA; "flat" the bandwidth is so large that it
+        no longer matters; "indefinite" a negative part of the spectrum; "equal_eigenvalues" components that may rotate;
+        "unstable" components that change with the draw of the rows; "scale" one feature makes up all distances;
+        "duplicates"; "overfitting"; "approximation" too few features; "drift" new rows of another kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kpca import KernelPCA, diagnostics
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> report = diagnostics.check(KernelPCA(2, kernel="rbf", gamma=1e-6).fit(X))
+    >>> "linear" in report, report.measured["linear"] > 0.999
+    (True, True)
+    >>> print(report.findings[0].remedy)
+    If bends are wanted, take gamma about 0.11; kernel='linear' gives the same for less.
+    """
+    if not isinstance(model, KernelPCA | IncrementalKernelPCA):
+        raise InputError(
+            f"model must be a fitted KernelPCA or IncrementalKernelPCA; got {type(model).__name__}: of a pipeline, "
+            "pass that step."
+        )
+    check_is_fitted(model)
+    if isinstance(resamples, bool) or not isinstance(resamples, Integral) or resamples < 1:
+        raise InputError(f"resamples must be a whole number from 1; got {resamples!r}.")
+    with config(checkpoint=None, progress=False):
+        case = _case(model, X, new, int(resamples), inputs.seed_of(random_state))
+        looks = {kind: look(case) for kind, look in LOOKS.items()}
+    return report_of(looks, _about(case))
+
+
+def _case(model: Any, X: Any, new: Any, resamples: int, seed: int) -> Case:
+    kernel = model.kernel_
+    if kernel is None:
+        if X is not None or new is not None:
+            raise InputError("A model of a precomputed kernel has no rows of data; leave X and new at None.")
+        kernel, rows, weights = _precomputed(model)
+        whole = True
+    else:
+        rows, weights, whole = _rows(model, X, seed)
+        new = None if new is None else _at_most(_loaded(model, new, seed)[0], _MOST_ROWS, seed)
+    return Case(
+        model=model,
+        kernel=kernel,
+        rows=rows,
+        weights=weights,
+        whole=whole,
+        new=new,
+        names=[str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None,
+        center=bool(model.center),
+        values=np.asarray(model.eigenvalues_, dtype=np.float64),
+        effective=_effective(model),
+        feature_map=getattr(model, "feature_map_", None),
+        resamples=resamples,
+        seed=seed,
+        threads=thread_count(model.n_jobs),
+    )
+
+
+def _precomputed(model: KernelPCA) -> tuple[Entries, FloatArray, FloatArray | None]:
+    """Return the matrix as a kernel, and the numbers of its rows as rows."""
+    K = model.X_fit_
+    n = model.eigenvectors_.shape[0]
+    weights = _weights(model)
+    rows = np.arange(K.shape[0], dtype=np.float64)[:, None]
+    if n != K.shape[0]:  # rows of weight 0 have coefficients of 0
+        rows = rows[np.any(model._projection.coefficients != 0, axis=1)]  # type: ignore[union-attr]
+    return Entries(K), rows, weights if weights is None or len(weights) == len(rows) else None
+
+
+def _weights(model: Any) -> FloatArray | None:
+    roots = getattr(model, "_roots", None)
+    return None if roots is None or roots.size == 1 else np.square(roots[:, 0])
+
+
+def _effective(model: Any) -> float:
+    """Return what the rows of the fit are worth, (sum w)^2 / sum w^2."""
+    if isinstance(model, IncrementalKernelPCA):
+        return float(min(model.n_samples_seen_, model.mass_))
+    weights = _weights(model)
+    return float(model.eigenvectors_.shape[0] if weights is None else weights.sum() ** 2 / (weights**2).sum())
+
+
+def _rows(model: Any, X: Any, seed: int) -> tuple[Any, FloatArray | None, bool]:
+    """Return the rows to look at, their weights, and whether they are all rows of the fit."""
+    weights = _weights(model)
+    if X is None:
+        kept = isinstance(model, KernelPCA) and not hasattr(model, "feature_map_")
+        if not kept or model.X_fit_.shape[0] != model.eigenvectors_.shape[0]:  # a compressed model has landmarks
+            return None, None, False
+        X, whole = model.X_fit_, True
+    else:
+        X, whole = _loaded(model, X, seed)
+        inputs.check_rows(X.shape[0])
+        if weights is not None and (len(weights) != X.shape[0] or not whole):
+            raise InputError(
+                f"X must be the {len(weights)} rows of positive weight that the model was fitted to, in memory; got "
+                f"{X.shape[0]} rows: their weights would not be known."
+            )
+        whole = whole and X.shape[0] == _fitted_rows(model)
+    if X.shape[0] <= _MOST_ROWS:
+        return X, weights, whole
+    some = np.sort(np.random.default_rng(seed).choice(X.shape[0], _MOST_ROWS, replace=False))
+    return X[some], None if weights is None else weights[some], False
+
+
+def _at_most(X: Any, most: int, seed: int) -> Any:
+    if X.shape[0] <= most:
+        return X
+    return X[np.sort(np.random.default_rng(seed).choice(X.shape[0], most, replace=False))]
+
+
+def _fitted_rows(model: Any) -> int:
+    return int(model.n_samples_seen_ if isinstance(model, IncrementalKernelPCA) else model.eigenvectors_.shape[0])
+
+
+def _loaded(model: Any, X: Any, seed: int) -> tuple[Any, bool]:
+    """Return rows as the model takes them, of a file a sample, and whether they are all rows."""
+    if in_memory(X):
+        rows = model._checked(X)
+        return (rows.tocsr() if sparse.issparse(rows) else rows), True
+    source = as_source(X)
+    some = sample_rows(source, _MOST_ROWS, seed)
+    return model._checked(some), source.n_rows is not None and some.shape[0] == source.n_rows
+
+
+def _about(case: Case) -> str:
+    rows = "" if case.rows is None else f", {case.rows.shape[0]:,} rows"
+    return f"{type(case.model).__name__} (kernel {case.kernel.name}, {len(case.values)} components{rows})"

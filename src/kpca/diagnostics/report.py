@@ -1,0 +1,87 @@
+"""What a check returns: findings, everything that was measured, and what could not be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Severity = Literal["note", "warning", "problem"]
+_RANK: dict[Severity, int] = {"problem": 0, "warning": 1, "note": 2}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is the matter: its measured figure, what it means, and what to do."""
+
+    kind: str
+    number: float
+    sentence: str
+    remedy: str
+    severity: Severity
+
+    def __str__(self) -> str:
+        return f"[{self.severity}] {self.kind}: {self.sentence}\n    {self.remedy}"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one look has measured, and the finding if there is one; `also` are further figures by name."""
+
+    number: float
+    finding: Finding | None = None
+    also: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """Findings, the gravest first; an empty report is false.
+
+    Attributes
+    ----------
+    findings : the findings.
+    measured : kind -> figure, of everything that was looked at, also where all is well.
+    skipped : kind -> why it could not be looked at.
+    """
+
+    findings: tuple[Finding, ...]
+    measured: dict[str, float]
+    skipped: dict[str, str]
+    about: str = ""
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __contains__(self, kind: object) -> bool:
+        return any(kind in (finding, finding.kind) for finding in self.findings)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the findings as plain dictionaries, for a table or JSON."""
+        return [asdict(finding) for finding in self.findings]
+
+    def __str__(self) -> str:
+        count = {0: "Nothing is the matter", 1: "1 finding"}.get(len(self), f"{len(self)} findings")
+        lines = [f"{count}{f' with {self.about}' if self.about else ''}."]
+        lines += [str(finding) for finding in self.findings]
+        if self.measured:
+            lines.append("Looked at: " + ", ".join(f"{kind} {number:.3g}" for kind, number in self.measured.items()))
+        lines += [f"Not looked at: {kind} ({reason})" for kind, reason in self.skipped.items()]
+        return "\n".join(lines)
+
+
+def report_of(looks: dict[str, Look | str], about: str) -> Report:
+    """Return the report of all looks; a text in the place of one is why it could not be taken."""
+    taken = {kind: look for kind, look in looks.items() if isinstance(look, Look)}
+    findings = [look.finding for look in taken.values() if look.finding is not None]
+    measured: dict[str, float] = {}
+    for kind, look in taken.items():
+        measured |= {kind: float(look.number), **{name: float(number) for name, number in look.also}}
+    return Report(
+        tuple(sorted(findings, key=lambda finding: _RANK[finding.severity])),
+        measured,
+        {kind: look for kind, look in looks.items() if isinstance(look, str)},
+        about,
+    )

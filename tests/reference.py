@@ -237,3 +237,17 @@ def explained(K, K_new, own, k):
     t = scores(K, K_new, k)
     left = feature_error(K, K_new, own, k)
     return values[:k].sum() / values.sum(), np.sum(t**2) / (np.sum(t**2) + np.sum(left))
+
+
+def typical_distances(X, kind):
+    """The median distance of two different rows, and the median over rows of that to the nearest different one."""
+    X = np.asarray(X, dtype=np.float64)
+    terms = {
+        "squares": lambda x, y: (x - y) ** 2,
+        "sums": lambda x, y: np.abs(x - y),
+        "chi2": lambda x, y: (x - y) ** 2 / np.where(x + y == 0, 1.0, x + y),
+    }
+    D = over_features(X, X, terms[kind])
+    pairs = [D[i, j] for i in range(len(D)) for j in range(i) if D[i, j] > 0]
+    nearest = [min(d for d in row if d > 0) for row in D]
+    return float(np.median(pairs)), float(np.median(nearest))

@@ -87,10 +87,11 @@ class Bench:
             # what there is to say of one of many kernels is said by its loss
             warnings.simplefilter("ignore")
             try:
+                candidate.kernel.check(self.X)
                 for number in range(len(self._folds)):
                     parts.append(self._losses(candidate, number))
-            except InputError as error:
-                failure = str(error)
+            except ValueError as error:  # InputError, or scikit-learn's of a kernel that is far from positive
+                failure = " ".join(str(error).split())
         losses = np.concatenate(parts, axis=1) if parts and not failure else np.full((len(self.counts), 1), np.nan)
         return Trial(candidate, self.counts, losses, self.X.shape[0], time.perf_counter() - started, failure)
 

@@ -13,12 +13,12 @@ from sklearn.base import clone
 
 from kpca import inputs
 from kpca.decompose import Request
-from kpca.errors import Cancelled, InputError
+from kpca.errors import InputError
 from kpca.kernel_pca import KernelPCA
 from kpca.progress import step_monitor
 from kpca.selection.candidates import Candidate, candidates
 from kpca.selection.choice import RULES, choose
-from kpca.selection.clock import Clock, parse_seconds
+from kpca.selection.clock import Clock, TimeUp, parse_seconds
 from kpca.selection.criteria import Criterion, check_criterion
 from kpca.selection.outcome import Tuning, reason_of, table_of
 from kpca.selection.refit import refitted, seconds_to_refit
@@ -32,6 +32,8 @@ BANDWIDTHS, MAX_ROWS = 15, 5000
 TOL = 1e-3
 # Rows of the first round, which a budget of time makes before all rows are used.
 _FEW_ROWS = 600
+# How the time of a trial grows with the rows, measured: distances are quadratic, much else is not.
+_GROWTH = 1.5
 # Share of a budget that is kept for the last fit at most.
 _LAST = 0.5
 
@@ -106,6 +108,7 @@ def tune(
         max_rows=max_rows,
         seed=inputs.seed_of(random_state),
         refit=refit,
+        timed=clock.budget is not None,
     )
     trials, complete = search.run(clock)
     choice = choose(trials, rule)
@@ -161,6 +164,7 @@ class _Search:
         max_rows: int,
         seed: int,
         refit: bool,
+        timed: bool,
     ) -> _Search:
         """Check what was asked for."""
         if rule not in RULES:
@@ -174,8 +178,8 @@ class _Search:
         rows, labels = searched_rows(X, y, max_rows, seed)
         judged = check_criterion(judged_by[0], labels, judged_by[1])
         counts = component_counts(n_components, rows.shape[0], cv if judged.held_out else None)
-        found = candidates(kernels, rows, bandwidths)
-        last = seconds_to_refit(model, found, max(counts), X) if refit else 0.0
+        found = candidates(kernels, rows, bandwidths, model.get_params(deep=False))
+        last = seconds_to_refit(model, found, max(counts), X) if refit and timed else 0.0
         return _Search(rows, labels, found, counts, judged, cv, model, seed, last)
 
     def run(self, clock: Clock) -> tuple[list[Trial], bool]:
@@ -189,8 +193,8 @@ class _Search:
             return first, complete
         order = sorted(first, key=lambda trial: np.nanmin(trial.means, initial=np.inf))
         bench = self._bench(self.X, self.y)
-        slowest = max(trial.seconds for trial in first) * (n / _FEW_ROWS) ** 2
-        second, complete = self._round(bench, [trial.candidate for trial in order], clock, report, expected=slowest)
+        again, expected = [trial.candidate for trial in order], order[0].seconds * (n / _FEW_ROWS) ** _GROWTH
+        second, complete = self._round(bench, again, clock, report, expected=expected, needed=False)
         return (second, complete) if any(np.isfinite(trial.means).any() for trial in second) else (first, False)
 
     def _first_round(self, clock: Clock, report: Any) -> tuple[list[Trial], bool]:
@@ -204,20 +208,26 @@ class _Search:
         return few._round(few._bench(few.X, few.y), self.candidates, clock, report)
 
     def _round(
-        self, bench: Bench, order: Sequence[Candidate], clock: Clock, report: Any, *, expected: float = 0.0
+        self,
+        bench: Bench,
+        order: Sequence[Candidate],
+        clock: Clock,
+        report: Any,
+        *,
+        expected: float = 0.0,
+        needed: bool = True,
     ) -> tuple[list[Trial], bool]:
-        """Try one after the other while there is time; the first in any case."""
+        """Try one after the other while there is time; the first in any case, if a result is needed."""
         trials: list[Trial] = []
         reserve = self._reserve(clock)
         for candidate in order:
-            if trials and clock.left - reserve < expected:
+            must = needed and not trials
+            if not must and clock.left - reserve < expected:
                 return trials, False
             try:
-                with clock.stopping(reserve if trials else float("-inf")):
+                with clock.stopping(float("-inf") if must else reserve):
                     trials.append(bench.try_(candidate))
-            except Cancelled:
-                if clock.left > reserve:
-                    raise  # not for want of time: somebody said stop
+            except TimeUp:
                 return trials, False
             expected = max(trial.seconds for trial in trials)
             if report is not None:

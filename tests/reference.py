@@ -251,3 +251,42 @@ def typical_distances(X, kind):
     pairs = [D[i, j] for i in range(len(D)) for j in range(i) if D[i, j] > 0]
     nearest = [min(d for d in row if d > 0) for row in D]
     return float(np.median(pairs)), float(np.median(nearest))
+
+
+def one_standard_error(losses, linear=None):
+    """Places (kernel, number of components) of the best and of the simplest as good; losses: (kernels, counts, m)."""
+    means = losses.mean(axis=2)
+    places = [place for place in np.ndindex(means.shape) if np.isfinite(means[place])]
+    best = min(places, key=lambda place: (means[place], place))
+    if losses.shape[2] < 2:
+        return best, best
+    good = []
+    for place in places:
+        gaps = losses[place] - losses[best]
+        if place == best or gaps.mean() <= gaps.std(ddof=1) / math.sqrt(len(gaps)):
+            good.append(place)
+    fewest = min(j for _, j in good)
+    good = [place for place in good if place[1] == fewest]
+    if (linear, fewest) in good:
+        return best, (linear, fewest)
+    return best, min(good, key=lambda place: (means[place], place))
+
+
+def restoration_errors(X, scores, new, new_scores, neighbours=5):
+    """Squared distance of each new row from the mean of the rows with the nearest scores, one row after the other."""
+    X, new = np.asarray(X, dtype=np.float64), np.asarray(new, dtype=np.float64)
+    errors = []
+    for row, score in zip(new, new_scores, strict=True):
+        distances = [float(np.sum((score - other) ** 2)) for other in scores]
+        nearest = sorted(range(len(X)), key=lambda i: distances[i])[:neighbours]
+        mean = sum(X[i] for i in nearest) / len(nearest)
+        errors.append(float(np.sum((row - mean) ** 2)))
+    return np.array(errors)
+
+
+def held_out_variance(K, K_new, own, k):
+    """Share of |phi(x) - mean|^2 of new rows that k components leave, by row, over the mean of all rows."""
+    n = len(K)
+    p = np.full(n, 1 / n)
+    total = own - 2 * K_new @ p + p @ K @ p
+    return feature_error(K, K_new, own, k) / total.mean()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,10 @@ def restoration_errors(
 
     Without scores all rows are equally near, and the mean of all is taken.
     """
-    count = min(neighbours, len(scores)) if scores.shape[1] else len(scores)
-    nearest = _nearest(scores, new_scores, count) if scores.shape[1] else np.tile(np.arange(count), (new.shape[0], 1))
+    if not scores.shape[1]:
+        return _squares_from_mean(X, new)
+    count = min(neighbours, len(scores))
+    nearest = _nearest(scores, new_scores, count)
     if sparse.issparse(X):
         ones = np.full(nearest.size, 1.0 / count)
         starts = np.arange(0, nearest.size + 1, count)
@@ -44,9 +47,40 @@ def restoration_errors(
     return errors
 
 
+def _squares_from_mean(X: Any, new: Any) -> FloatArray:
+    """Return the squared distance of each new row from the mean of the rows of X.  # shape: (m,)"""
+    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    errors = np.empty(new.shape[0])
+    step = max(1, _GATHERED // X.shape[1])
+    for start in range(0, len(errors), step):
+        part = new[start : start + step]
+        gap = (part.toarray() if sparse.issparse(part) else part) - mean
+        errors[start : start + step] = np.einsum("ij,ij->i", gap, gap)
+    return errors
+
+
+def total_variance(X: Any) -> float:
+    """Return the mean squared distance of the rows from their mean; 1 where they are all alike."""
+    if sparse.issparse(X):
+        X = X.astype(np.float64)
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        total = float(X.multiply(X).sum()) / X.shape[0] - float(mean @ mean)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(X.var(axis=0, dtype=np.float64).sum())
+    return total if total > 0 else 1.0
+
+
+@contextmanager
+def quiet_neighbours(scores: FloatArray, new_scores: FloatArray) -> Iterator[None]:
+    """Let few neighbours be looked for by the calling thread alone: others would be done before they have met."""
+    with blas.no_openmp_threads() if scores.size * len(new_scores) <= _SHORT else nullcontext():
+        yield
+
+
 def _nearest(scores: FloatArray, new_scores: FloatArray, count: int) -> NDArray[np.intp]:
     """Return the numbers of the rows with the nearest scores.  # shape: (m, count)"""
-    with blas.no_openmp_threads() if scores.size * len(new_scores) <= _SHORT else nullcontext():
+    with quiet_neighbours(scores, new_scores):
         found: NDArray[np.intp]
         found = NearestNeighbors(n_neighbors=count).fit(scores).kneighbors(new_scores, return_distance=False)
     return found

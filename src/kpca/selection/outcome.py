@@ -105,6 +105,16 @@ def reason_of(
     return text
 
 
+def reason_of_none(trials: Sequence[Trial], criterion: Criterion) -> str:
+    """Return why there is nothing to choose."""
+    failures = [trial.failure for trial in trials if trial.failure]
+    if failures:
+        return failures[0]
+    if any(trial.components for trial in trials):
+        return f"Criterion {criterion.name!r} must give a finite number for some kernel; it gave none on these rows."
+    return "No kernel has a component of variance on these rows."
+
+
 def _at_edge(chosen: Candidate, asked: Sequence[Candidate]) -> str:
     """Return which end of its grid a bandwidth lies at, where that may mean that a better one lies beyond."""
     gamma = chosen.parameters.get("gamma")

@@ -9,20 +9,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import clone
 
 from kpca import inputs
+from kpca.approximation import check_approximation
 from kpca.decompose import Request
 from kpca.errors import InputError
 from kpca.kernel_pca import KernelPCA
+from kpca.preimage.back import check_preimage
 from kpca.progress import step_monitor
 from kpca.selection.candidates import Candidate, candidates
 from kpca.selection.choice import RULES, choose
 from kpca.selection.clock import Clock, TimeUp, parse_seconds
 from kpca.selection.criteria import Criterion, check_criterion
-from kpca.selection.outcome import Tuning, reason_of, table_of
+from kpca.selection.outcome import Tuning, reason_of, reason_of_none, table_of
 from kpca.selection.refit import refitted, seconds_to_refit
-from kpca.selection.rows import FOLDS, component_counts, folds_of, searched_rows
+from kpca.selection.rows import FOLDS, Indices, check_whole, component_counts, folds_of, searched_rows
 from kpca.selection.trials import Bench, Trial
 from kpca.settings import memory_budget, thread_count
 
@@ -113,8 +116,7 @@ def tune(
     trials, complete = search.run(clock)
     choice = choose(trials, rule)
     if choice is None:
-        failures = sorted({trial.failure for trial in trials if trial.failure})
-        raise InputError(failures[0] if failures else "No kernel has a component of variance on these rows.")
+        raise InputError(reason_of_none(trials, search.criterion))
     params = {**choice.trial.candidate.parameters, "n_components": choice.count}
     best = clone(search.estimator).set_params(**params)
     reason = reason_of(choice, search.criterion, trials, search.candidates, complete)
@@ -141,6 +143,7 @@ class _Search:
 
     X: Any  # the rows of the search
     y: NDArray[Any] | None
+    folds: list[tuple[Indices, Indices]]
     candidates: list[Candidate]
     counts: tuple[int, ...]
     criterion: Criterion
@@ -171,41 +174,45 @@ class _Search:
             raise InputError(f"rule must be 'one_se' or 'best'; got {rule!r}.")
         if estimator is not None and not isinstance(estimator, KernelPCA):
             raise InputError(f"estimator must be a kpca.KernelPCA; got {type(estimator).__name__}.")
-        for name, number, least in (("max_rows", max_rows, 4), ("bandwidths", bandwidths, 1)):
-            if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
-                raise InputError(f"{name} must be a whole number from {least}; got {number!r}.")
-        model = KernelPCA() if estimator is None else clone(estimator)
-        rows, labels = searched_rows(X, y, max_rows, seed)
+        check_whole("bandwidths", bandwidths, 1)
+        model = _checked_model(estimator)
+        rows, labels = searched_rows(X, y, max_rows, seed, cv)
+        if refit and sparse.issparse(rows) and (model.preimage is not None or model.fit_inverse_transform):
+            raise InputError("The way back needs dense rows to come back to; X is sparse: densify it, or go without.")
         judged = check_criterion(judged_by[0], labels, judged_by[1])
-        counts = component_counts(n_components, rows.shape[0], cv if judged.held_out else None)
+        folds = folds_of(cv, rows.shape[0], labels, seed) if judged.held_out else []
+        fewest = min((len(fit) for fit, _ in folds), default=rows.shape[0])
+        counts = component_counts(n_components, max(1, fewest - 1))
         found = candidates(kernels, rows, bandwidths, model.get_params(deep=False))
         last = seconds_to_refit(model, found, max(counts), X) if refit and timed else 0.0
-        return _Search(rows, labels, found, counts, judged, cv, model, seed, last)
+        return _Search(rows, labels, folds, found, counts, judged, cv, model, seed, last)
 
     def run(self, clock: Clock) -> tuple[list[Trial], bool]:
         """Return the trials, all on the same rows, and whether they are all; those most worth it come first."""
         n = self.X.shape[0]
         report = step_monitor(len(self.candidates) * (2 if clock.budget is not None and n > _FEW_ROWS else 1), "trial")
         if clock.budget is None:
-            return self._round(self._bench(self.X, self.y), self.candidates, clock, report)
+            return self._round(self._bench(), self.candidates, clock, report)
         first, complete = self._first_round(clock, report)
         if n <= _FEW_ROWS or not complete:
             return first, complete
         order = sorted(first, key=lambda trial: np.nanmin(trial.means, initial=np.inf))
-        bench = self._bench(self.X, self.y)
         again, expected = [trial.candidate for trial in order], order[0].seconds * (n / _FEW_ROWS) ** _GROWTH
-        second, complete = self._round(bench, again, clock, report, expected=expected, needed=False)
+        second, complete = self._round(self._bench(), again, clock, report, expected=expected, needed=False)
         return (second, complete) if any(np.isfinite(trial.means).any() for trial in second) else (first, False)
 
     def _first_round(self, clock: Clock, report: Any) -> tuple[list[Trial], bool]:
         """Try all on few rows: a bandwidth that is no good there is no good."""
         n = self.X.shape[0]
         if n <= _FEW_ROWS:
-            return self._round(self._bench(self.X, self.y), self.candidates, clock, report)
+            return self._round(self._bench(), self.candidates, clock, report)
         some = np.sort(np.random.default_rng(self.seed).choice(n, _FEW_ROWS, replace=False))
-        cv = self.cv if isinstance(self.cv, Integral) else FOLDS  # row numbers of others mean other rows
-        few = replace(self, X=self.X[some], y=None if self.y is None else self.y[some], cv=cv)
-        return few._round(few._bench(few.X, few.y), self.candidates, clock, report)
+        number = isinstance(self.cv, Integral) and self.cv <= _FEW_ROWS
+        cv = self.cv if number else FOLDS  # row numbers of others mean other rows
+        labels = None if self.y is None else self.y[some]
+        folds = folds_of(cv, _FEW_ROWS, labels, self.seed) if self.criterion.held_out else []
+        few = replace(self, X=self.X[some], y=labels, folds=folds)
+        return few._round(few._bench(), self.candidates, clock, report)
 
     def _round(
         self,
@@ -242,8 +249,7 @@ class _Search:
             return 0.0
         return min(_LAST * clock.budget, self.last_fit)
 
-    def _bench(self, X: Any, y: NDArray[Any] | None) -> Bench:
-        folds = folds_of(self.cv, X, y, self.seed) if self.criterion.held_out else []
+    def _bench(self) -> Bench:
         request = Request(
             n_components=max(self.counts) + self.criterion.beyond,
             tol=TOL,
@@ -252,4 +258,21 @@ class _Search:
             threads=thread_count(self.estimator.n_jobs),
             budget=memory_budget,
         )
-        return Bench(self.candidates, X, y, folds=folds, criterion=self.criterion, counts=self.counts, request=request)
+        return Bench(
+            self.candidates,
+            self.X,
+            self.y,
+            folds=self.folds,
+            criterion=self.criterion,
+            counts=self.counts,
+            request=request,
+        )
+
+
+def _checked_model(estimator: KernelPCA | None) -> KernelPCA:
+    """Return the estimator, unfitted, whose parameters have been looked at before all others are tried."""
+    model = KernelPCA() if estimator is None else clone(estimator).set_params(kernel="linear", n_components=None)
+    inputs.check_parameters(model)
+    check_preimage(model.preimage)
+    check_approximation(model.approximation, precomputed=False)
+    return model

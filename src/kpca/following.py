@@ -64,9 +64,8 @@ class Follower:
         shared = kernel.shared
         arguments = None if shared is None else self._arguments.get(shared[0])
         with config(checkpoint=None):  # a file holds the state of one fit
-            if shared is None or arguments is None or isinstance(kernel, Linear):
-                return decompose(kernel, self.X, None, self.request)
-            if shared[1] > self._widest[shared[0]]:
+            alone = arguments is None or isinstance(kernel, Linear)
+            if shared is None or alone or shared[1] > self._widest[shared[0]]:
                 return decompose(kernel, self.X, None, self.request)
             near = self._near(_kind(kernel), math.log(shared[1]))
             found = decompose(kernel, self.X, None, self.request, arguments=arguments, near=near)

@@ -221,9 +221,9 @@ def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[st
     try:
         values = sorted({float(value) for value in grid})
     except (TypeError, ValueError) as error:
-        raise InputError(f"grid must be a list of numbers, or how many; got {grid!r}.") from error
+        raise InputError(f"grid must be a list of numbers, or how many; got {_short(grid)}.") from error
     if not values:
-        raise InputError(f"grid must be a list of numbers, or how many; got {grid!r}.")
+        raise InputError(f"grid must be a list of numbers, or how many; got {_short(grid)}.")
     lists = {other: [value] for other, value in fixed.items()}
     if degrees and name == "degree":
         lists.setdefault("gamma", ["scale"])
@@ -232,6 +232,10 @@ def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[st
     if len({candidate.kernel for candidate in along}) < len(along):
         raise InputError(f"kernel must depend on the parameter that varies; {kernel!r} does not on {name!r}.")
     return name, along
+
+
+def _short(grid: Any) -> str:
+    return f"an array of shape {grid.shape}" if isinstance(grid, np.ndarray) else repr(grid)
 
 
 def _spectra(along: Sequence[Candidate], X: Any, k: int, request: Request, report: Any) -> dict[str, FloatArray]:

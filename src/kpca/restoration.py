@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,6 @@ from kpca import blas
 
 FloatArray = NDArray[Any]
 NEIGHBOURS = 5
-# Multiplications up to which neighbours are found before threads have met.
-_SHORT = 20_000_000
 # Numbers gathered at once.
 _GATHERED = 4_000_000
 
@@ -36,15 +32,20 @@ def restoration_errors(
         ones = np.full(nearest.size, 1.0 / count)
         starts = np.arange(0, nearest.size + 1, count)
         mean = sparse.csr_array((ones, nearest.ravel(), starts), (len(nearest), X.shape[0]))
-        gap = new - mean @ X
+        gap = sparse.csr_array(new) - mean @ sparse.csr_array(X)
         return np.asarray(gap.multiply(gap).sum(axis=1), dtype=np.float64).ravel()
     errors = np.empty(len(nearest))
     step = max(1, _GATHERED // (count * X.shape[1]))
     for start in range(0, len(nearest), step):
         part = slice(start, start + step)
-        gap = new[part] - X[nearest[part]].mean(axis=1, dtype=np.float64)
+        gap = _dense(new[part]) - X[nearest[part]].mean(axis=1, dtype=np.float64)
         errors[part] = np.einsum("ij,ij->i", gap, gap)
     return errors
+
+
+def _dense(X: Any) -> FloatArray:
+    dense: FloatArray = X.toarray() if sparse.issparse(X) else X
+    return dense
 
 
 def _squares_from_mean(X: Any, new: Any) -> FloatArray:
@@ -53,8 +54,7 @@ def _squares_from_mean(X: Any, new: Any) -> FloatArray:
     errors = np.empty(new.shape[0])
     step = max(1, _GATHERED // X.shape[1])
     for start in range(0, len(errors), step):
-        part = new[start : start + step]
-        gap = (part.toarray() if sparse.issparse(part) else part) - mean
+        gap = _dense(new[start : start + step]) - mean
         errors[start : start + step] = np.einsum("ij,ij->i", gap, gap)
     return errors
 
@@ -71,16 +71,9 @@ def total_variance(X: Any) -> float:
     return total if total > 0 else 1.0
 
 
-@contextmanager
-def quiet_neighbours(scores: FloatArray, new_scores: FloatArray) -> Iterator[None]:
-    """Let few neighbours be looked for by the calling thread alone: others would be done before they have met."""
-    with blas.no_openmp_threads() if scores.size * len(new_scores) <= _SHORT else nullcontext():
-        yield
-
-
 def _nearest(scores: FloatArray, new_scores: FloatArray, count: int) -> NDArray[np.intp]:
     """Return the numbers of the rows with the nearest scores.  # shape: (m, count)"""
-    with quiet_neighbours(scores, new_scores):
+    with blas.no_openmp_threads():  # which of equal neighbours is taken would depend on how many threads look
         found: NDArray[np.intp]
         found = NearestNeighbors(n_neighbors=count).fit(scores).kneighbors(new_scores, return_distance=False)
     return found

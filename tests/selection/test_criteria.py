@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.metrics import accuracy_score, make_scorer, r2_score
 from sklearn.model_selection import KFold, LeaveOneOut
+from threadpoolctl import threadpool_limits
 
 from kpca import kernels
 from kpca.decompose import Request
@@ -116,6 +117,17 @@ def test_restoration_by_loops(kind: str) -> None:
     whole = dense_of(X).astype(np.float64)
     assert np.allclose(nothing, np.sum((whole[30:] - whole[:30].mean(axis=0)) ** 2, axis=1), rtol=1e-6)
     assert total_variance(X) == pytest.approx(np.sum(np.var(whole, axis=0)), rel=1e-6)
+
+
+def test_of_equal_neighbours_the_same_are_taken_whatever_the_threads() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(40, 20))[rng.integers(0, 40, 6000)]  # so many columns that all pairs are looked at
+    rows = rng.normal(size=(6000, 3))
+    found = []
+    for threads in (1, 2, 4):
+        with threadpool_limits(threads):
+            found.append(restoration_errors(rows[:4000], scores[:4000], rows[4000:], scores[4000:]))
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
 
 
 @pytest.mark.parametrize("rows", [np.ones((9, 2)) * 0.5, np.zeros((4, 3)), sparse.csr_matrix((5, 3))])

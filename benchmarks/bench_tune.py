@@ -56,7 +56,7 @@ def labelled_data(name: str, seed: int) -> tuple[FloatArray, NDArray[Any]]:
 
 
 def quality(*, name: str, components: int | None, seed: int) -> dict[str, Any]:
-    """Choose without labels, and see what is lost by the labels' measure; both searches try the same on the same folds."""
+    """Choose without labels, and see what is lost by the labels' measure; both try the same on the same folds."""
     from kpca import selection
 
     X, y = labelled_data(name, seed)

@@ -46,7 +46,7 @@ def restoration_errors(
 
 def _nearest(scores: FloatArray, new_scores: FloatArray, count: int) -> NDArray[np.intp]:
     """Return the numbers of the rows with the nearest scores.  # shape: (m, count)"""
+    found: NDArray[np.intp]
     with blas.no_openmp_threads() if scores.size * len(new_scores) <= _SHORT else nullcontext():
-        found: NDArray[np.intp]
         found = NearestNeighbors(n_neighbors=count).fit(scores).kneighbors(new_scores, return_distance=False)
     return found

@@ -34,7 +34,7 @@ LAYERS = [
     ],
     ["kernel_pca", "incremental"],
     ["compression"],
-    ["selection", "diagnostics", "detector", "explain"],
+    ["selection", "comparison", "diagnostics", "detector", "explain"],
     ["plots"],
     ["report", "explorer", "io"],
     ["demo", "cli"],
@@ -53,7 +53,7 @@ OPTIONAL = {
     "pyarrow": {"storage/parquet.py"},
     "zarr": {"storage/zarr.py"},
     "onnx": {"io/onnx.py"},
-    "umap": set(),
+    "umap": {"comparison/_umap.py"},
 }
 
 SOURCES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))

@@ -18,6 +18,7 @@ __all__ = [
     "Plan",
     "RandomFeatures",
     "__version__",
+    "compare",
     "compress",
     "config",
     "get_config",
@@ -38,6 +39,7 @@ _HOME = {
     "Nystroem": "features",
     "Plan": "planning",
     "RandomFeatures": "features",
+    "compare": "comparison",
     "compress": "compression",
     "config": "settings",
     "get_config": "settings",
@@ -51,6 +53,7 @@ _HOME = {
 
 if TYPE_CHECKING:
     from kpca import kernels, plots, preimage
+    from kpca.comparison import compare
     from kpca.compression import compress
     from kpca.errors import Cancelled, InputError
     from kpca.features import Nystroem, RandomFeatures

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from kpca.comparison.measuring import heard
+
 INSTALL = "pip install 'kpca[compare]'"
 # From this many rows on umap-learn looks for neighbours in another way, which numba has to compile, too.
 APPROXIMATE_FROM = 4096
+FEWEST_NEIGHBOURS = 2
 
 
 def missing() -> str | None:
     """Return why UMAP cannot be used and what to do, None if it can; loads the library."""
     try:
-        from umap import UMAP  # noqa: F401
+        with heard():  # that TensorFlow is not there, which one of its classes would need
+            from umap import UMAP  # noqa: F401
     except ModuleNotFoundError as error:
         if error.name == "umap":
             return f"not installed: {INSTALL}"

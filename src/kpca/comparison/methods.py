@@ -162,9 +162,13 @@ def _umap_build(setting: Setting) -> Any:
     spectral = setting.n > 2 * k + 1  # its eigenproblem asks for k + 1 of n pairs
     if not spectral:
         setting.notes.append(f"started at random: {setting.n} rows are too few for a spectral start")
+    neighbours = setting.neighbours()
+    if neighbours < _umap.FEWEST_NEIGHBOURS:
+        neighbours = _umap.FEWEST_NEIGHBOURS
+        setting.notes.append(f"{neighbours} neighbours, the fewest it takes")
     return _umap.build(
         n_components=k,
-        n_neighbors=max(2, setting.neighbours()),
+        n_neighbors=neighbours,
         init="spectral" if spectral else "random",
         random_state=setting.seed,
     )

@@ -168,7 +168,9 @@ def _plain(rows: FloatArray) -> tuple[FloatArray, list[str]]:
     spread = size * float(np.sqrt(np.mean(np.square((rows - mean) / size))))
     if float(np.abs(mean).max()) <= _FAR * spread and 1.0 / _EXTREME < spread < _EXTREME:
         return rows, []
-    note = f"named methods, which depend on neither origin nor unit, got the rows about their mean, over {spread:.2g}"
+    note = (
+        f"named methods, which depend on neither origin nor unit, got rows about their mean, in units of {spread:.2g}"
+    )
     return ((rows - mean) / spread).astype(rows.dtype), [note]
 
 

@@ -190,15 +190,16 @@ def comparison(result: Comparison, y: Any = None) -> Figure:
     panels = figure.subplots(down, across, squeeze=False).ravel()
     points = None
     # names at the middle of their classes, unless they would cover each other and the dots
-    apart = labels is None or all(len(str(name)) <= _SHORT for name in np.unique(labels)[: len(_COLOURS)])
+    classes = np.unique(labels) if labels is not None else np.empty(0)
+    apart = len(classes) > len(_COLOURS) or all(len(str(name)) <= _SHORT for name in classes)
     for axes, row in zip(panels, result.rows, strict=False):
         points = _embedding(axes, row, labels, names=_SMALL - 1 if apart else 0) or points
     for axes in panels[count:]:
         axes.remove()
     if points is not None:
         figure.colorbar(points, ax=list(panels[:count]), shrink=0.6, aspect=40, pad=0.01)
-    elif labels is not None and not apart:
-        _legend(figure, np.unique(labels))
+    elif not apart:
+        _legend(figure, classes)
     return figure
 
 

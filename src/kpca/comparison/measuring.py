@@ -78,7 +78,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 def _restart_peak() -> bool:
     """Make the peak start from what is in use now; return False where the system cannot."""
-    gc.collect()
+    gc.collect(1)  # what the call before left behind; a full search takes a second once numba is loaded
     # What earlier calls freed may still be held by the C library; whoever came next would get it without being charged.
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -65,6 +65,7 @@ class Method:
     matrices: float = 0.0  # n x n float64 matrices it holds at its peak
     reach: float | None = None  # rows up to which it takes part, over `max_rows`; None is any number
     one_thread: bool = False  # its sums, and so its map, change with the number of threads
+    sparse: bool | None = None  # whether it takes sparse rows; None is what its tags say
     absent: str | None = None
 
 
@@ -182,7 +183,7 @@ _METHODS = (
     Method("MDS", _mds, matrices=6.0, reach=1.0),
     Method("Isomap", _isomap, matrices=4.0, reach=1.0),
     Method("t-SNE", _tsne, reach=2.0, one_thread=True),  # no matrix, but minutes
-    Method("UMAP", _umap_build),
+    Method("UMAP", _umap_build, sparse=True),
 )
 NAMES = tuple(method.name for method in _METHODS)
 

@@ -202,7 +202,7 @@ def _row(method: Method, data: _Data, setting: Setting, yardstick: Yardstick, ma
     if reason := too_large(method, setting, max_rows):
         return MethodResult(method.name, "left out", error=f"left out: {reason}")
     estimator = method.build(setting)
-    if setting.sparse and not _takes_sparse(estimator):
+    if setting.sparse and not (_takes_sparse(estimator) if method.sparse is None else method.sparse):
         size = size_words(8 * setting.n * setting.d)
         reason = f"it needs dense rows, which take {size}: reduce the columns first, by TruncatedSVD, say"
         return MethodResult(method.name, "left out", error=f"left out: {reason}")

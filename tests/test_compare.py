@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import sys
 from collections.abc import Callable
@@ -565,3 +566,7 @@ def test_a_fit_that_is_cancelled_cancels_all() -> None:
     slow = kpca.KernelPCA(2, kernel="rbf", eigen_solver="krylov")
     with kpca.config(progress=lambda state: "method" in state), pytest.raises(kpca.Cancelled, match="after pass"):
         kpca.compare(rows(), methods=[("kernel", slow), "pca"])
+
+
+def test_example_in_the_docstring() -> None:
+    assert doctest.testmod(runner) == (0, 7)

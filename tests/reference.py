@@ -237,3 +237,11 @@ def explained(K, K_new, own, k):
     t = scores(K, K_new, k)
     left = feature_error(K, K_new, own, k)
     return values[:k].sum() / values.sum(), np.sum(t**2) / (np.sum(t**2) + np.sum(left))
+
+
+def classical_scaling(D, k):
+    """Torgerson 1952: coordinates whose inner products are nearest to -1/2 (d_ij^2 - mean_i - mean_j + mean)."""
+    S = np.asarray(D, dtype=np.float64) ** 2
+    B = -(S - S.mean(axis=0)[None, :] - S.mean(axis=1)[:, None] + S.mean()) / 2
+    values, U = spectrum(B)
+    return U[:, :k] * np.sqrt(np.maximum(values[:k], 0.0)), values

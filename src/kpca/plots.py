@@ -6,6 +6,7 @@ a screen and no global state is left behind.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca.errors import InputError
+from kpca.planning.result import time_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from kpca.comparison import Comparison, MethodResult
     from kpca.kernel_pca import KernelPCA
 
 FloatArray = NDArray[Any]
@@ -41,6 +44,8 @@ _RESOLUTION = 150  # dots per inch of a saved picture
 # Of a grid of images: space between two, at the edge, and the width of a letter of a name, in inches; a font size.
 _GAP, _EDGE, _LETTER = 0.07, 0.12, 0.085
 _SMALL = 8
+_ACROSS = 4  # panels of a comparison side by side
+_SHORT = 3  # letters of names that are written into small panels
 
 
 def scores(model: KernelPCA, X: Any, y: Any = None, components: tuple[int, int] = (0, 1)) -> Figure:
@@ -156,6 +161,48 @@ def gallery(
     return figure
 
 
+def comparison(result: Comparison, y: Any = None) -> Figure:
+    """Return the embeddings of `kpca.compare` side by side; a method without one shows why.
+
+    Each panel has the same scale on both axes and none written on them: most methods give their coordinates no unit.
+
+    Parameters
+    ----------
+    result : what `kpca.compare` returned; of more than two components the first two are shown.
+    y : a class or a number per row, shown as colour, as `y` of `plots.scores`.
+
+    Examples
+    --------
+    >>> import kpca
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> figure = kpca.plots.comparison(kpca.compare(X, methods=["PCA", "kernel PCA", "MDS"]), y)
+    >>> [axes.get_title(loc="left") for axes in figure.axes]
+    ['PCA', 'kernel PCA', 'MDS']
+    """
+    count = len(result.rows)
+    across = min(count, _ACROSS)
+    down = -(-count // across)
+    labels = _labels(y, np.empty((result.shape[0], 0)))
+    figure = _figure(2.7 * across + 0.3, 3.05 * down + 0.1)
+    layout: Any = figure.get_layout_engine()
+    layout.set(w_pad=0.08, h_pad=0.08, rect=(0.0, 0.0, 1.0, 1.0 - 0.06 / down))  # room above the first titles
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    points = None
+    # names at the middle of their classes, unless they would cover each other and the dots
+    classes = np.unique(labels) if labels is not None else np.empty(0)
+    apart = len(classes) > len(_COLOURS) or all(len(str(name)) <= _SHORT for name in classes)
+    for axes, row in zip(panels, result.rows, strict=False):
+        points = _embedding(axes, row, labels, names=_SMALL - 1 if apart else 0) or points
+    for axes in panels[count:]:
+        axes.remove()
+    if points is not None:
+        figure.colorbar(points, ax=list(panels[:count]), shrink=0.6, aspect=40, pad=0.01)
+    elif not apart:
+        _legend(figure, classes)
+    return figure
+
+
 def _figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
@@ -236,18 +283,9 @@ def _scatter(
     if not (0 <= first < scores.shape[1] and 0 <= second < scores.shape[1]):
         raise InputError(f"components must be two of 0 to {scores.shape[1] - 1}; got {components}.")
     x, y = scores[:, first], scores[:, second]
-    style: dict[str, Any] = {"s": _dot_size(len(x)), "alpha": 0.7, "linewidths": 0}
-    if labels is None:
-        axes.scatter(x, y, color=_BAR, **style)
-    elif len(np.unique(labels)) <= len(_COLOURS):
-        _scatter_classes(axes, x, y, labels, style)
-    elif labels.dtype.kind in "iuf":
-        points = axes.scatter(x, y, c=labels, cmap="viridis", **style)
+    points = _dots(axes, x, y, labels, area=_dot_size(len(x)), names=11)
+    if points is not None:
         axes.figure.colorbar(points, ax=axes, shrink=0.8)
-    else:
-        raise InputError(
-            f"Labels must be numbers, or at most {len(_COLOURS)} classes; got {len(np.unique(labels))} classes."
-        )
     axes.set_xlabel(_axis_name(model, first))
     axes.set_ylabel(_axis_name(model, second))
     axes.set_title(f"Scores of {len(x):,} rows", loc="left", fontweight="bold")
@@ -255,24 +293,83 @@ def _scatter(
     _tidy(axes, grid="both")
 
 
-def _scatter_classes(axes: Axes, x: FloatArray, y: FloatArray, labels: NDArray[Any], style: dict[str, Any]) -> None:
-    """Draw classes in colours, and write each one's name at its middle: colour alone does not reach everybody."""
+def _dots(axes: Axes, x: FloatArray, y: FloatArray, labels: NDArray[Any] | None, *, area: float, names: int) -> Any:
+    """Draw a dot per row, coloured by its label; return what a colour bar is made for, None for classes.
+
+    `area` is that of a dot, `names` the font size of the names of classes, 0 for none.
+    """
+    style: dict[str, Any] = {"s": area, "alpha": 0.7, "linewidths": 0}
+    if labels is None:
+        axes.scatter(x, y, color=_BAR, **style)
+    elif len(np.unique(labels)) <= len(_COLOURS):
+        _scatter_classes(axes, x, y, labels, style, fontsize=names)
+    elif labels.dtype.kind in "iuf":
+        return axes.scatter(x, y, c=labels, cmap="viridis", **style)
+    else:
+        raise InputError(
+            f"Labels must be numbers, or at most {len(_COLOURS)} classes; got {len(np.unique(labels))} classes."
+        )
+    return None
+
+
+def _scatter_classes(
+    axes: Axes, x: FloatArray, y: FloatArray, labels: NDArray[Any], style: dict[str, Any], *, fontsize: int
+) -> None:
+    """Draw classes in colours, and write each one's name at its middle: colour alone does not reach everybody.
+
+    A font size of 0 leaves the names to a legend.
+    """
     classes, member = np.unique(labels, return_inverse=True)
     colours = np.array(_COLOURS[: len(classes)])
     # All classes in one call, in mixed order: none hides another by being drawn last.
     order = np.random.default_rng(0).permutation(len(x))
     axes.scatter(x[order], y[order], c=colours[member[order]], **style)
-    for number, name in enumerate(classes):
+    for number, name in enumerate(classes) if fontsize else ():
         axes.annotate(
             str(name),
             (float(np.median(x[member == number])), float(np.median(y[member == number]))),
             color=_INK,
-            fontsize=11,
+            fontsize=fontsize,
             fontweight="bold",
             ha="center",
             va="center",
-            bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": colours[number], "linewidth": 2},
+            bbox={
+                "boxstyle": "round,pad=0.25",
+                "facecolor": "white",
+                "edgecolor": colours[number],
+                "linewidth": fontsize / 5.5,
+            },
         )
+
+
+def _legend(figure: Figure, classes: NDArray[Any]) -> None:
+    """Write the names of classes and their colours below the panels."""
+    from matplotlib.lines import Line2D
+
+    style: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5}
+    dots = [Line2D([], [], color=colour, **style) for colour in _COLOURS[: len(classes)]]
+    names = [textwrap.shorten(str(name), 24, placeholder=" …") for name in classes]
+    figure.legend(dots, names, loc="outside lower center", ncols=5, fontsize=_SMALL, frameon=False, handletextpad=0.2)
+
+
+def _embedding(axes: Axes, row: MethodResult, labels: NDArray[Any] | None, *, names: int) -> Any:
+    """Draw one method of a comparison; return what a colour bar is made for, if anything."""
+    axes.set(xticks=[], yticks=[], box_aspect=1)
+    axes.spines[:].set(color=_FAINT, linewidth=0.8)
+    name = textwrap.shorten(row.name, 28, placeholder=" …")
+    axes.set_title(name, loc="left", fontsize=10, fontweight="bold", color=_INK, pad=17)
+    style: dict[str, Any] = {"fontsize": _SMALL, "color": _INK, "transform": axes.transAxes}
+    if row.embedding is None:
+        reason = "\n".join(textwrap.wrap(row.error or row.outcome, 32, max_lines=9, placeholder=" …"))
+        axes.text(0.5, 0.5, reason, ha="center", va="center", **style)
+        return None
+    E = np.asarray(row.embedding, dtype=np.float64)
+    second = E[:, 1] if E.shape[1] > 1 else np.zeros(len(E))
+    points = _dots(axes, E[:, 0], second, labels, area=_dot_size(len(E)) / 3.0, names=names)
+    axes.set_aspect("equal", adjustable="datalim")
+    kept = "" if row.trustworthiness is None else f"trustworthiness {row.trustworthiness:.2f}, "
+    axes.text(0.0, 1.03, kept + time_words(row.seconds or 0.0), ha="left", va="bottom", **style)
+    return points
 
 
 def _bars(axes: Axes, model: KernelPCA) -> None:

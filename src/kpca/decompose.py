@@ -60,6 +60,10 @@ class Decomposition:
     projection: Projection
     route: Route
 
+    def head(self, k: int) -> Decomposition:
+        """Return the first k components."""
+        return replace(self, spectrum=self.spectrum.head(k), projection=self.projection.head(k))
+
 
 def decompose(kernel: Kernel, X: Any, weights: FloatArray | None, request: Request) -> Decomposition:
     """Find the components of the rows of X, all of positive weight, under a kernel."""

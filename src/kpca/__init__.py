@@ -25,6 +25,7 @@ __all__ = [
     "plan",
     "plots",
     "preimage",
+    "selection",
     "set_config",
     "write_scores",
 ]
@@ -45,12 +46,13 @@ _HOME = {
     "plan": "planning",
     "plots": "plots",
     "preimage": "preimage",
+    "selection": "selection",
     "set_config": "settings",
     "write_scores": "sinks",
 }
 
 if TYPE_CHECKING:
-    from kpca import kernels, plots, preimage
+    from kpca import kernels, plots, preimage, selection
     from kpca.compression import compress
     from kpca.errors import Cancelled, InputError
     from kpca.features import Nystroem, RandomFeatures

@@ -46,10 +46,14 @@ def choose_count(
     else:
         found, null = analysis(kernel, X, MOST_DECIDED, seed=seed, threads=threads)
         choice = Choice(max(1, found.count), said(found, null, MOST_DECIDED))
-    if not center:  # the mean is a component of its own there
-        most = min(choice.count + 1, n)
-        return Choice(most, f"{choice.reason} One more holds the mean, as center=False leaves it in.")
-    return choice
+    return with_mean(choice, centred=center)
+
+
+def with_mean(choice: Choice, *, centred: bool) -> Choice:
+    """Return one component more for a model that is not centred: the mean is a component of its own there."""
+    if centred:
+        return choice
+    return Choice(choice.count + 1, f"{choice.reason} One more holds the mean, as center=False leaves it in.")
 
 
 def analysis(

@@ -331,7 +331,7 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         seed, threads = inputs.seed_of(self.random_state), thread_count(self.n_jobs)
         choice = choose_count(kernel, X, weights, center=bool(self.center), seed=seed, threads=threads)
         self.n_components_reason_ = choice.reason
-        return choice.count
+        return min(choice.count, int(X.shape[0]))
 
     def _request(self, n: int, dtype: np.dtype[Any], wanted: int | float | None) -> Request:
         if isinstance(wanted, Integral):

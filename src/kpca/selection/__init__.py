@@ -1,0 +1,5 @@
+"""Choosing: how many components."""
+
+from kpca.selection.components import ComponentCount, n_components
+
+__all__ = ["ComponentCount", "n_components"]

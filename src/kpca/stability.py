@@ -22,7 +22,7 @@ FloatArray = NDArray[Any]
 _NO_VARIANCE = 1e-12
 # Up to this many rows, and from this share of all components on, LAPACK's pairs of the whole matrix are the quicker;
 # residuals of the others are far below what another draw of the rows changes.
-_WHOLE_ROWS, _WHOLE_SHARE, _TOL = 400, 1 / 12, 1e-8
+_WHOLE_ROWS, _WHOLE_SHARE, _TOL = 400, 1 / 12, 1e-5
 
 
 @dataclass(frozen=True)

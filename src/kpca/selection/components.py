@@ -34,7 +34,7 @@ FloatArray = NDArray[Any]
 # Components that are looked at where nobody says how many.
 _MOST, _MOST_RESAMPLED, _MOST_VALUES = 50, 20, 100
 # Rows that are looked at: a regression for each count and fold, or an eigenproblem for each draw, must stay short.
-_ROWS = {"parallel": 600, "horn": 2000, "knn": 2000, "reconstruction": 500, "stability": 1000}
+_ROWS = {"parallel": 600, "horn": 1000, "knn": 2000, "reconstruction": 500, "stability": 1000}
 _THRESHOLDS = {"reconstruction": 0.9, "stability": 0.8}
 # An eigenvalue below this part of the largest is rounding.
 _NO_VARIANCE = 1e-10

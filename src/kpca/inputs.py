@@ -203,7 +203,7 @@ def check_n_components(k: Any, *, auto: bool = False) -> None:
     real = isinstance(k, Real) and not whole
     if not (k is None or (whole and k >= 1) or (real and 0 < k < 1)):
         allowed = "None, a whole number from 1, or a fraction between 0 and 1"
-        allowed = f"'auto', {allowed}" if auto else allowed
+        allowed = f"{allowed}, or 'auto'" if auto else allowed
         raise InputError(f"n_components must be {allowed}; got {k!r}.")
 
 

@@ -10,9 +10,8 @@ from benchmarks._race import chosen, log, parse, run_task, save, show, verdict
 
 _METHODS = ["parallel", "horn", "elbow", "fraction", "stability"]
 _ASKED = 95  # of 100, by parallel analysis
-# Kernels wider than the median distance, or as wide for rows in a plane, and polynomials far from linear: reported,
-# not asked for.
-_NOT_ASKED = ("0.3x", "2 columns, 1x", " 1/d")
+# Kernels wider than the median distance, and polynomials far from linear: reported, not asked for.
+_NOT_ASKED = ("0.3x", " 1/d")
 
 
 def counts(title: str, seeds: int, methods: Sequence[str], check: bool) -> dict[str, Any]:

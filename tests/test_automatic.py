@@ -198,7 +198,7 @@ def test_checkpoints_belong_to_the_fit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["many", "Auto", ""])
 def test_other_words_are_refused(wrong: str) -> None:
-    with pytest.raises(InputError, match="n_components must be None.* or 'auto'; got"):
+    with pytest.raises(InputError, match=r"n_components must be None.* or 'auto'; got"):
         KernelPCA(wrong).fit(clusters())
 
 

@@ -12,6 +12,7 @@ from scipy import sparse
 from kpca.deflated_analysis import deflated_analysis
 from kpca.elbow import elbow
 from kpca.kernels import Kernel
+from kpca.kernels.callables import PairwiseCallable
 from kpca.parallel_analysis import ParallelAnalysis, leading_values, parallel_analysis
 from kpca.planning.memory import decision_bytes, require
 from kpca.planning.sizes import DECIDED_BY_ROWS, MOST_DECIDED, deciding_rows, fits_dense
@@ -19,6 +20,8 @@ from kpca.settings import memory_budget
 
 FloatArray = NDArray[Any]
 _PERMUTATIONS = 20
+# Rows where each kernel value is a call of a Python function, some sixty matrices of them.
+_ROWS_IN_PYTHON = 150
 # An eigenvalue below this part of the largest is rounding.
 _NO_VARIANCE = 1e-12
 
@@ -36,6 +39,8 @@ def choose_count(
 ) -> Choice:
     """Decide by parallel analysis on at most 600 rows, drawn in proportion to their weights."""
     most = DECIDED_BY_ROWS if sparse.issparse(X) else deciding_rows(*X.shape)
+    if isinstance(kernel, PairwiseCallable):
+        most = min(most, _ROWS_IN_PYTHON)
     X = drawn_rows(X, weights, most, seed)
     n, d = X.shape
     dense = not sparse.issparse(X) or fits_dense(n, d)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca import inputs, kernels
 from kpca.approximation import check_approximation, fit_map
+from kpca.automatic import choose_count, choose_from_values
 from kpca.chunks import Source, as_source, in_memory, sample_rows, stacked
 from kpca.decompose import Decomposition, Request, decompose, decompose_matrix
 from kpca.errors import InputError
@@ -23,6 +24,7 @@ from kpca.gram.factored import Factored
 from kpca.lowrank import Chunks, decompose_features
 from kpca.planning import Plan, approximation_needed, plan
 from kpca.planning.rules import FINEST_TOL, FIRST_TRY
+from kpca.planning.sizes import MOST_DECIDED
 from kpca.preimage.back import Back, check_preimage, fit_back
 from kpca.preimage.ridge import RidgeMapWay, fit_ridge_map
 from kpca.projection import LinearProjection, Projection
@@ -43,9 +45,11 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     Parameters
     ----------
-    n_components : int, float or None
+    n_components : int, float, "auto" or None
         How many components; a fraction between 0 and 1 asks for as many as explain that share of the variance. None
-        keeps all with a nonzero eigenvalue.
+        keeps all with a nonzero eigenvalue. "auto" keeps those that stand out of data without structure (parallel
+        analysis of at most 600 rows, at most 50 components; of a precomputed matrix, those before the elbow of the
+        eigenvalues), at least one: `n_components_reason_` says how that was found.
     kernel : str, callable, kernel object or "precomputed"
         A name of `kpca.kernels.NAMES`, a kernel of `kpca.kernels` (or a sum or product of them), a Gaussian-process
         kernel of scikit-learn, `f(X, Y) -> matrix`, `f(x, y) -> number`, or "precomputed": X is then the kernel matrix,
@@ -91,6 +95,7 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         tiles may have added is measured on a sample of rows, times a factor of 4, and is part of both.
     solver_, n_passes_ : the route taken and the passes over the kernel matrix it needed.
     components_, mean_ : (k, d), (d,), for the linear kernel only.
+    n_components_reason_ : one sentence on how "auto" came to the number; only there with "auto".
     gamma_, kernel_, n_components_, X_fit_, dual_coef_, X_transformed_fit_, n_features_in_, feature_names_in_.
 
     Examples
@@ -106,7 +111,7 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         kernel: Any = "linear",
         gamma: Any = None,
@@ -182,7 +187,7 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             X, weights = X[weights > 0], weights[weights > 0]
         inputs.check_rows(X.shape[0])
         gamma, kernel = self._kernel_for(X)
-        request = self._request(X.shape[0], X.dtype)
+        request = self._request(X.shape[0], X.dtype, self._wanted(kernel, X, weights))
         if self._approximates(kernel, X.shape, request):
             every = max(1, X.shape[0] // _INVERSE_ROWS)
             some = X[::every], None if weights is None else weights[::every]
@@ -230,7 +235,7 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         n = source.n_rows if source.n_rows is not None else sum(chunk.shape[0] for chunk in source.chunks())
         weights = inputs.check_weights(sample_weight, n)
         gamma, kernel = self._kernel_for(some)
-        request = self._request(n, source.dtype)
+        request = self._request(n, source.dtype, self._wanted(kernel, some, None))
         if not self._approximates(kernel, (n, source.n_columns), request):
             exactly = clone(self).set_params(approximation=None, copy_X=False).fit(self._loaded(source), None, weights)
             self.__dict__.update({**vars(exactly), **self.get_params(deep=False)})
@@ -301,7 +306,12 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         weights = inputs.check_weights(sample_weight, K.shape[0])
         inputs.check_rows(K.shape[0] if weights is None else int(np.count_nonzero(weights)), "The kernel matrix")
         inputs.check_symmetric(K, centred=self.center)
-        found = decompose_matrix(K, weights, self._request(K.shape[0], dtype))
+        wanted = self.n_components
+        several = min(MOST_DECIDED, K.shape[0]) if isinstance(wanted, str) else wanted
+        found = decompose_matrix(K, weights, self._request(K.shape[0], dtype, several))
+        if isinstance(wanted, str):
+            choice = choose_from_values(found.spectrum.values)
+            found, self.n_components_reason_ = found.head(choice.count), choice.reason
         self.gamma_, self.kernel_, self.X_fit_ = kernels.resolve_gamma(None, K), None, K
         return self._store(found, dtype, K.shape[0] if weights is None else float(weights.sum()), weights, None)
 
@@ -316,8 +326,16 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             self.kernel, X, gamma=gamma, degree=self.degree, coef0=self.coef0, kernel_params=self.kernel_params
         )
 
-    def _request(self, n: int, dtype: np.dtype[Any]) -> Request:
-        wanted = self.n_components
+    def _wanted(self, kernel: kernels.Kernel, X: Any, weights: FloatArray | None) -> int | float | None:
+        """Return the number or share of components that is asked for, or decide on a number."""
+        if not isinstance(self.n_components, str):
+            return self.n_components
+        seed, threads = inputs.seed_of(self.random_state), thread_count(self.n_jobs)
+        choice = choose_count(kernel, X, weights, center=bool(self.center), seed=seed, threads=threads)
+        self.n_components_reason_ = choice.reason
+        return min(choice.count, int(X.shape[0]))
+
+    def _request(self, n: int, dtype: np.dtype[Any], wanted: int | float | None) -> Request:
         if isinstance(wanted, Integral):
             wanted = int(wanted)
             if wanted > n:

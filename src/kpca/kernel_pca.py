@@ -20,6 +20,7 @@ from kpca.automatic import choose_count, choose_from_values
 from kpca.chunks import Source, as_source, in_memory, sample_rows, stacked
 from kpca.decompose import Decomposition, Request, decompose, decompose_matrix
 from kpca.errors import InputError
+from kpca.features import RandomFeatures
 from kpca.gram.factored import Factored
 from kpca.lowrank import Chunks, decompose_features
 from kpca.planning import Plan, approximation_needed, plan
@@ -106,8 +107,6 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     >>> KernelPCA(n_components=7, kernel="rbf", gamma="median").fit_transform(X).shape
     (1797, 7)
     """
-
-    _keeps_rows = True
 
     def __init__(
         self,
@@ -429,6 +428,15 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         if self._roots.size > 1:
             scores /= self._roots.astype(scores.dtype)
         return scores
+
+    @property
+    def _keeps_rows(self) -> bool:
+        """False where new rows are compared with none: random features, precomputed kernels."""
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        by_chance = isinstance(self.approximation, RandomFeatures) or (
+            isinstance(self.approximation, str) and self.approximation == "rff"
+        )
+        return not (precomputed or by_chance)
 
     def _known_rows(self) -> tuple[Any, FloatArray]:
         if self.kernel_ is None or self.X_fit_ is None:

@@ -48,6 +48,8 @@ _MOST_ABSORBED = 0.98
 # Components beyond this part of the largest, and residuals beyond this part of the rows, are rounding.
 _ROUNDING = 1e-10
 _FIRST_PAIRS = 16
+# Components that are tested one after the other before strides are taken.
+_ONE_BY_ONE = 8
 
 
 def deflated_analysis(
@@ -63,7 +65,8 @@ def deflated_analysis(
 ) -> ParallelAnalysis:
     """Count components one after the other, each against data that have the structure of those before it, and no more.
 
-    The result lists the components up to the first that did not count; `null` is what each had to exceed.
+    The result lists the components up to the first that did not count; `null` is what each had to exceed. Beyond the
+    eighth not all are tested, and the null between is interpolated.
 
     Parameters
     ----------
@@ -83,27 +86,54 @@ def deflated_analysis(
     >>> deflated_analysis(kernels.RBF(0.01), X, 10).count  # four clusters
     3
     """
-    values: list[float] = []
-    null: list[float] = []
     # BLAS's own threads, which go on spinning after a call, would take the cores from ours between two steps.
     with blas.single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is odd about the data the fit itself will say
         data = _Rows(kernel, X, max_rows, seed, threads)
         n, d = data.X.shape
         most = min(max_components, n - 1, d if isinstance(kernel, Linear) else n)
-        for j in range(most):
-            value = data.value(j)
-            values.append(value)
-            if value <= _ROUNDING * values[0] or value <= 0:
-                null.append(value)
-                break
-            null.append(_threshold(data, j, value, permutations, margin))
-            if not value > null[-1] + _ROUNDING * values[0]:
-                break
-    above = np.array(values) > np.array(null) + _ROUNDING * (values[0] if values else 0.0)
-    count = len(above) if above.all() else int(np.argmin(above))
-    excess = float((np.array(values) - null)[:count].sum()) / data.trace if count else 0.0
-    return ParallelAnalysis(np.array(values), np.array(null), count, excess)
+        tested: dict[int, float] = {}  # what each eigenvalue that was looked at had to exceed
+
+        def counts(j: int) -> bool:
+            value, first = data.value(j), data.value(0)
+            if value <= max(_ROUNDING * first, 0.0):
+                tested[j] = value
+                return False
+            tested[j] = _threshold(data, j, value, permutations, margin)
+            return value > tested[j] + _ROUNDING * first
+
+        count = _first_without(counts, most)
+    listed = min(count + 1, most)
+    values = np.array([data.value(j) for j in range(listed)])
+    null = np.interp(np.arange(listed), sorted(tested), [tested[j] for j in sorted(tested)]) if listed else values
+    excess = float((values - null)[:count].sum()) / data.trace if count else 0.0
+    return ParallelAnalysis(values, null, count, excess)
+
+
+def _first_without(counts: Callable[[int], bool], most: int) -> int:
+    """Return the first number for which `counts` is false, `most` if there is none.
+
+    The first few are asked one after the other; then strides are taken, and the last one is searched by halves: who has
+    twenty components does not need each of them confirmed.
+    """
+    for j in range(min(_ONE_BY_ONE, most)):
+        if not counts(j):
+            return j
+    known = min(_ONE_BY_ONE, most)  # all before it count
+    while known < most:
+        ahead = min(most, known + max(1, known // 2))
+        if counts(ahead - 1):
+            known = ahead
+            continue
+        beyond = ahead - 1  # does not count
+        while known < beyond:
+            middle = (known + beyond) // 2
+            if counts(middle):
+                known = middle + 1
+            else:
+                beyond = middle
+        return known
+    return most
 
 
 def _threshold(data: _Rows, j: int, value: float, permutations: int, margin: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -219,7 +220,10 @@ def _spectra(along: Sequence[Candidate], X: Any, k: int, request: Request, repor
     table["participation"] = np.full(g, np.nan)
     follower = Follower([candidate.kernel for candidate in along], X, request)
     for i, candidate in enumerate(along):
-        spectrum = follower(candidate.kernel).spectrum
+        with warnings.catch_warnings():
+            # too narrow, too wide: that is what a path is to show
+            warnings.simplefilter("ignore", UserWarning)
+            spectrum = follower(candidate.kernel).spectrum
         values = spectrum.values
         top = max(float(values.max(initial=0.0)), 1e-300)
         table["eigenvalues"][i, : len(values)] = values

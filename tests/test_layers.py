@@ -38,7 +38,7 @@ LAYERS = [
         "elbow",
         "automatic",
     ],
-    ["kernel_pca", "incremental"],
+    ["kernel_pca", "fitted", "incremental"],
     ["compression", "stability"],
     ["selection", "comparison", "diagnostics", "detector", "explain"],
     ["plots"],

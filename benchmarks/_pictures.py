@@ -9,7 +9,8 @@ from sklearn.decomposition import PCA
 
 from benchmarks._denoising import PCA_COMPONENTS
 from benchmarks._race import log
-from benchmarks._usps import NOISES, SHAPE, Digits, FloatArray, data_file, digits, mse
+from benchmarks._real import data_file
+from benchmarks._usps import NOISES, SHAPE, Digits, FloatArray, digits, mse
 from kpca import KernelPCA, plots, preimage
 
 # Bandwidth and components of kernel PCA, for each noise: about what the table of errors finds best.

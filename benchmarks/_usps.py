@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from benchmarks._real import data_file
 
 FloatArray = NDArray[Any]
 SHAPE = (16, 16)
@@ -24,12 +24,6 @@ class Digits:
     clean: FloatArray  # shape: (m, 256)
     labels: NDArray[Any]  # of the clean rows, shape: (m,)
     noisy: dict[str, list[FloatArray]]  # by kind of noise, each shape: (m, 256)
-
-
-def data_file(name: str) -> Path:
-    """Return where a file of real data should be: in the folder that KPCA_DATA names, or in ../shared/data."""
-    folder = os.environ.get("KPCA_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data"
-    return Path(folder) / name
 
 
 def digits(*, train: int = 300, test: int = 50, draws: int = 1, seed: int = 0) -> Digits:

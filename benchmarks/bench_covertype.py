@@ -5,9 +5,7 @@ Needs covtype.npz in the folder that KPCA_DATA names, or in ../shared/data.
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ import numpy as np
 from benchmarks._child import measure
 from benchmarks._data import FloatArray, median_gamma
 from benchmarks._race import Contender, Heat, parse, race, run_task, save, show, show_race, touch_memory
+from benchmarks._real import data_file
 
 _FIT = "benchmarks.bench_covertype:fit"
 _SPEED, _MEMORY = 2.5, 8.0
@@ -22,15 +21,9 @@ _SPEED, _MEMORY = 2.5, 8.0
 _CHECKED = 20_000
 
 
-def data_file() -> Path:
-    """Return where the data should be."""
-    folder = os.environ.get("KPCA_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data"
-    return Path(folder) / "covtype.npz"
-
-
 def covertype(rows: int | None = None) -> FloatArray:
     """Return the rows in a random order, the ten measured columns standardised.  # shape: (n, 54)"""
-    with np.load(data_file(), allow_pickle=False) as file:
+    with np.load(data_file("covtype.npz"), allow_pickle=False) as file:
         X = np.ascontiguousarray(file["X"], dtype=np.float32)
     X[:, :10] -= X[:, :10].mean(axis=0, dtype=np.float64).astype(np.float32)
     X[:, :10] /= X[:, :10].std(axis=0, dtype=np.float64).astype(np.float32)
@@ -96,8 +89,8 @@ def certificate(*, rows: int, rank: int, k: int) -> dict[str, Any]:
 def main() -> None:
     """Run the race."""
     options = parse(__doc__)
-    if not data_file().exists():
-        sys.exit(f"covtype.npz is not there: set KPCA_DATA to its folder (looked for {data_file().name}).")
+    if not data_file("covtype.npz").exists():
+        sys.exit(f"covtype.npz is not there: set KPCA_DATA to its folder (looked for {data_file('covtype.npz').name}).")
     rows, rank, small = (20_000, 200, 4_000) if options.quick else (581_012, 1_000, 20_000)
     touch_memory(options.touch_gib)
     args = {"rows": rows, "rank": rank, "k": 20}

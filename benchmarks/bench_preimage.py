@@ -30,7 +30,8 @@ from benchmarks._race import (
     touch_memory,
     verdict,
 )
-from benchmarks._usps import NOISES, FloatArray, data_file, digits
+from benchmarks._real import data_file
+from benchmarks._usps import NOISES, FloatArray, digits
 
 WIDTHS, COMPONENTS = (64.0, 128.0, 256.0), (32, 64, 128, 256, 512, 1024)
 # How much more than scikit-learn's error ours may be; how many times better than PCA it is to be, and is in the paper.

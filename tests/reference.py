@@ -290,3 +290,11 @@ def held_out_variance(K, K_new, own, k):
     p = np.full(n, 1 / n)
     total = own - 2 * K_new @ p + p @ K @ p
     return feature_error(K, K_new, own, k) / total.mean()
+
+
+def classical_scaling(D, k):
+    """Torgerson 1952: coordinates whose inner products are nearest to -1/2 (d_ij^2 - mean_i - mean_j + mean)."""
+    S = np.asarray(D, dtype=np.float64) ** 2
+    B = -(S - S.mean(axis=0)[None, :] - S.mean(axis=1)[:, None] + S.mean()) / 2
+    values, U = spectrum(B)
+    return U[:, :k] * np.sqrt(np.maximum(values[:k], 0.0)), values

@@ -185,4 +185,5 @@ def test_missing_matplotlib_is_said(fitted: SimpleNamespace, monkeypatch: pytest
 
 
 def test_example_in_the_docstring() -> None:
-    assert doctest.testmod(plots) == (0, 10)
+    failed, attempted = doctest.testmod(plots)
+    assert failed == 0 and attempted >= 15

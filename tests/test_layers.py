@@ -34,10 +34,13 @@ LAYERS = [
         "restoring",
         "restoration",
         "parallel_analysis",
+        "deflated_analysis",
+        "elbow",
+        "automatic",
     ],
-    ["kernel_pca", "incremental"],
+    ["kernel_pca", "fitted", "incremental"],
     ["compression", "stability"],
-    ["selection", "diagnostics", "detector", "explain"],
+    ["selection", "comparison", "diagnostics", "detector", "explain"],
     ["plots"],
     ["report", "explorer", "io"],
     ["demo", "cli"],
@@ -56,7 +59,7 @@ OPTIONAL = {
     "pyarrow": {"storage/parquet.py"},
     "zarr": {"storage/zarr.py"},
     "onnx": {"io/onnx.py"},
-    "umap": set(),
+    "umap": {"comparison/_umap.py"},
 }
 
 SOURCES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))

@@ -74,3 +74,75 @@ def test_sparse_columns_go_to_all_places_alike(entries: int) -> None:
     rng = np.random.default_rng(0)
     visits = sum(permuted(X, rng).toarray()[:, 0] for _ in range(2000))
     assert_allclose(visits, 2000 * entries / 8, rtol=0.12)
+
+
+def planted(n: int, d: int, q: int, seed: int) -> FloatArray:
+    """Rows of q factors of equal size: unequal ones the plain rule may miss."""
+    rng = np.random.default_rng(seed)
+    loadings = np.linalg.qr(rng.standard_normal((d, q)))[0].T * np.sqrt(0.6 * d)
+    return rng.standard_normal((n, q)) @ loadings + 0.7 * rng.standard_normal((n, d))
+
+
+@pytest.mark.parametrize("q", [1, 3])
+def test_planted_factors_are_counted(q: int) -> None:
+    counts = [parallel_analysis(KERNELS["linear"], planted(200, 15, q, seed), 8, seed=seed).count for seed in range(10)]
+    assert counts == [q] * 10
+
+
+def test_independent_columns_have_no_components() -> None:
+    counts = [parallel_analysis(KERNELS["rbf"], make_data(100, 5, seed), 5, seed=seed).count for seed in range(10)]
+    assert sum(counts) <= 1
+
+
+def test_excess_is_what_is_above_the_null() -> None:
+    X = planted(150, 10, 2, 0)
+    found = parallel_analysis(KERNELS["linear"], X, 6)
+    assert found.count == 2
+    above = (found.values - found.null)[:2].sum() / plain_values(KERNELS["linear"], X).sum()
+    assert_allclose(found.excess, above)
+    assert parallel_analysis(KERNELS["linear"], make_data(100), 3).excess == 0.0
+
+
+@given(seed=st.integers(0, 50), n=st.integers(3, 25), d=st.integers(1, 4), name=st.sampled_from(sorted(KERNELS)))
+def test_counts_stay_within_the_rank(seed: int, n: int, d: int, name: str) -> None:
+    X = np.round(np.random.default_rng(seed).standard_normal((n, d)), 1)
+    found = parallel_analysis(KERNELS[name], X, 6, permutations=5, seed=seed)
+    rank = int((plain_values(KERNELS[name], X) > 1e-8).sum())
+    assert 0 <= found.count <= rank
+    assert len(found.values) == len(found.null) == min(6, n - 1, d if name == "linear" else n)
+    assert (np.diff(found.values) <= 1e-9).all()
+
+
+@given(seed=st.integers(0, 30), name=st.sampled_from(sorted(KERNELS)))
+def test_the_order_of_rows_does_not_matter(seed: int, name: str) -> None:
+    X = make_data(30, 3, seed)
+    order = np.random.default_rng(seed).permutation(30)
+    here, there = (leading_values(KERNELS[name], rows, 5, center=True)[0] for rows in (X, X[order]))
+    assert_allclose(here, there, atol=1e-9 * here[0])
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_bits_repeat_with_any_number_of_threads(name: str) -> None:
+    X = planted(150, 6, 2, 1)
+    one, two = (parallel_analysis(KERNELS[name], X, 4, threads=threads) for threads in (1, 2))
+    assert_array_equal(one.values, two.values)
+    assert_array_equal(one.null, two.null)
+
+
+def test_hostile_rows() -> None:
+    X = planted(120, 6, 2, 0)
+    for name in ("linear", "rbf"):
+        plain = parallel_analysis(KERNELS[name], X, 4)
+        for rows, tolerance in ((X + 1e6, 1e-6), (X.astype(np.float32), 1e-4)):
+            other = parallel_analysis(KERNELS[name], rows, 4)
+            assert_allclose(other.values, plain.values, rtol=tolerance)
+            assert other.count == plain.count
+        with_constant = parallel_analysis(KERNELS[name], np.column_stack([X, np.ones(120)]), 4)
+        assert_allclose(with_constant.values, plain.values)
+        assert parallel_analysis(KERNELS[name], sparse.csr_matrix(X), 4).count == plain.count
+    assert parallel_analysis(KERNELS["rbf"], np.ones((5, 2)), 3).count == 0
+    assert parallel_analysis(KERNELS["rbf"], X[:, :1], 3).count == 0  # one column has nothing to permute
+    assert parallel_analysis(KERNELS["rbf"], X[:3], 9).values.shape == (2,)
+    sample = X[np.sort(np.random.default_rng(0).choice(120, 40, replace=False))]
+    few = parallel_analysis(KERNELS["rbf"], X, 3, max_rows=40)
+    assert_array_equal(few.values, parallel_analysis(KERNELS["rbf"], sample, 3).values)

@@ -18,6 +18,7 @@ __all__ = [
     "Plan",
     "RandomFeatures",
     "__version__",
+    "compare",
     "compress",
     "config",
     "diagnostics",
@@ -40,6 +41,7 @@ _HOME = {
     "Nystroem": "features",
     "Plan": "planning",
     "RandomFeatures": "features",
+    "compare": "comparison",
     "compress": "compression",
     "config": "settings",
     "diagnostics": "diagnostics",
@@ -55,6 +57,7 @@ _HOME = {
 
 if TYPE_CHECKING:
     from kpca import diagnostics, kernels, plots, preimage, selection
+    from kpca.comparison import compare
     from kpca.compression import compress
     from kpca.errors import Cancelled, InputError
     from kpca.features import Nystroem, RandomFeatures

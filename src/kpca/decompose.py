@@ -73,6 +73,10 @@ class Decomposition:
     projection: Projection
     route: Route
 
+    def head(self, k: int) -> Decomposition:
+        """Return the first k components."""
+        return replace(self, spectrum=self.spectrum.head(k), projection=self.projection.head(k))
+
 
 def decompose(
     kernel: Kernel,

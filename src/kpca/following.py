@@ -26,6 +26,8 @@ FloatArray = NDArray[Any]
 _NEIGHBOURS = math.log(2.0) * (1 + 1e-9)
 # Vectors taken of the nearest kernel beyond its components, and how many kernels give theirs.
 _SPARE, _REMEMBERED = 4, 3
+# Rows from which on, and components up to which, eigenvectors are followed; the whole matrix is solved otherwise.
+_FEWEST_ROWS, _MOST_COMPONENTS = 400, 40
 # Share of the memory budget that kept distances may take.
 _KEPT = 0.5
 _BANDWIDTHS = ("gamma", "length_scale")
@@ -46,6 +48,8 @@ class Follower:
 
     def __init__(self, kernels: Sequence[Kernel], X: Any, request: Request, *, budget: int | None = None) -> None:
         self.X, self.request = X, request
+        if request.eigen_solver == "auto" and _worth_following(X.shape[0], request.n_components):
+            self.request = replace(request, eigen_solver="krylov")
         families: dict[str, list[Kernel]] = {}
         self._widest: dict[str, float] = {}  # the factors up to which arguments are precise
         for kernel in kernels:
@@ -85,6 +89,11 @@ class Follower:
         if spectrum.spare is not None and len(spectrum.values):  # of the whole matrix there is nothing to save
             one = _Known(place, spectrum.vectors, spectrum.spare[:, :_SPARE], float(spectrum.values[0]))
             self._known.setdefault(kind, []).append(one)
+
+
+def _worth_following(n: int, count: int | float | None) -> bool:
+    """Return True if products from a good start are quicker than to solve the whole matrix anew each time."""
+    return isinstance(count, int) and n >= _FEWEST_ROWS and count <= min(_MOST_COMPONENTS, n // 16)
 
 
 def _kind(kernel: Kernel) -> Hashable:

@@ -291,6 +291,11 @@ class IncrementalKernelPCA(
     # -- the kernel and its features --------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
+        if isinstance(self.n_components, str) and self.n_components == "auto":
+            raise InputError(
+                "n_components must be known before a stream begins, and 'auto' is decided by its rows: give a number, "
+                "a fraction or None, or ask kpca.selection.n_components about some rows first."
+            )
         inputs.check_n_components(self.n_components)
         inputs.check_jobs(self.n_jobs)
         check_preimage(self.preimage)

@@ -200,17 +200,21 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
-def check_n_components(k: Any) -> None:
-    """Refuse what is neither a number of components nor a share of the variance."""
+def check_n_components(k: Any, *, auto: bool = False) -> None:
+    """Refuse what is neither a number of components nor a share of the variance, nor "auto" where that is known."""
+    if auto and isinstance(k, str) and k == "auto":
+        return
     whole = isinstance(k, Integral) and not isinstance(k, bool)
     real = isinstance(k, Real) and not whole
     if not (k is None or (whole and k >= 1) or (real and 0 < k < 1)):
-        raise InputError(f"n_components must be None, a whole number from 1, or a fraction between 0 and 1; got {k!r}.")
+        allowed = "None, a whole number from 1, or a fraction between 0 and 1"
+        allowed = f"{allowed}, or 'auto'" if auto else allowed
+        raise InputError(f"n_components must be {allowed}; got {k!r}.")
 
 
 def check_parameters(estimator: Any) -> None:
     """Check every constructor parameter that is not checked where it is used."""
-    check_n_components(estimator.n_components)
+    check_n_components(estimator.n_components, auto=True)
     _check_one_of("eigen_solver", estimator.eigen_solver, EIGEN_SOLVERS)
     _check_real("tol", estimator.tol, minimum=0.0)
     _check_real("alpha", estimator.alpha, minimum=0.0)

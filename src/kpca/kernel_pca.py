@@ -16,18 +16,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca import inputs, kernels
 from kpca.approximation import check_approximation, fit_map
+from kpca.automatic import choose_count, choose_from_values
 from kpca.chunks import Source, as_source, in_memory, sample_rows, stacked
 from kpca.decompose import Decomposition, Request, decompose, decompose_matrix
 from kpca.errors import InputError
-from kpca.gram.factored import Factored
+from kpca.fitted import FittedMixin
 from kpca.lowrank import Chunks, decompose_features
-from kpca.planning import Plan, approximation_needed, plan
+from kpca.planning import approximation_needed
 from kpca.planning.rules import FINEST_TOL, FIRST_TRY
+from kpca.planning.sizes import MOST_DECIDED
 from kpca.preimage.back import Back, check_preimage, fit_back
 from kpca.preimage.ridge import RidgeMapWay, fit_ridge_map
-from kpca.projection import LinearProjection, Projection
-from kpca.restoring import RestoringMixin
-from kpca.settings import config, memory_budget, memory_limit, thread_count
+from kpca.projection import LinearProjection
+from kpca.settings import memory_budget, memory_limit, thread_count
 from kpca.sinks import scores_in_chunks
 
 FloatArray = NDArray[Any]
@@ -38,14 +39,16 @@ _SAMPLE = 30_000
 _INVERSE_ROWS = 2000
 
 
-class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KernelPCA(FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Kernel PCA that never (necessarily) stores the kernel matrix; drop-in for scikit-learn's.
 
     Parameters
     ----------
-    n_components : int, float or None
+    n_components : int, float, "auto" or None
         How many components; a fraction between 0 and 1 asks for as many as explain that share of the variance. None
-        keeps all with a nonzero eigenvalue.
+        keeps all with a nonzero eigenvalue. "auto" keeps those that stand out of data without structure (parallel
+        analysis of at most 600 rows, at most 50 components; of a precomputed matrix, those before the elbow of the
+        eigenvalues), at least one: `n_components_reason_` says how that was found.
     kernel : str, callable, kernel object or "precomputed"
         A name of `kpca.kernels.NAMES`, a kernel of `kpca.kernels` (or a sum or product of them), a Gaussian-process
         kernel of scikit-learn, `f(X, Y) -> matrix`, `f(x, y) -> number`, or "precomputed": X is then the kernel matrix,
@@ -91,6 +94,7 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         tiles may have added is measured on a sample of rows, times a factor of 4, and is part of both.
     solver_, n_passes_ : the route taken and the passes over the kernel matrix it needed.
     components_, mean_ : (k, d), (d,), for the linear kernel only.
+    n_components_reason_ : one sentence on how "auto" came to the number; only there with "auto".
     gamma_, kernel_, n_components_, X_fit_, dual_coef_, X_transformed_fit_, n_features_in_, feature_names_in_.
 
     Examples
@@ -102,11 +106,9 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     (1797, 7)
     """
 
-    _keeps_rows = True
-
     def __init__(
         self,
-        n_components: int | float | None = None,
+        n_components: int | float | str | None = None,
         *,
         kernel: Any = "linear",
         gamma: Any = None,
@@ -182,7 +184,7 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             X, weights = X[weights > 0], weights[weights > 0]
         inputs.check_rows(X.shape[0])
         gamma, kernel = self._kernel_for(X)
-        request = self._request(X.shape[0], X.dtype)
+        request = self._request(X.shape[0], X.dtype, self._wanted(kernel, X, weights))
         if self._approximates(kernel, X.shape, request):
             every = max(1, X.shape[0] // _INVERSE_ROWS)
             some = X[::every], None if weights is None else weights[::every]
@@ -230,7 +232,7 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         n = source.n_rows if source.n_rows is not None else sum(chunk.shape[0] for chunk in source.chunks())
         weights = inputs.check_weights(sample_weight, n)
         gamma, kernel = self._kernel_for(some)
-        request = self._request(n, source.dtype)
+        request = self._request(n, source.dtype, self._wanted(kernel, some, None))
         if not self._approximates(kernel, (n, source.n_columns), request):
             exactly = clone(self).set_params(approximation=None, copy_X=False).fit(self._loaded(source), None, weights)
             self.__dict__.update({**vars(exactly), **self.get_params(deep=False)})
@@ -301,7 +303,12 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         weights = inputs.check_weights(sample_weight, K.shape[0])
         inputs.check_rows(K.shape[0] if weights is None else int(np.count_nonzero(weights)), "The kernel matrix")
         inputs.check_symmetric(K, centred=self.center)
-        found = decompose_matrix(K, weights, self._request(K.shape[0], dtype))
+        wanted = self.n_components
+        several = min(MOST_DECIDED, K.shape[0]) if isinstance(wanted, str) else wanted
+        found = decompose_matrix(K, weights, self._request(K.shape[0], dtype, several))
+        if isinstance(wanted, str):
+            choice = choose_from_values(found.spectrum.values)
+            found, self.n_components_reason_ = found.head(choice.count), choice.reason
         self.gamma_, self.kernel_, self.X_fit_ = kernels.resolve_gamma(None, K), None, K
         return self._store(found, dtype, K.shape[0] if weights is None else float(weights.sum()), weights, None)
 
@@ -316,8 +323,16 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             self.kernel, X, gamma=gamma, degree=self.degree, coef0=self.coef0, kernel_params=self.kernel_params
         )
 
-    def _request(self, n: int, dtype: np.dtype[Any]) -> Request:
-        wanted = self.n_components
+    def _wanted(self, kernel: kernels.Kernel, X: Any, weights: FloatArray | None) -> int | float | None:
+        """Return the number or share of components that is asked for, or decide on a number."""
+        if not isinstance(self.n_components, str):
+            return self.n_components
+        seed, threads = inputs.seed_of(self.random_state), thread_count(self.n_jobs)
+        choice = choose_count(kernel, X, weights, center=bool(self.center), seed=seed, threads=threads)
+        self.n_components_reason_ = choice.reason
+        return min(choice.count, int(X.shape[0]))
+
+    def _request(self, n: int, dtype: np.dtype[Any], wanted: int | float | None) -> Request:
         if isinstance(wanted, Integral):
             wanted = int(wanted)
             if wanted > n:
@@ -405,20 +420,6 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return self._scores(X)  # rows of weight 0 took no part in the fit, but have scores
         return self._fitted_scores()
 
-    def _fitted_scores(self) -> FloatArray:
-        """Return the scores of the rows of positive weight that were fitted."""
-        scores: FloatArray = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
-        if self._roots.size > 1:
-            scores /= self._roots.astype(scores.dtype)
-        return scores
-
-    def _known_rows(self) -> tuple[Any, FloatArray]:
-        if self.kernel_ is None or self.X_fit_ is None:
-            return super()._known_rows()
-        if hasattr(self, "feature_map_"):
-            return self.X_fit_, self._scores_of(self.X_fit_)
-        return self.X_fit_, self._fitted_scores()
-
     def transform(self, X: Any) -> FloatArray:
         """Return the scores of the rows of X; kernel values are computed in tiles and not kept.  # shape: (m, k)
 
@@ -428,70 +429,6 @@ class KernelPCA(RestoringMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         if not in_memory(X):
             return np.concatenate(list(scores_in_chunks(self, self._scores, as_source(X))))
         return self._scores(X)
-
-    def _scores(self, X: Any) -> FloatArray:
-        return self._scores_of(self._checked(X))
-
-    def _checked(self, X: Any) -> Any:
-        if isinstance(X, LinearOperator):
-            inputs.check_operator_rows(X, self.n_features_in_, precomputed=self.kernel_ is None)
-            return X
-        X = inputs.check_data(self, X, reset=False)
-        if self.kernel_ is None:
-            return X
-        self.kernel_.check(X)
-        return X.astype(self._score_dtype, copy=False)
-
-    def _scores_of(self, X: Any) -> FloatArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores: FloatArray = self._projection(X, threads=thread_count(self.n_jobs))
-            scores = scores.astype(self._score_dtype, copy=False)
-        if not np.isfinite(scores).all():
-            remedy = "scale them" if self.kernel_ is None else self.kernel_.remedy
-            raise InputError(f"Kernel values of new rows must be finite; some are NaN or too large: {remedy}.")
-        return scores
-
-    def _projecting(self) -> Projection:
-        return self._projection
-
-    def _way_back(self) -> Back | None:
-        return self._back
-
-    @property
-    def _score_dtype(self) -> np.dtype[Any]:
-        return self.eigenvalues_.dtype
-
-    @property
-    def plan_(self) -> Plan:
-        """Which way the fit went, why, and what memory and time were to be expected of it; made when asked for."""
-        check_is_fitted(self)
-        rows, limit = self._planned
-        whole = (
-            self.X_fit_ is not None
-            and not hasattr(self, "feature_map_")
-            and not isinstance(self.X_fit_, LinearOperator)
-        )
-        with config(memory_limit=limit):
-            return plan(self.X_fit_ if whole else rows, estimator=self, dtype=self.eigenvalues_.dtype)
-
-    @property
-    def information_ratio_(self) -> FloatArray:
-        """sqrt(sum of the first squared eigenvalues / sum of all), for one component, two, ...  # shape: (k,)"""
-        check_is_fitted(self)
-        if np.isnan(self._frobenius2) and isinstance(self._projection, LinearProjection):
-            # Not needed for the fit, and as costly as one: found when somebody asks.
-            weights = None if self._roots.size == 1 else self._roots[:, 0]
-            self._frobenius2 = Factored(self.X_fit_, centred=bool(self.center), scale=weights).sum_of_squares()
-        squares = self.eigenvalues_.astype(np.float64) ** 2
-        ratio: FloatArray = np.sqrt(np.cumsum(squares) / np.maximum(self._frobenius2, max(squares.sum(), 1e-300)))
-        return ratio.astype(self.eigenvalues_.dtype)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.eigenvalues_.shape[0])
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "eigenvalues_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -23,7 +23,7 @@ from kpca.spectrum import solve_krylov
 
 FloatArray = NDArray[Any]
 # Up to this many rows, and from this share of all components on, LAPACK's values of the whole matrix are the quicker.
-_WHOLE_ROWS, _WHOLE_SHARE = 700, 1 / 12
+_WHOLE_ROWS, _WHOLE_SHARE = 700, 1 / 40
 # Residual of the pairs found by products: their values are then right to about its square, far below the null's spread.
 _TOL = 1e-3
 # A column of a sparse matrix with more than this share of entries is permuted whole.

@@ -6,6 +6,7 @@ a screen and no global state is left behind.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca.errors import InputError
+from kpca.planning.result import time_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from kpca.comparison import Comparison, MethodResult
     from kpca.kernel_pca import KernelPCA
+    from kpca.selection import Path
 
 FloatArray = NDArray[Any]
 
@@ -41,6 +45,8 @@ _RESOLUTION = 150  # dots per inch of a saved picture
 # Of a grid of images: space between two, at the edge, and the width of a letter of a name, in inches; a font size.
 _GAP, _EDGE, _LETTER = 0.07, 0.12, 0.085
 _SMALL = 8
+_ACROSS = 4  # panels of a comparison side by side
+_SHORT = 3  # letters of names that are written into small panels
 
 
 def scores(model: KernelPCA, X: Any, y: Any = None, components: tuple[int, int] = (0, 1)) -> Figure:
@@ -88,6 +94,83 @@ def overview(model: KernelPCA, scores: FloatArray, labels: Any = None) -> Figure
     _scatter(left, model, scores, _labels(labels, scores), (0, 1))
     _bars(right, model)
     return figure
+
+
+def path(found: Path) -> Figure:
+    """Return a path of bandwidths or degrees: shares of variance, how linear and how spread out, and the criterion.
+
+    Parameters
+    ----------
+    found : what `kpca.selection.path` returned.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kpca import plots, selection
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> figure = plots.path(selection.path(X, "rbf", grid=8, n_components=3, criterion="reconstruction"))
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['share of variance', 'from 0 to 1', 'reconstruction']
+    """
+    judged = found.scores is not None
+    figure = _figure(7.0, 7.6 if judged else 5.6)
+    panels = figure.subplots(3 if judged else 2, 1, sharex=True)
+    _path_shares(panels[0], found)
+    spread = found.participation / max(found.n_rows - 1, 1)
+    panels[1].plot(
+        found.values, found.alignment, color=_COLOURS[0], marker="o", markersize=3, label="linear: alignment"
+    )
+    panels[1].plot(
+        found.values,
+        spread,
+        color=_COLOURS[1],
+        marker="s",
+        markersize=3,
+        linestyle="--",
+        label="lost: participation ratio / (n − 1)",
+    )
+    panels[1].set(ylabel="from 0 to 1", ylim=(-0.03, 1.05))
+    panels[1].legend(frameon=False, loc="center left")
+    if found.scores is not None:
+        _path_scores(panels[2], found)
+    for axes in panels:
+        if found.parameter == "gamma":
+            axes.set_xscale("log")
+        _tidy(axes, grid="y")
+    narrow = " (small: wide and linear; large: narrow)" if found.parameter == "gamma" else ""
+    panels[-1].set_xlabel(f"{found.parameter}{narrow}")
+    panels[0].set_title(f"{found.kernel} kernel, {found.n_rows:,} rows", loc="left", fontweight="bold")
+    return figure
+
+
+def _path_shares(axes: Axes, found: Path) -> None:
+    """Draw the shares of the first components on top of each other: the upper edge is what all explain together."""
+    shares = np.nan_to_num(found.explained_variance_ratio)
+    edges = np.column_stack([np.zeros(len(shares)), np.cumsum(shares, axis=1)])
+    k = shares.shape[1]
+    for j in range(k):
+        shade = 0.25 + 0.65 * j / max(k - 1, 1)
+        axes.fill_between(found.values, edges[:, j], edges[:, j + 1], color=_BAR, alpha=1.0 - shade, linewidth=0)
+        axes.plot(found.values, edges[:, j + 1], color=_INK, linewidth=0.5)
+    axes.set(ylabel="share of variance", ylim=(0.0, 1.02))
+    axes.annotate(f"components 1 to {k}, the first at the bottom", (0.99, 0.93), xycoords="axes fraction", ha="right")
+
+
+def _path_scores(axes: Axes, found: Path) -> None:
+    assert found.scores is not None and found.standard_errors is not None
+    axes.plot(found.values, found.scores, color=_COLOURS[2], marker="o", markersize=3)
+    if np.isfinite(found.standard_errors).any():
+        low, high = found.scores - found.standard_errors, found.scores + found.standard_errors
+        axes.fill_between(found.values, low, high, color=_COLOURS[2], alpha=0.2, linewidth=0)
+    axes.axvline(found.best_value, color=_INK, linestyle=":", linewidth=1.2)
+    axes.annotate(
+        f"best: {found.best_value:.3g}",
+        (found.best_value, 0.04),
+        xycoords=("data", "axes fraction"),
+        xytext=(4, 0),
+        textcoords="offset points",
+    )
+    axes.set_ylabel(str(found.criterion))
 
 
 def gallery(
@@ -153,6 +236,48 @@ def gallery(
             figure.text(left - _GAP, middle, rows[i], ha="right", va="center", fontsize=_SMALL + 2, **style)
     if title:
         figure.text(_EDGE, grid.height - _EDGE, title, ha="left", va="top", fontsize=12, fontweight="bold", **style)
+    return figure
+
+
+def comparison(result: Comparison, y: Any = None) -> Figure:
+    """Return the embeddings of `kpca.compare` side by side; a method without one shows why.
+
+    Each panel has the same scale on both axes and none written on them: most methods give their coordinates no unit.
+
+    Parameters
+    ----------
+    result : what `kpca.compare` returned; of more than two components the first two are shown.
+    y : a class or a number per row, shown as colour, as `y` of `plots.scores`.
+
+    Examples
+    --------
+    >>> import kpca
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> figure = kpca.plots.comparison(kpca.compare(X, methods=["PCA", "kernel PCA", "MDS"]), y)
+    >>> [axes.get_title(loc="left") for axes in figure.axes]
+    ['PCA', 'kernel PCA', 'MDS']
+    """
+    count = len(result.rows)
+    across = min(count, _ACROSS)
+    down = -(-count // across)
+    labels = _labels(y, np.empty((result.shape[0], 0)))
+    figure = _figure(2.7 * across + 0.3, 3.05 * down + 0.1)
+    layout: Any = figure.get_layout_engine()
+    layout.set(w_pad=0.08, h_pad=0.08, rect=(0.0, 0.0, 1.0, 1.0 - 0.06 / down))  # room above the first titles
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    points = None
+    # names at the middle of their classes, unless they would cover each other and the dots
+    classes = np.unique(labels) if labels is not None else np.empty(0)
+    apart = len(classes) > len(_COLOURS) or all(len(str(name)) <= _SHORT for name in classes)
+    for axes, row in zip(panels, result.rows, strict=False):
+        points = _embedding(axes, row, labels, names=_SMALL - 1 if apart else 0) or points
+    for axes in panels[count:]:
+        axes.remove()
+    if points is not None:
+        figure.colorbar(points, ax=list(panels[:count]), shrink=0.6, aspect=40, pad=0.01)
+    elif not apart:
+        _legend(figure, classes)
     return figure
 
 
@@ -236,18 +361,9 @@ def _scatter(
     if not (0 <= first < scores.shape[1] and 0 <= second < scores.shape[1]):
         raise InputError(f"components must be two of 0 to {scores.shape[1] - 1}; got {components}.")
     x, y = scores[:, first], scores[:, second]
-    style: dict[str, Any] = {"s": _dot_size(len(x)), "alpha": 0.7, "linewidths": 0}
-    if labels is None:
-        axes.scatter(x, y, color=_BAR, **style)
-    elif len(np.unique(labels)) <= len(_COLOURS):
-        _scatter_classes(axes, x, y, labels, style)
-    elif labels.dtype.kind in "iuf":
-        points = axes.scatter(x, y, c=labels, cmap="viridis", **style)
+    points = _dots(axes, x, y, labels, area=_dot_size(len(x)), names=11)
+    if points is not None:
         axes.figure.colorbar(points, ax=axes, shrink=0.8)
-    else:
-        raise InputError(
-            f"Labels must be numbers, or at most {len(_COLOURS)} classes; got {len(np.unique(labels))} classes."
-        )
     axes.set_xlabel(_axis_name(model, first))
     axes.set_ylabel(_axis_name(model, second))
     axes.set_title(f"Scores of {len(x):,} rows", loc="left", fontweight="bold")
@@ -255,24 +371,83 @@ def _scatter(
     _tidy(axes, grid="both")
 
 
-def _scatter_classes(axes: Axes, x: FloatArray, y: FloatArray, labels: NDArray[Any], style: dict[str, Any]) -> None:
-    """Draw classes in colours, and write each one's name at its middle: colour alone does not reach everybody."""
+def _dots(axes: Axes, x: FloatArray, y: FloatArray, labels: NDArray[Any] | None, *, area: float, names: int) -> Any:
+    """Draw a dot per row, coloured by its label; return what a colour bar is made for, None for classes.
+
+    `area` is that of a dot, `names` the font size of the names of classes, 0 for none.
+    """
+    style: dict[str, Any] = {"s": area, "alpha": 0.7, "linewidths": 0}
+    if labels is None:
+        axes.scatter(x, y, color=_BAR, **style)
+    elif len(np.unique(labels)) <= len(_COLOURS):
+        _scatter_classes(axes, x, y, labels, style, fontsize=names)
+    elif labels.dtype.kind in "iuf":
+        return axes.scatter(x, y, c=labels, cmap="viridis", **style)
+    else:
+        raise InputError(
+            f"Labels must be numbers, or at most {len(_COLOURS)} classes; got {len(np.unique(labels))} classes."
+        )
+    return None
+
+
+def _scatter_classes(
+    axes: Axes, x: FloatArray, y: FloatArray, labels: NDArray[Any], style: dict[str, Any], *, fontsize: int
+) -> None:
+    """Draw classes in colours, and write each one's name at its middle: colour alone does not reach everybody.
+
+    A font size of 0 leaves the names to a legend.
+    """
     classes, member = np.unique(labels, return_inverse=True)
     colours = np.array(_COLOURS[: len(classes)])
     # All classes in one call, in mixed order: none hides another by being drawn last.
     order = np.random.default_rng(0).permutation(len(x))
     axes.scatter(x[order], y[order], c=colours[member[order]], **style)
-    for number, name in enumerate(classes):
+    for number, name in enumerate(classes) if fontsize else ():
         axes.annotate(
             str(name),
             (float(np.median(x[member == number])), float(np.median(y[member == number]))),
             color=_INK,
-            fontsize=11,
+            fontsize=fontsize,
             fontweight="bold",
             ha="center",
             va="center",
-            bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": colours[number], "linewidth": 2},
+            bbox={
+                "boxstyle": "round,pad=0.25",
+                "facecolor": "white",
+                "edgecolor": colours[number],
+                "linewidth": fontsize / 5.5,
+            },
         )
+
+
+def _legend(figure: Figure, classes: NDArray[Any]) -> None:
+    """Write the names of classes and their colours below the panels."""
+    from matplotlib.lines import Line2D
+
+    style: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5}
+    dots = [Line2D([], [], color=colour, **style) for colour in _COLOURS[: len(classes)]]
+    names = [textwrap.shorten(str(name), 24, placeholder=" …") for name in classes]
+    figure.legend(dots, names, loc="outside lower center", ncols=5, fontsize=_SMALL, frameon=False, handletextpad=0.2)
+
+
+def _embedding(axes: Axes, row: MethodResult, labels: NDArray[Any] | None, *, names: int) -> Any:
+    """Draw one method of a comparison; return what a colour bar is made for, if anything."""
+    axes.set(xticks=[], yticks=[], box_aspect=1)
+    axes.spines[:].set(color=_FAINT, linewidth=0.8)
+    name = textwrap.shorten(row.name, 28, placeholder=" …")
+    axes.set_title(name, loc="left", fontsize=10, fontweight="bold", color=_INK, pad=17)
+    style: dict[str, Any] = {"fontsize": _SMALL, "color": _INK, "transform": axes.transAxes}
+    if row.embedding is None:
+        reason = "\n".join(textwrap.wrap(row.error or row.outcome, 32, max_lines=9, placeholder=" …"))
+        axes.text(0.5, 0.5, reason, ha="center", va="center", **style)
+        return None
+    E = np.asarray(row.embedding, dtype=np.float64)
+    second = E[:, 1] if E.shape[1] > 1 else np.zeros(len(E))
+    points = _dots(axes, E[:, 0], second, labels, area=_dot_size(len(E)) / 3.0, names=names)
+    axes.set_aspect("equal", adjustable="datalim")
+    kept = "" if row.trustworthiness is None else f"trustworthiness {row.trustworthiness:.2f}, "
+    axes.text(0.0, 1.03, kept + time_words(row.seconds or 0.0), ha="left", va="bottom", **style)
+    return points
 
 
 def _bars(axes: Axes, model: KernelPCA) -> None:

@@ -95,6 +95,27 @@ def step_monitor(total: int, what: str) -> Callable[..., None] | None:
     return report
 
 
+def item_monitor(total: int) -> Callable[[str, int], None] | None:
+    """Return what is called before each of several methods (name, number from 1), or None if nobody wants to know."""
+    setting = progress_callback()
+    if setting is False:
+        return None
+    started = time.perf_counter()
+
+    def report(method: str, number: int) -> None:
+        elapsed = time.perf_counter() - started
+        if callable(setting):
+            # one takes a thousand times as long as another: what remains is not known
+            state = {"pass": number, "residual": math.nan, "tol": math.nan, "elapsed": elapsed, "remaining": math.nan}
+            if setting({**state, "method": method, "number": number, "of": total}) is False:
+                raise Cancelled(f"The comparison was cancelled by the progress callback before {method}.")
+            return
+        sys.stderr.write(f"kpca: {method}, {number} of {total}, {elapsed:.1f} s so far\n")
+        sys.stderr.flush()
+
+    return report
+
+
 def _remaining(residuals: list[float], tol: float) -> float:
     """Return about how many passes are left, if the residual goes on falling at the rate of the last three."""
     recent = residuals[-3:]

@@ -73,7 +73,7 @@ def total_variance(X: Any) -> float:
 
 def _nearest(scores: FloatArray, new_scores: FloatArray, count: int) -> NDArray[np.intp]:
     """Return the numbers of the rows with the nearest scores.  # shape: (m, count)"""
+    found: NDArray[np.intp]
     with blas.no_openmp_threads():  # which of equal neighbours is taken would depend on how many threads look
-        found: NDArray[np.intp]
         found = NearestNeighbors(n_neighbors=count).fit(scores).kneighbors(new_scores, return_distance=False)
     return found

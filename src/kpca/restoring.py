@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,6 @@ class RestoringMixin(abc.ABC):
     """`inverse_transform`, `denoise` and `reconstruction_error` for an estimator that knows its way back."""
 
     n_jobs: int | None
-    _keeps_rows: ClassVar[bool] = False  # as a rule: rows of the fit, or landmarks
     _last_report: PreimageReport | None
 
     @abc.abstractmethod
@@ -148,6 +147,11 @@ class RestoringMixin(abc.ABC):
         To choose kernel, bandwidth and number of components, `kpca.selection.tune` is many times faster.
         """
         return float(self.score_samples(X).mean())
+
+    @property
+    def _keeps_rows(self) -> bool:
+        """True if a fitted model has rows to compare with: those of the fit, or landmarks."""
+        return False
 
     def _known_rows(self) -> tuple[Any, FloatArray]:
         """Return rows that the model keeps, with their scores."""

@@ -75,8 +75,8 @@ def config(
         Worker threads; None (default) is one per core.
     progress : bool or callable
         True prints a line per pass to stderr. A callable gets a dictionary with `pass`, `residual`, `tol`, `elapsed`
-        and `remaining`, in a pass over rows also `rows` and `of`; when it returns False the fit stops with
-        `kpca.Cancelled`.
+        and `remaining`, in a pass over rows also `rows` and `of`, before each method of `kpca.compare` also `method`,
+        `number` and `of`; when it returns False the work stops with `kpca.Cancelled`.
     checkpoint : path or None
         File in which a fit by block Krylov keeps its state, one for each fit that may run at the same time. Killed at
         any moment and started again with the same data and parameters, it goes on where the file says and ends with

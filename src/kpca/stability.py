@@ -9,16 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca.gram import Gram
+from kpca.gram import Gram, MatrixGram
 from kpca.gram.operator import center as centred
 from kpca.gram.workers import in_order
 from kpca.kernels import Kernel, Linear
-from kpca.linalg import largest_eigenpairs, mean_of_rows
+from kpca.linalg import mean_of_rows
 from kpca.planning.rules import better_shifted
+from kpca.spectrum import solve_krylov
 
 FloatArray = NDArray[Any]
 # An eigenvalue below this part of the largest is rounding; its scores say nothing.
 _NO_VARIANCE = 1e-12
+# Up to this many rows, and from this share of all components on, LAPACK's pairs of the whole matrix are the quicker;
+# residuals of the others are far below what another draw of the rows changes.
+_WHOLE_ROWS, _WHOLE_SHARE, _TOL = 400, 1 / 12, 1e-5
 
 
 @dataclass(frozen=True)
@@ -115,16 +119,24 @@ def _scores(K: FloatArray, weights: FloatArray, k: int, *, center: bool) -> Floa
     M = K[np.ix_(present, present)] * np.multiply.outer(roots, roots)
     if center:
         M = centred(M, roots)
-    found = largest_eigenpairs(np.ascontiguousarray(0.5 * (M + M.T)), min(k, len(present)))
-    values = found.values
+    values, vectors = _leading(M, min(k, len(present)))
     solid = values > _NO_VARIANCE * max(float(values[0]), 0.0)
-    A = found.vectors[:, solid] * roots[:, None] / np.sqrt(values[solid])
+    A = vectors[:, solid] * roots[:, None] / np.sqrt(values[solid])
     if center:
         shares = weights[present] / weights.sum()
         A -= np.multiply.outer(shares, A.sum(axis=0))
     scores = np.zeros((len(K), k))
     scores[:, np.flatnonzero(solid)] = K[:, present] @ A
     return scores - scores.mean(axis=0) if center else scores
+
+
+def _leading(M: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """Return the k largest eigenpairs, on the thread that asks."""
+    if len(M) <= _WHOLE_ROWS or k > _WHOLE_SHARE * len(M):
+        values, vectors = np.linalg.eigh(M)
+        return values[::-1][:k], vectors[:, ::-1][:, :k]
+    found = solve_krylov(MatrixGram(M), k, _TOL)
+    return found.values, found.vectors
 
 
 def _basis(K: FloatArray, weights: FloatArray, k: int, *, center: bool) -> FloatArray:

@@ -20,6 +20,7 @@ from kpca.gram.cross import band_rows
 from kpca.gram.tiles import EDGE
 from kpca.kernels import Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
 from kpca.linalg import SHARE_FOR_ALL, exhaustive
+from kpca.planning.sizes import MOST_DECIDED
 from kpca.settings import memory_limit
 from kpca.spectrum.dense import COPIED
 from kpca.spectrum.krylov import basis_size, block_size, smallest_basis
@@ -197,6 +198,18 @@ def linear_bytes(
     storing = 8 * k * (2 * n + 4 * d + side)
     buffers = threads * _BLAS_BUFFER if features else 0
     return data + features + buffers + max(solving, storing) + BASE
+
+
+# -- what comes before the fit ----------------------------------------------------------------------------------------
+
+
+def decision_bytes(m: int, d: int, threads: int) -> int:
+    """Return what it takes to decide the number of components by m dense rows: a few forms of them, and per thread a
+    permuted one, its kernel matrix and a basis.
+    """
+    side = min(m, d) if d < m else m
+    basis = basis_size(MOST_DECIDED, side)
+    return 8 * m * d * (7 + 3 * threads) + 8 * threads * (3 * m * m + 4 * m * basis) + 16 * m * m + BASE
 
 
 # -- what comes after the fit -----------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from kpca.planning.rates import TileCost, machine_rates
 from kpca.planning.result import Plan
 from kpca.planning.routes import kernel_route, linear_route
 from kpca.planning.rules import FINEST_TOL, FIRST_TRY, LEARNED_ROWS, default_rank, pivoted, reuses
+from kpca.planning.sizes import MOST_DECIDED, deciding_rows
 from kpca.settings import memory_budget, memory_limit, thread_count
 from kpca.spectrum.factored import FEW_SPARSE
 from kpca.spectrum.krylov import basis_size, block_size, smallest_basis, step_size
@@ -84,7 +85,10 @@ def _parameters_of(estimator: Any, others: dict[str, Any]) -> SimpleNamespace:
         raise InputError(f"With estimator=, its own parameters are used; got {spare[0]} as well: leave it out.")
     if not hasattr(estimator, "get_params"):
         raise InputError(f"estimator must be a KernelPCA; got {type(estimator).__name__}.")
-    return SimpleNamespace(**({"approximation": None, "preimage": None} | estimator.get_params(deep=False)))
+    known = {"approximation": None, "preimage": None} | estimator.get_params(deep=False)
+    if isinstance(known["n_components"], str) and hasattr(estimator, "n_components_"):
+        known["n_components"] = int(estimator.n_components_)  # it has been decided
+    return SimpleNamespace(**known)
 
 
 def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any]) -> Problem:
@@ -163,7 +167,7 @@ def problem_of(
     shape: tuple[int, int],
     dtype: np.dtype[Any],
     *,
-    n_components: int | float | None,
+    n_components: int | float | str | None,
     tol: float,
     eigen_solver: str,
     center: bool,
@@ -240,6 +244,8 @@ def _count(problem: Problem) -> tuple[int, bool]:
         return n, True
     if isinstance(wanted, int):
         return wanted, True
+    if isinstance(wanted, str):  # "auto": a few, as a rule
+        return min(n, FIRST_TRY if problem.kernel is not None else MOST_DECIDED), False
     if kernel_route(n, FIRST_TRY, problem.eigen_solver, lambda: problem.limit, held=problem.held).solver == "dense":
         return n, False
     return min(n, expected_count(problem, float(wanted)) or FIRST_TRY), False
@@ -323,7 +329,9 @@ def _linear_plan(problem: Problem) -> Plan:
     side, sparse_rows = min(n, d), problem.nnz is not None
     wanted = problem.n_components
     whole = linear_route(n, d, FIRST_TRY, problem.eigen_solver, sparse=sparse_rows).solver == "direct"
-    k = side if wanted is None else wanted if isinstance(wanted, int) else side if whole else FIRST_TRY
+    k = side if wanted is None else wanted if isinstance(wanted, int) else FIRST_TRY
+    if isinstance(wanted, float) and whole:
+        k = side
     k = min(k, side)
     route = linear_route(n, d, k, problem.eigen_solver, sparse=sparse_rows)
     direct = route.solver == "direct"
@@ -337,7 +345,7 @@ def _linear_plan(problem: Problem) -> Plan:
         route=name if direct else f"{name}-krylov",
         reason=route.reason,
         k=k,
-        k_known=not isinstance(wanted, float),
+        k_known=not isinstance(wanted, float | str),
         block=0 if direct else block_size(k),
         basis=basis,
         pass_precision="float32" if problem.itemsize == 4 and not sparse_rows else "float64",
@@ -360,7 +368,7 @@ def _linear_expected(problem: Problem, k: int, bound: int, *, direct: bool) -> i
 def _features_plan(problem: Problem, rank: int) -> Plan:
     n, item = problem.n, problem.itemsize
     wanted = problem.n_components
-    k = min(rank, wanted) if isinstance(wanted, int) else rank
+    k = min(rank, wanted) if isinstance(wanted, int) else min(rank, FIRST_TRY) if isinstance(wanted, str) else rank
     columns = problem.d if problem.nnz is None else -(-2 * problem.nnz // n)
     needed = memory.features_bytes(
         n, columns, k, rank=rank, itemsize=item, threads=problem.threads, chosen_from=n if problem.pivoted else 0
@@ -371,7 +379,7 @@ def _features_plan(problem: Problem, rank: int) -> Plan:
         route="features",
         reason=f"{rank} features were asked for to stand for the kernel",
         k=k,
-        k_known=not isinstance(wanted, float),
+        k_known=not isinstance(wanted, float | str),
         pass_precision="float32" if item == 4 else "float64",
         memory_bytes=needed - memory.BASE // 2,
         memory_bound=needed,
@@ -391,6 +399,13 @@ def _finished(problem: Problem, **found: Any) -> Plan:
         rates = machine_rates()
         flops = n**3 / 3.0 + 2.0 * n**2 * problem.d
         found["seconds"] += flops / (rates.flops_double * problem.threads) + 8.0 * n**2 * rates.fresh
+    if isinstance(problem.n_components, str) and problem.kernel is not None:
+        m, dense = deciding_rows(problem.n, problem.d), problem.nnz is None
+        deciding = memory.decision_bytes(m, problem.d if dense else 0, problem.threads)
+        memory.require(deciding, lambda: problem.limit, "or give n_components as a number")
+        found["memory_bytes"] = max(found["memory_bytes"], deciding)
+        found["memory_bound"] = max(found["memory_bound"], deciding)
+        found["seconds"] += times.decision_seconds(problem, m)
     usual: dict[str, Any] = {
         "block": 0,
         "basis": 0,

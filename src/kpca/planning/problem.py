@@ -24,7 +24,7 @@ class Problem:
 
     n: int
     d: int
-    n_components: int | float | None
+    n_components: int | float | str | None
     kernel: Kernel | None  # None: the matrix is given
     itemsize: int  # of a number of the data
     sample: Any  # some rows, drawn or, without data, made up; shape: (<= SAMPLE_ROWS, d)

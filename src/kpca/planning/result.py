@@ -26,7 +26,7 @@ class Plan:
     n: int
     d: int
     k: int  # components that will be looked for
-    k_known: bool  # False for a fraction of the variance: k is then an estimate
+    k_known: bool  # False for a fraction of the variance and for "auto": k is then an estimate
     block: int  # columns of the first pass, 0 where there are none
     basis: int  # vectors of the basis before a restart, 0 where there are none
     pass_precision: str  # "float32" or "float64": what most of the work is done in

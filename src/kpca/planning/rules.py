@@ -31,7 +31,7 @@ def reuses(tol: float) -> int:
     return _REUSES if tol > _LOOSE else _REUSES_WHEN_TIGHT
 
 
-def default_rank(n_components: int | float | None) -> int:
+def default_rank(n_components: int | float | str | None) -> int:
     """Return how many features to take where the user has not said."""
     wanted = n_components if isinstance(n_components, int) else 0
     return max(_RANK, _FEATURES_PER_COMPONENT * wanted)

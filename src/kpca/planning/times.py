@@ -31,6 +31,9 @@ _ARPACK_SPARSE_PRODUCTS = 150
 # Numbers of a sparse matrix multiplied per second, one column.
 _SPARSE_RATE = 6e8
 _LANDMARKS = 256
+# n_components="auto": eigenproblems that are solved, about five for each component that is found and twenty for the
+# last, and columns that each multiplies.
+_DECISIONS, _DECISION_COLUMNS = 60, 150
 
 
 @dataclass(frozen=True)
@@ -148,3 +151,11 @@ def features_seconds(problem: Problem, rank: int, k: int) -> float:
     summing = values + products / problem.threads
     scoring = values + 2.0 * n * rank * k / (rates.flops_narrow * problem.threads) + 64.0 * n * k * rates.fresh
     return _SETUP + choosing + summing + scoring + eigh_seconds(rank, min(k, rank), problem.threads)
+
+
+def decision_seconds(problem: Problem, m: int) -> float:
+    """Return the time it takes to decide the number of components by m rows."""
+    rates, side = machine_rates(), min(m, problem.d) if problem.linear else m
+    columns = problem.d if problem.nnz is None else -(-problem.nnz // problem.n)
+    flops = 2.0 * m * side * columns + 2.0 * side * side * min(_DECISION_COLUMNS, side)
+    return _DECISIONS * flops / (rates.flops_double * problem.threads)

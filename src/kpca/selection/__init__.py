@@ -1,7 +1,8 @@
 """Choosing a kernel, its bandwidth and the number of components."""
 
+from kpca.selection.components import ComponentCount, n_components
 from kpca.selection.outcome import Tuning
 from kpca.selection.path import Path, path
 from kpca.selection.tuning import tune
 
-__all__ = ["Path", "Tuning", "path", "tune"]
+__all__ = ["ComponentCount", "Path", "Tuning", "n_components", "path", "tune"]

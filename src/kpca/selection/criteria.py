@@ -18,7 +18,6 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from kpca import blas
 from kpca.errors import InputError
 from kpca.parallel_analysis import parallel_analysis
 from kpca.projection import MatrixProjection
@@ -124,8 +123,7 @@ class Prediction(Criterion):
         rows = []
         for count in counts:
             scores, new = fitted.scores[:, :count], fitted.held_out_scores[:, :count]
-            with blas.no_openmp_threads():  # of equal neighbours the same, and few are found at once
-                predicted = _neighbours(self.continuous, neighbours).fit(scores, y).predict(new)
+            predicted = _neighbours(self.continuous, neighbours).fit(scores, y).predict(new)
             if not self.continuous:
                 rows.append((predicted != truth).astype(np.float64))
                 continue
@@ -170,8 +168,7 @@ class Scored(Criterion):
         else:
             predictor = clone(self.predictor)
         try:
-            with blas.no_openmp_threads():
-                return float(self.scorer(predictor.fit(scores, fitted.y), new, fitted.held_out_y))
+            return float(self.scorer(predictor.fit(scores, fitted.y), new, fitted.held_out_y))
         except (AttributeError, TypeError, ValueError) as error:
             said = " ".join(str(error).split()).rstrip(".")
             raise InputError(

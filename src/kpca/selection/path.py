@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca import inputs
+from kpca import blas, inputs
 from kpca.decompose import Request
 from kpca.errors import InputError
 from kpca.following import Follower
@@ -274,6 +274,11 @@ def _fitted(follower: Follower, candidate: Candidate) -> Spectrum:
 
 def _alignments(kernels: Sequence[Kernel], X: Any, center: bool, seed: int) -> FloatArray:
     """Return <B, L> / (|B| |L|) of each kernel matrix B with that of the linear kernel, both centred, on some rows."""
+    with blas.single_threaded():  # the products are small, and threads that wait would take the cores from the next
+        return _aligned(kernels, X, center, seed)
+
+
+def _aligned(kernels: Sequence[Kernel], X: Any, center: bool, seed: int) -> FloatArray:
     n = X.shape[0]
     if n > _ALIGNED_ROWS:
         X = X[np.sort(np.random.default_rng(seed).choice(n, _ALIGNED_ROWS, replace=False))]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca import blas
 from kpca.decompose import Decomposition, Request
 from kpca.errors import InputError
 from kpca.following import Follower
@@ -91,7 +92,8 @@ class Bench:
         started = time.perf_counter()
         parts: list[tuple[FloatArray, int]] = []
         failure = ""
-        with warnings.catch_warnings():
+        # Neighbours are found before threads have met, and of equal ones the same whatever the threads.
+        with warnings.catch_warnings(), blas.no_openmp_threads():
             # what there is to say of one of many kernels is said by its loss
             warnings.simplefilter("ignore")
             try:

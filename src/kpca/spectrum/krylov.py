@@ -32,6 +32,8 @@ _WEIGHT_PER_RESIDUAL = 4.0
 _EQUAL = 1e-6
 # Passes after which the random columns beside a guess have shown what the guess may have missed.
 _PASSES_FOR_A_GUESS, _PASSES_WHEN_FOLLOWED = 3, 1
+# Random columns beside a guess: they find what it has missed. Neighbours that are followed miss little.
+_RANDOM, _RANDOM_WHEN_FOLLOWED = 4, 1
 # A refresh is worth its price once the residuals, relative to the largest eigenvalue, are below this.
 _LATE = 1e-3
 # Errors of the images above this part of the tolerance are too much.
@@ -118,6 +120,7 @@ class _Iteration:
         self, operator: Operator, k: int, tol: float, seed: int, *, room: int | None = None, followed: bool = False
     ) -> None:
         self.passes_for_a_guess = _PASSES_WHEN_FOLLOWED if followed else _PASSES_FOR_A_GUESS
+        self.random_columns = _RANDOM_WHEN_FOLLOWED if followed else _RANDOM
         self.operator, self.k, self.tol = operator, k, tol
         self.n = operator.shape[0]
         self.rank = self.n - (operator.null is not None)  # dimension of the space the operator acts on
@@ -274,7 +277,7 @@ class _Iteration:
         count = min(max(self.block - 1, 1), self.rank)
         if start is not None:
             start = start[:, : self.Q.shape[1] - self.block]
-            count = min(max(count, start.shape[1] + 4), self.rank, self.Q.shape[1])
+            count = min(max(count, start.shape[1] + self.random_columns), self.rank, self.Q.shape[1])
         known = 0 if start is None else min(start.shape[1], count)
         columns = self.rng.standard_normal((self.n, count - known))
         return self._orthonormal(columns if start is None else np.column_stack([start[:, :known], columns]))

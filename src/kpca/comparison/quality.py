@@ -1,0 +1,133 @@
+"""What an embedding keeps of the rows: neighbours, distances, and what is known of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.spatial.distance import pdist, squareform
+from scipy.stats import rankdata
+from sklearn.manifold import trustworthiness
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+from kpca.comparison.targets import Target
+
+FloatArray = NDArray[Any]
+_FOLDS = 5
+_PAIRS = 200_000  # whose distances are correlated: their chance error is some 0.002
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Figures of one embedding, None where one cannot be had; `notes` say why."""
+
+    trustworthiness: float | None
+    continuity: float | None
+    distance_correlation: float | None
+    rank_correlation: float | None
+    knn: tuple[float | None, ...]  # one per target
+    notes: tuple[str, ...]
+
+
+class Yardstick:
+    """Some rows, their distances and their targets, against which each embedding is held."""
+
+    def __init__(self, X: Any, targets: tuple[Target, ...], n_neighbors: int, most_rows: int, seed: int) -> None:
+        n = X.shape[0]
+        rng = np.random.default_rng(seed)
+        self.rows = np.sort(rng.choice(n, most_rows, replace=False)) if n > most_rows else np.arange(n)
+        m = len(self.rows)
+        # scikit-learn's limit: of more neighbours than half the rows the worst case is no longer known
+        self.n_neighbors = min(n_neighbors, (m - 1) // 2)
+        self._wanted, self._seed = n_neighbors, seed
+        self._X = _normalised(X[self.rows])
+        self._distances = _distances(self._X)  # shape: (m, m)
+        self._pairs = _some_pairs(m, rng)
+        self._targets = [Target(t.name, t.values[self.rows], t.classes) for t in targets]
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs of rows the correlations are of."""
+        return len(self._pairs[0])
+
+    def __call__(self, embedding: FloatArray) -> Quality:
+        """Return what the embedding of all rows keeps of those that are looked at."""
+        E = _normalised(embedding[self.rows])
+        knn, notes = [], []
+        for target in self._targets:
+            score, why = self._predicted(E, target)
+            knn.append(score)
+            if why:
+                notes.append(f"no {target.measure} of {target.name}: {why}")
+        distances = _distances(E)
+        if not distances.any():
+            return Quality(None, None, None, None, tuple(knn), ("all rows are at the same place", *notes))
+        truth, found = self._distances[self._pairs], distances[self._pairs]
+        k = self.n_neighbors
+        return Quality(
+            float(trustworthiness(self._distances, E, n_neighbors=k, metric="precomputed")),
+            float(trustworthiness(distances, self._X, n_neighbors=k, metric="precomputed")),
+            _correlation(truth, found),
+            _correlation(rankdata(truth), rankdata(found)),
+            tuple(knn),
+            tuple(notes),
+        )
+
+    def _predicted(self, E: FloatArray, target: Target) -> tuple[float | None, str]:
+        """Return how well neighbours in the embedding foretell a target: out-of-fold predictions, judged together."""
+        y, m = target.values, len(E)
+        counts = np.bincount(y) if target.classes else np.array([m])
+        folds = int(min(_FOLDS, m, counts.max()))
+        if len(np.unique(y)) < 2:
+            return None, "it has one value only"
+        if folds < 2:
+            return None, "no class has two rows"
+        k = min(self._wanted, m - math.ceil(m / folds))
+        model: Any = KNeighborsClassifier(k) if target.classes else KNeighborsRegressor(k)
+        splitter = StratifiedKFold if target.classes else KFold
+        found = cross_val_predict(model, E, y, cv=splitter(folds, shuffle=True, random_state=self._seed % 2**32))
+        return float(accuracy_score(y, found) if target.classes else r2_score(y, found)), ""
+
+
+def _normalised(X: Any) -> Any:
+    """Return rows in float64, about their mean and of size 1: no measure depends on these, but the rounding does."""
+    X = X.astype(np.float64)
+    largest = float(abs(X).max()) or 1.0
+    X = X / largest  # before the mean, which may be a sum of huge numbers
+    if sparse.issparse(X):
+        return X
+    X -= X.mean(axis=0)
+    return X / (float(np.abs(X).max()) or 1.0)
+
+
+def _distances(X: Any) -> FloatArray:
+    """Return all distances, of dense rows from their differences.  # shape: (m, m)"""
+    found: FloatArray
+    if sparse.issparse(X):
+        found = euclidean_distances(X)
+        np.fill_diagonal(found, 0.0)
+        return found
+    found = squareform(pdist(X), checks=False)
+    return found
+
+
+def _some_pairs(m: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return pairs of different rows: all, or always the same ones of many."""
+    if m * (m - 1) // 2 <= _PAIRS:
+        return np.triu_indices(m, k=1)
+    first = rng.integers(0, m, _PAIRS)
+    return first, (first + rng.integers(1, m, _PAIRS)) % m
+
+
+def _correlation(a: FloatArray, b: FloatArray) -> float | None:
+    """Return Pearson's correlation; sums by NumPy, whose bits do not depend on threads as those of BLAS do."""
+    a, b = a - a.mean(), b - b.mean()
+    size = math.sqrt(float(np.sum(a * a)) * float(np.sum(b * b)))
+    return float(np.clip(np.sum(a * b) / size, -1.0, 1.0)) if size > 0 else None

@@ -1,0 +1,167 @@
+"""How many components, judged on held-out rows: by neighbours' labels, or by what comes back of the rows themselves."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.utils.multiclass import type_of_target
+
+from kpca.errors import InputError
+from kpca.kernel_pca import KernelPCA
+from kpca.kernels import RBF
+from kpca.linalg import mean_of_rows
+from kpca.preimage import gcv
+from kpca.preimage.ridge import RidgeMap
+from kpca.settings import thread_count
+
+FloatArray = NDArray[Any]
+Indices = NDArray[np.intp]
+# Residuals of models that are fitted to be compared: folds differ by far more.
+_TOL = 1e-5
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A measure of held-out rows for some numbers of components: its mean over folds, and the error of that."""
+
+    counts: NDArray[np.int64]  # shape: (q,)
+    means: FloatArray  # shape: (q,)
+    errors: FloatArray  # standard errors, shape: (q,)
+
+    def smallest_within_one_error(self) -> int:
+        """Return the place of the smallest count that is within one standard error of the best."""
+        best = int(np.argmax(self.means))
+        return int(np.argmax(self.means >= self.means[best] - self.errors[best]))
+
+    @classmethod
+    def of(cls, counts: list[int], folds: list[list[float]]) -> Curve:
+        """Return the curve of what each fold measured."""
+        measured = np.array(folds)
+        spread = measured.std(axis=0, ddof=1) if len(measured) > 1 else np.zeros(measured.shape[1])
+        return cls(np.array(counts), measured.mean(axis=0), spread / np.sqrt(len(measured)))
+
+
+def neighbour_curve(
+    model: KernelPCA, X: Any, y: Any, counts: list[int], *, cv: Any, n_neighbors: int, seed: int, square: bool
+) -> tuple[Curve, str]:
+    """Return accuracy (or R^2) of the nearest neighbours by scores, for each count, and the name of the measure."""
+    y = _checked_labels(y, X.shape[0])
+    classes = _are_classes(y)
+    folds = _folds(X, y, cv, classes, seed)
+    n_neighbors = min(n_neighbors, *(len(train) for train, _ in folds))
+    kind = KNeighborsClassifier if classes else KNeighborsRegressor
+    measured = []
+    for train, test in folds:
+        fitted = _fitted(model, _part(X, train, train, square), max(counts))
+        known, new = (fitted.transform(_part(X, some, train, square)) for some in (train, test))
+        near = [kind(n_neighbors).fit(known[:, :j], y[train]).score(new[:, :j], y[test]) for j in counts]
+        measured.append(near)
+    return Curve.of(counts, measured), "accuracy" if classes else "R^2"
+
+
+def reconstruction_curve(model: KernelPCA, X: Any, counts: list[int], *, cv: Any, seed: int) -> Curve:
+    """Return the share of the held-out rows' variance that comes back from so many scores, for each count.
+
+    One fit per fold; the way back from the first j scores is linear for the linear kernel, and else a ridge regression
+    whose bandwidth and penalty generalised cross-validation chooses on the training rows.
+    """
+    if sparse.issparse(X):
+        raise InputError("method='reconstruction' must have dense rows to come back to; X is sparse: densify it.")
+    threads = thread_count(model.n_jobs)
+    measured = []
+    for train, test in _folds(X, None, cv, False, seed):
+        fitted = _fitted(model, X[train], max(counts))
+        known, new = (fitted.transform(X[some]).astype(np.float64) for some in (train, test))
+        mean = mean_of_rows(X[train])
+        rows, truth = X[train] - mean, X[test] - mean
+        whole = float(np.square(truth).sum())
+        back = []
+        for j in counts:
+            if hasattr(fitted, "components_"):
+                restored = new[:, :j] @ fitted.components_[:j]
+            else:
+                restored = _restored(known[:, :j], rows, new[:, :j], threads)
+            back.append(1.0 - float(np.square(truth - restored).sum()) / whole if whole > 0 else 1.0)
+        measured.append(back)
+    return Curve.of(counts, measured)
+
+
+def _restored(known: FloatArray, rows: FloatArray, new: FloatArray, threads: int) -> FloatArray:
+    """Return centred rows for new scores, by a regression of known ones.  # shape: (m, d)"""
+    found = gcv.fit(known, rows, None, alpha=None, gamma=None, threads=threads)
+    if found is None:
+        return np.zeros((len(new), rows.shape[1]))
+    solved = RidgeMap(RBF(gamma=found.gamma), known, found.coefficients, np.zeros(rows.shape[1]))
+    return solved(new, threads=threads)
+
+
+def _fitted(model: KernelPCA, X: Any, most: int) -> KernelPCA:
+    """Return the model fitted to training rows, with as many components as can be; without a way back."""
+    asked: KernelPCA = clone(model)
+    most = min(most, X.shape[0])
+    asked.set_params(n_components=most, preimage=None, fit_inverse_transform=False, remove_zero_eig=False)
+    asked.set_params(tol=float(model.tol) or _TOL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer rows than components, no variance: a fit to all rows will say it
+        return asked.fit(X)
+
+
+def _part(X: Any, rows: Indices, columns: Indices, square: bool) -> Any:
+    return X[rows][:, columns] if square else X[rows]
+
+
+def _checked_labels(y: Any, n: int) -> NDArray[Any]:
+    """Return labels or targets, one per row."""
+    if y is None:
+        raise InputError("method='knn' must have y, a label or a number for each row; got None.")
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise InputError(f"y must be one label or number per row, {n} in all; got shape {labels.shape}.")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise InputError("y must be finite; got NaN or infinity: remove such rows.")
+    return labels.astype(str) if labels.dtype.kind == "O" else labels
+
+
+def _are_classes(y: NDArray[Any]) -> bool:
+    """Return True for labels: words, or whole numbers of which five rows or more share one, on average."""
+    if y.dtype.kind not in "iuf":
+        return True
+    return type_of_target(y) in ("binary", "multiclass") and 5 * len(np.unique(y)) <= len(y)
+
+
+def _folds(X: Any, y: Any, cv: Any, classes: bool, seed: int) -> list[tuple[Indices, Indices]]:
+    """Return (training rows, held-out rows); a number of folds means shuffled ones, of equal shares of each class."""
+    n = X.shape[0]
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        if cv < 2 or cv > n:
+            raise InputError(f"cv must be a splitter or a number of folds from 2 to the {n} rows; got {cv!r}.")
+        if classes:
+            rarest = int(np.unique(y, return_counts=True)[1].min())
+            if rarest < cv:
+                raise InputError(
+                    f"Each class of y must have as many rows as there are folds, {cv}; the rarest has {rarest}: take "
+                    "fewer folds, or leave such rows out."
+                )
+        splitter: Any = (StratifiedKFold if classes else KFold)(int(cv), shuffle=True, random_state=seed)
+    else:
+        splitter = check_cv(cv, y, classifier=classes)
+    folds = list(_split(splitter, X, y))
+    if min(len(train) for train, _ in folds) < 2:
+        raise InputError(f"Each fold must leave at least 2 rows to fit; X has {n}: take more folds, or more rows.")
+    return folds
+
+
+def _split(splitter: Any, X: Any, y: Any) -> Iterator[tuple[Indices, Indices]]:
+    try:
+        yield from splitter.split(np.zeros((X.shape[0], 1)), y)
+    except ValueError as error:
+        raise InputError(f"cv must split the rows into folds; it says: {error}") from error

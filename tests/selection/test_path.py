@@ -1,5 +1,7 @@
 """Paths over a parameter against fits one by one, and what they are asked for in the wrong way."""
 
+import doctest
+import importlib
 import warnings
 
 import numpy as np
@@ -19,6 +21,7 @@ from kpca.errors import InputError
 from kpca.following import Follower
 from kpca.kernels import RBF
 
+path_module = importlib.import_module("kpca.selection.path")  # the package has a function of that name
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(70, 4)) * [3.0, 2.0, 1.0, 1.0]
 POSITIVE = np.abs(X)
@@ -288,3 +291,8 @@ def test_a_follower_takes_kernels_that_were_not_announced() -> None:
     for gamma in (0.15, 0.9):
         values = reference.spectrum(reference.centred(reference.kernel_values("rbf", X, X, gamma=gamma)))[0][:3]
         assert np.allclose(follower(RBF(gamma)).spectrum.values, values)
+
+
+def test_the_example_in_the_documentation() -> None:
+    failed, tried = doctest.testmod(path_module)
+    assert tried and not failed

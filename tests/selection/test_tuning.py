@@ -1,5 +1,6 @@
 """A whole search: what it promises for each way to ask for it, and for data that one would rather not get."""
 
+import doctest
 import warnings
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.datasets import load_iris, make_circles
+from sklearn.datasets import make_circles
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
 from threadpoolctl import threadpool_limits
@@ -17,6 +18,7 @@ from threadpoolctl import threadpool_limits
 import kpca
 from kpca import kernels, selection
 from kpca.errors import InputError
+from kpca.selection import tuning
 from kpca.selection.criteria import NAMES
 
 RNG = np.random.default_rng(4)
@@ -484,8 +486,6 @@ def test_lines_are_printed(capfd) -> None:
     assert "trial 5 of 5" in said and "pass" not in said
 
 
-def test_the_example() -> None:
-    rows, _ = load_iris(return_X_y=True)
-    found = selection.tune(rows, kernels={"linear": None, "rbf": 10}, n_components=2)
-    assert found.best_params == {"kernel": "linear", "n_components": 2}
-    assert round(found.best_score, 2) == 0.97
+def test_the_example_in_the_documentation() -> None:
+    failed, tried = doctest.testmod(tuning)
+    assert tried and not failed

@@ -85,7 +85,8 @@ class Bench:
         kernels = [candidate.kernel for candidate in candidates]
         self._followers = [Follower(kernels, X[fit], request, budget=shared) for fit, _ in self._folds]
         self._variance, self._fewer = total_variance(X), fewer
-        self._y_variance = None if y is None or y.dtype.kind != "f" else y.reshape(len(y), -1).var(axis=0)
+        with np.errstate(over="ignore"):
+            self._y_variance = None if y is None or y.dtype.kind != "f" else y.reshape(len(y), -1).var(axis=0)
 
     def try_(self, candidate: Candidate) -> Trial:
         """Return what comes of a candidate; a kernel that fails on these rows is a result, too."""

@@ -239,6 +239,59 @@ def explained(K, K_new, own, k):
     return values[:k].sum() / values.sum(), np.sum(t**2) / (np.sum(t**2) + np.sum(left))
 
 
+def typical_distances(X, kind):
+    """The median distance of two different rows, and the median over rows of that to the nearest different one."""
+    X = np.asarray(X, dtype=np.float64)
+    terms = {
+        "squares": lambda x, y: (x - y) ** 2,
+        "sums": lambda x, y: np.abs(x - y),
+        "chi2": lambda x, y: (x - y) ** 2 / np.where(x + y == 0, 1.0, x + y),
+    }
+    D = over_features(X, X, terms[kind])
+    pairs = [D[i, j] for i in range(len(D)) for j in range(i) if D[i, j] > 0]
+    nearest = [min(d for d in row if d > 0) for row in D]
+    return float(np.median(pairs)), float(np.median(nearest))
+
+
+def one_standard_error(losses, linear=None):
+    """Places (kernel, number of components) of the best and of the simplest as good; losses: (kernels, counts, m)."""
+    means = losses.mean(axis=2)
+    places = [place for place in np.ndindex(means.shape) if np.isfinite(means[place])]
+    best = min(places, key=lambda place: (means[place], place))
+    if losses.shape[2] < 2:
+        return best, best
+    good = []
+    for place in places:
+        gaps = losses[place] - losses[best]
+        if place == best or gaps.mean() <= gaps.std(ddof=1) / math.sqrt(len(gaps)):
+            good.append(place)
+    fewest = min(j for _, j in good)
+    good = [place for place in good if place[1] == fewest]
+    if (linear, fewest) in good:
+        return best, (linear, fewest)
+    return best, min(good, key=lambda place: (means[place], place))
+
+
+def restoration_errors(X, scores, new, new_scores, neighbours=5):
+    """Squared distance of each new row from the mean of the rows with the nearest scores, one row after the other."""
+    X, new = np.asarray(X, dtype=np.float64), np.asarray(new, dtype=np.float64)
+    errors = []
+    for row, score in zip(new, new_scores, strict=True):
+        distances = [float(np.sum((score - other) ** 2)) for other in scores]
+        nearest = sorted(range(len(X)), key=lambda i: distances[i])[:neighbours]
+        mean = sum(X[i] for i in nearest) / len(nearest)
+        errors.append(float(np.sum((row - mean) ** 2)))
+    return np.array(errors)
+
+
+def held_out_variance(K, K_new, own, k):
+    """Share of |phi(x) - mean|^2 of new rows that k components leave, by row, over the mean of all rows."""
+    n = len(K)
+    p = np.full(n, 1 / n)
+    total = own - 2 * K_new @ p + p @ K @ p
+    return feature_error(K, K_new, own, k) / total.mean()
+
+
 def classical_scaling(D, k):
     """Torgerson 1952: coordinates whose inner products are nearest to -1/2 (d_ij^2 - mean_i - mean_j + mean)."""
     S = np.asarray(D, dtype=np.float64) ** 2

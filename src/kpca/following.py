@@ -51,9 +51,11 @@ class Follower:
         if request.eigen_solver == "auto" and _worth_following(X.shape[0], request.n_components):
             self.request = replace(request, eigen_solver="krylov")
         families: dict[str, list[Kernel]] = {}
+        self._widest: dict[str, float] = {}  # the factors up to which arguments are precise
         for kernel in kernels:
             if kernel.shared is not None and not isinstance(kernel, Linear):  # which needs no pairs at all
                 families.setdefault(kernel.shared[0], []).append(kernel)
+                self._widest[kernel.shared[0]] = max(kernel.shared[1], self._widest.get(kernel.shared[0], 0.0))
         families = {name: members for name, members in families.items() if len(members) > 1}
         room = int(_KEPT * memory_budget()) if budget is None else budget
         self._arguments = {
@@ -66,7 +68,8 @@ class Follower:
         shared = kernel.shared
         arguments = None if shared is None else self._arguments.get(shared[0])
         with config(checkpoint=None):  # a file holds the state of one fit
-            if shared is None or arguments is None or isinstance(kernel, Linear):
+            alone = arguments is None or isinstance(kernel, Linear)
+            if shared is None or alone or shared[1] > self._widest[shared[0]]:
                 return decompose(kernel, self.X, None, self.request)
             near = self._near(_kind(kernel), math.log(shared[1]))
             found = decompose(kernel, self.X, None, self.request, arguments=arguments, near=near)

@@ -180,7 +180,12 @@ def check_jobs(jobs: Any) -> None:
 
 def seed_of(random_state: Any) -> int:
     """Return the seed that a random_state stands for; 0 for None, so that results repeat."""
-    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+    try:
+        return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise InputError(
+            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState; got {random_state!r}."
+        ) from error
 
 
 @contextmanager

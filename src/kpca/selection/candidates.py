@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.model_selection import ParameterGrid
 
 from kpca import kernels
 from kpca.errors import InputError
 from kpca.kernels import Kernel
+from kpca.kernels._checks import squared_norms
 
 FloatArray = NDArray[Any]
 # What is tried where nothing is said.
@@ -32,6 +36,7 @@ _DISTANCE = {
     "laplacian": "cityblock",
     "chi2": "chi2",
 }
+_SCALED = (*_DISTANCE, "poly", "polynomial", "sigmoid")
 # The widest bandwidth of a grid: gamma is so small a part of the median rule's that the kernel is all but linear.
 _WIDEST = 1 / 64
 # Where neighbours are as far apart as strangers the grid still reaches so many times the median rule's gamma.
@@ -63,12 +68,18 @@ class Candidate:
         return f"{self.name} " + ", ".join(f"{name}={_short(value)}" for name, value in others.items())
 
 
-def candidates(wanted: Any, X: Any, bandwidths: int) -> list[Candidate]:
-    """Return what to try on rows X: `wanted` as `tune` takes it, with so many bandwidths where none are given."""
+def candidates(
+    wanted: Any, X: Any, bandwidths: int, others: Mapping[str, Any] = MappingProxyType({})
+) -> list[Candidate]:
+    """Return what to try on rows X: `wanted` as `tune` takes it, with so many bandwidths where none are given.
+
+    `others` are the parameters of an estimator, which hold for all kernels that are not given their own.
+    """
     wanted = DEFAULT if wanted is None else wanted
+    others = {name: value for name, value in others.items() if name in _PARAMETERS}
     found: list[Candidate] = []
     for kernel, grid in _entries(wanted):
-        found += _of(kernel, grid, X, bandwidths)
+        found += _of(kernel, grid, X, bandwidths, others)
     if not found:
         raise InputError(f"kernels must name at least one kernel to try; got {wanted!r}.")
     return found
@@ -82,18 +93,24 @@ def _entries(wanted: Any) -> Iterable[tuple[Any, Any]]:
         return [(wanted, None)]
     if not isinstance(wanted, Iterable):
         raise InputError(f"kernels must be a name, a kernel, a list of them or a dictionary of grids; got {wanted!r}.")
-    return [(kernel, None) for kernel in wanted]
+    several = sorted(wanted, key=repr) if isinstance(wanted, (set, frozenset)) else wanted  # the same order each time
+    return [(kernel, None) for kernel in several]
 
 
-def _of(kernel: Any, grid: Any, X: Any, bandwidths: int) -> list[Candidate]:
+def _of(kernel: Any, grid: Any, X: Any, bandwidths: int, others: Mapping[str, Any]) -> list[Candidate]:
     if isinstance(kernel, str) and kernel == "precomputed":
         raise InputError("kernels must be ones that are evaluated; a precomputed matrix leaves nothing to choose.")
     if not isinstance(kernel, str):
         if grid is not None:
             raise InputError(f"Grids must belong to kernels by name; got {grid!r} for {kernel!r}.")
-        return [_candidate({"kernel": kernel}, X)]
-    kernels.resolve(kernel, X, gamma=1.0)  # a wrong name is found out here
-    return [_candidate({"kernel": kernel, **one}, X) for one in ParameterGrid(_grid(kernel, grid, X, bandwidths))]
+        return [_candidate({"kernel": kernel}, X, others)]
+    some = kernels.resolve(kernel, X, gamma=1.0)  # a wrong name is found out here
+    try:
+        some.check(X)
+    except InputError:  # its trial will say so: there may be others that can be tried
+        return [Candidate({"kernel": kernel}, some)]
+    grids = ParameterGrid(_grid(kernel, grid, X, bandwidths))
+    return [_candidate({"kernel": kernel, **one}, X, others) for one in grids]
 
 
 def _grid(kernel: str, grid: Any, X: Any, bandwidths: int) -> dict[str, list[Any]]:
@@ -103,10 +120,12 @@ def _grid(kernel: str, grid: Any, X: Any, bandwidths: int) -> dict[str, list[Any
         if unknown:
             raise InputError(f"Grids must be of {', '.join(_PARAMETERS)}; got {unknown[0]!r} for kernel {kernel!r}.")
         return {name: _listed(name, values) for name, values in grid.items()}
-    if grid is not None and not isinstance(grid, int):
+    if grid is not None and not isinstance(grid, Integral):
+        if kernel not in _SCALED:
+            raise InputError(f"Grids must be of kernels with a bandwidth or a degree; got {grid!r} for {kernel!r}.")
         return {("degree" if kernel in ("poly", "polynomial") else "gamma"): _listed(kernel, grid)}
-    count = bandwidths if grid is None else grid
-    if isinstance(count, bool) or count < 1:
+    count = bandwidths if grid is None else int(grid)
+    if isinstance(grid, bool) or count < 1:
         raise InputError(f"A grid must have a whole number of values from 1; got {grid!r} for kernel {kernel!r}.")
     if kernel in _DISTANCE:
         return {"gamma": bandwidth_grid(kernel, X, count).tolist()}
@@ -120,7 +139,8 @@ def _grid(kernel: str, grid: Any, X: Any, bandwidths: int) -> dict[str, list[Any
 
 def _listed(name: str, values: Any) -> list[Any]:
     """Return the values of a grid as a list; a single one counts as a list of one."""
-    if isinstance(values, (str, int, float, Mapping)) or np.ndim(values) == 0:
+    single = isinstance(values, (str, Real, Mapping)) or not isinstance(values, Iterable)
+    if single or (isinstance(values, np.ndarray) and values.ndim == 0):
         return [values]
     found = list(values)
     if not found:
@@ -128,16 +148,15 @@ def _listed(name: str, values: Any) -> list[Any]:
     return found
 
 
-def _candidate(parameters: dict[str, Any], X: Any) -> Candidate:
+def _candidate(parameters: dict[str, Any], X: Any, others: Mapping[str, Any]) -> Candidate:
     """Return a candidate whose gamma is a number: one found by a rule must not change with the rows it is used on."""
-    parameters = dict(parameters)
-    gamma = kernels.resolve_gamma(parameters.get("gamma"), X)
-    if "gamma" in parameters:
-        parameters["gamma"] = gamma
-    others = {name: value for name, value in parameters.items() if name not in ("kernel", "gamma")}
-    kernel = kernels.resolve(parameters["kernel"], X, gamma=gamma, **others)
-    kernel.check(X)
-    return Candidate(parameters, kernel)
+    whole = {**others, **parameters}
+    gamma = whole["gamma"] = kernels.resolve_gamma(whole.get("gamma"), X)
+    named = isinstance(parameters["kernel"], str) and parameters["kernel"] in _SCALED
+    by_rule = named and isinstance(others.get("gamma"), str)
+    if "gamma" in parameters or by_rule:
+        parameters = {**parameters, "gamma": gamma}
+    return Candidate(parameters, kernels.resolve(whole.pop("kernel"), X, **whole))
 
 
 def bandwidth_grid(kernel: str, X: Any, count: int) -> FloatArray:
@@ -166,24 +185,30 @@ def _distances(X: Any, metric: str) -> tuple[float, float]:
         X = X[np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))]
     D = _pairs(X.astype(np.float64), metric)
     apart = D[np.triu_indices(len(D), 1)]
-    apart = apart[apart > 1e-13 * max(float(apart.max(initial=0.0)), 1e-300)]
+    apart = apart[apart != 0]
     if not apart.size:
         return 1.0, 0.0
-    D[apart.min() * (1 - 1e-9) >= D] = np.inf
+    typical = float(np.median(apart))
+    if not math.isfinite(typical):
+        return typical, 0.0
+    D[D == 0] = np.inf
     nearest = D.min(axis=1)
-    return float(np.median(apart)), float(np.median(nearest[np.isfinite(nearest)]))
+    return typical, float(np.median(nearest[np.isfinite(nearest)]))
 
 
 def _pairs(X: Any, metric: str) -> FloatArray:
     """Return the distances of all pairs; squared, where that is what the kernel takes.  # shape: (n, n)"""
     if metric == "chi2":
         return -np.asarray(kernels.AdditiveChi2().block(X, X))
-    if metric == "sqeuclidean":
+    if metric != "sqeuclidean":
+        return np.asarray(pairwise_distances(X, metric=metric))
+    with np.errstate(over="ignore", invalid="ignore"):  # too large a spread is found out by its size
         if not sparse.issparse(X):
-            X = X - X.mean(axis=0)
-        squares: FloatArray = np.square(pairwise_distances(X, metric="euclidean"))
-        return squares
-    return np.asarray(pairwise_distances(X, metric=metric))
+            X = X - np.median(X, axis=0)  # not the mean: a row far out would cost the others their digits
+        lengths = squared_norms(X)
+        D: FloatArray = euclidean_distances(X, squared=True)
+        D[1e-13 * np.add.outer(lengths, lengths) >= D] = 0.0  # rounding
+    return D
 
 
 def _short(value: Any) -> str:

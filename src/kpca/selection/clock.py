@@ -31,6 +31,10 @@ def parse_seconds(budget: Any) -> float | None:
     return float(seconds)
 
 
+class TimeUp(Cancelled):
+    """The budget of time, not the user, ended a fit."""
+
+
 class Clock:
     """Runs from when it is made; without a budget it never stops."""
 
@@ -49,7 +53,7 @@ class Clock:
 
     @contextmanager
     def stopping(self, reserve: float = 0.0) -> Iterator[None]:
-        """End fits inside with `Cancelled` once no more than the reserve is left; they say nothing of themselves.
+        """End fits inside with `TimeUp` once no more than the reserve is left; they say nothing of themselves.
 
         A callback of the user's is still asked after every pass, so that it can stop the whole.
         """
@@ -58,7 +62,9 @@ class Clock:
         def go_on(state: dict[str, Any]) -> bool:
             if callable(asked) and asked(state) is False:
                 raise Cancelled("The search was cancelled by the progress callback.")
-            return self.left > reserve
+            if self.left <= reserve:
+                raise TimeUp("The time of the search is up.")
+            return True
 
         with config(progress=go_on if callable(asked) or self.budget is not None else False):
             yield

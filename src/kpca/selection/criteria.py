@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -70,7 +69,6 @@ class Reconstruction(Criterion):
 
     def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
         """Return the losses by row.  # shape: (len(counts), m)"""
-        variance = total_variance(fitted.X)
         return np.array(
             [
                 restoration_errors(
@@ -80,7 +78,7 @@ class Reconstruction(Criterion):
                     fitted.held_out_scores[:, :count],
                     self.neighbours,
                 )
-                / variance
+                / fitted.variance
                 for count in counts
             ]
         )
@@ -119,19 +117,18 @@ class Prediction(Criterion):
 
     def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
         """Return the losses by row: 1 for a wrong class, or the squared error over the variance of y."""
-        y, truth = fitted.y, fitted.held_out_y
+        y, truth, spread = fitted.y, fitted.held_out_y, fitted.y_variance
         assert y is not None and truth is not None
         neighbours = min(self.neighbours, len(y))
         rows = []
         for count in counts:
             scores, new = fitted.scores[:, :count], fitted.held_out_scores[:, :count]
+            predicted = _neighbours(self.continuous, neighbours).fit(scores, y).predict(new)
             if not self.continuous:
-                predicted = KNeighborsClassifier(neighbours).fit(scores, y).predict(new)
                 rows.append((predicted != truth).astype(np.float64))
                 continue
-            predicted = KNeighborsRegressor(neighbours).fit(scores, y).predict(new)
+            assert spread is not None
             gap = np.square(predicted - truth).reshape(len(truth), -1)
-            spread = np.square(truth - y.mean(axis=0)).reshape(len(truth), -1).mean(axis=0)
             rows.append((gap / np.where(spread > 0, spread, 1.0)).mean(axis=1))
         return np.array(rows)
 
@@ -142,7 +139,8 @@ class Scored(Criterion):
 
     scorer_name: str
     scorer: Any
-    predictor: Any
+    predictor: Any  # None: k nearest neighbours
+    continuous: bool
 
     @property
     def name(self) -> str:
@@ -152,19 +150,31 @@ class Scored(Criterion):
     @property
     def title(self) -> str:
         """The name of the scorer and whom it judges."""
-        return f"{self.scorer_name} of {type(self.predictor).__name__}"
+        predictor = _neighbours(self.continuous, NEIGHBOURS) if self.predictor is None else self.predictor
+        return f"{self.scorer_name} of {type(predictor).__name__}"
 
     def score(self, loss: FloatArray) -> FloatArray:
         """Return -loss."""
-        return -loss
+        return 0.0 - loss  # never -0
 
     def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
         """Return minus the score of the fold.  # shape: (len(counts), 1)"""
-        losses = []
-        for count in counts:
-            predictor = clone(self.predictor).fit(fitted.scores[:, :count], fitted.y)
-            losses.append([-float(self.scorer(predictor, fitted.held_out_scores[:, :count], fitted.held_out_y))])
-        return np.array(losses)
+        return np.array([[-self._score(fitted, count)] for count in counts])
+
+    def _score(self, fitted: Fitted, count: int) -> float:
+        scores, new = fitted.scores[:, :count], fitted.held_out_scores[:, :count]
+        if self.predictor is None:
+            predictor = _neighbours(self.continuous, min(NEIGHBOURS, len(scores)))
+        else:
+            predictor = clone(self.predictor)
+        try:
+            return float(self.scorer(predictor.fit(scores, fitted.y), new, fitted.held_out_y))
+        except (AttributeError, TypeError, ValueError) as error:
+            said = " ".join(str(error).split()).rstrip(".")
+            raise InputError(
+                f"criterion {self.scorer_name!r} must be able to judge {type(predictor).__name__} on these labels; it "
+                f"says: {said}."
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -177,7 +187,7 @@ class Excess(Criterion):
 
     def score(self, loss: FloatArray) -> FloatArray:
         """Return -loss."""
-        return -loss
+        return 0.0 - loss  # never -0
 
     def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
         """Return minus the excess of the first components.  # shape: (len(counts), 1)"""
@@ -206,7 +216,7 @@ class Gap(Criterion):
 
     def score(self, loss: FloatArray) -> FloatArray:
         """Return -loss."""
-        return -loss
+        return 0.0 - loss  # never -0
 
     def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
         """Return minus 1 - lambda_(k+1) / lambda_k; no gap is known after the last eigenvalue that was computed."""
@@ -225,7 +235,7 @@ class Steadiness(Criterion):
 
     def score(self, loss: FloatArray) -> FloatArray:
         """Return -loss."""
-        return -loss
+        return 0.0 - loss  # never -0
 
     def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
         """Return minus the mean squared cosine.  # shape: (len(counts), 1)"""
@@ -246,15 +256,19 @@ _UNLABELLED = {kind.name: kind for kind in (Reconstruction, Excess, HeldOutVaria
 NAMES = (*_UNLABELLED, "knn")
 
 
+def _neighbours(continuous: bool, count: int) -> Any:
+    return (KNeighborsRegressor if continuous else KNeighborsClassifier)(count)
+
+
 def check_criterion(criterion: Any, y: NDArray[Any] | None, predictor: Any = None) -> Criterion:
     """Return the criterion that is meant: by name, by a scorer of scikit-learn, or by what there is to judge by."""
     continuous = y is not None and y.dtype.kind == "f"
     if criterion is None:
         criterion = "reconstruction" if y is None else "knn"
-    if isinstance(criterion, str) and criterion in _UNLABELLED:
-        return _UNLABELLED[criterion]()
-    if isinstance(criterion, Criterion):
-        return criterion
+    if (isinstance(criterion, str) and criterion in _UNLABELLED) or isinstance(criterion, Criterion):
+        if predictor is not None:
+            raise InputError(f"A predictor must go with a scorer of scikit-learn; criterion {criterion!r} uses none.")
+        return _UNLABELLED[criterion]() if isinstance(criterion, str) else criterion
     if isinstance(criterion, str) and criterion not in ("knn", *get_scorer_names()):
         close = difflib.get_close_matches(criterion, [*NAMES, *get_scorer_names()], n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -268,19 +282,9 @@ def check_criterion(criterion: Any, y: NDArray[Any] | None, predictor: Any = Non
         raise InputError(f"criterion {criterion!r} must be given labels; got none: pass y, or use 'reconstruction'.")
     if criterion == "knn" and predictor is None:
         return Prediction(continuous)
-    if predictor is None:
-        predictor = (KNeighborsRegressor if continuous else KNeighborsClassifier)(NEIGHBOURS)
+    if predictor is not None and (isinstance(predictor, type) or not hasattr(predictor, "get_params")):
+        raise InputError(f"predictor must be a classifier or regressor of scikit-learn; got {predictor!r}.")
     if criterion == "knn":
         raise InputError("criterion 'knn' brings its own predictor: name a scorer, such as 'accuracy', for another.")
     name = criterion if isinstance(criterion, str) else getattr(criterion, "__name__", type(criterion).__name__)
-    return Scored(name, get_scorer(criterion), predictor)
-
-
-def total_variance(X: Any) -> float:
-    """Return the mean squared distance of the rows from their mean; 1 where they are all alike."""
-    if sparse.issparse(X):
-        mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-        total = float(X.multiply(X).sum()) / X.shape[0] - float(mean @ mean)
-    else:
-        total = float(X.var(axis=0, dtype=np.float64).sum())
-    return total if total > 0 else 1.0
+    return Scored(name, get_scorer(criterion), predictor, continuous)

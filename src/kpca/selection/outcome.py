@@ -94,7 +94,7 @@ def reason_of(
         text += f", the best of {tried}." if len(trials) > 1 else ", the only one tried."
     if not criterion.comparable and kinds > 1:
         text += " Different kernels have different variances: compare this score within one kind of kernel only."
-    edge = _at_edge(choice.trial, trials)
+    edge = _at_edge(choice.trial.candidate, asked)
     if edge:
         text += f" Its gamma is the {edge} that was tried: try a wider grid."
     failed = [trial for trial in trials if trial.failure]
@@ -105,12 +105,20 @@ def reason_of(
     return text
 
 
-def _at_edge(chosen: Trial, trials: Sequence[Trial]) -> str:
+def reason_of_none(trials: Sequence[Trial], criterion: Criterion) -> str:
+    """Return why there is nothing to choose."""
+    failures = [trial.failure for trial in trials if trial.failure]
+    if failures:
+        return failures[0]
+    if any(trial.components for trial in trials):
+        return f"Criterion {criterion.name!r} must give a finite number for some kernel; it gave none on these rows."
+    return "No kernel has a component of variance on these rows."
+
+
+def _at_edge(chosen: Candidate, asked: Sequence[Candidate]) -> str:
     """Return which end of its grid a bandwidth lies at, where that may mean that a better one lies beyond."""
-    gamma = chosen.candidate.parameters.get("gamma")
-    grid = [
-        other.candidate.parameters.get("gamma") for other in trials if other.candidate.name == chosen.candidate.name
-    ]
+    gamma = chosen.parameters.get("gamma")
+    grid = [other.parameters.get("gamma") for other in asked if other.name == chosen.name]
     if not isinstance(gamma, float) or len(set(map(repr, grid))) < 3 or not all(isinstance(one, float) for one in grid):
         return ""
     return "largest" if gamma == max(grid) else ""  # type: ignore[type-var]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from numbers import Integral
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,15 @@ from kpca.gram import Gram
 from kpca.gram.operator import center as centred
 from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel
+from kpca.planning.rules import FINEST_TOL
 from kpca.progress import step_monitor
 from kpca.selection.candidates import Candidate, candidates
 from kpca.selection.clock import Clock
 from kpca.selection.criteria import check_criterion
-from kpca.selection.rows import FOLDS, folds_of, searched_rows
+from kpca.selection.rows import FOLDS, check_whole, folds_of, searched_rows
 from kpca.selection.trials import Bench
 from kpca.settings import memory_budget, thread_count
+from kpca.spectrum import Spectrum
 
 FloatArray = NDArray[Any]
 GRID, MAX_ROWS = 30, 20_000
@@ -58,7 +60,8 @@ class Path:
     def best(self) -> int:
         """The place of the best value, by the criterion."""
         if self.scores is None or not np.isfinite(self.scores).any():
-            raise InputError("There is no best value without a criterion; ask path for one, such as 'reconstruction'.")
+            why = "a criterion; ask path for one, such as 'reconstruction'" if self.scores is None else "a finite score"
+            raise InputError(f"There is no best value without {why}.")
         return int(np.nanargmax(self.scores))
 
     @property
@@ -81,10 +84,11 @@ class Path:
         ]
 
     def __str__(self) -> str:
+        best = self.best if self.scores is not None and np.isfinite(self.scores).any() else None
         lines = [f"{self.parameter:>10}  first   all {self.eigenvalues.shape[1]:>2}  participation  alignment  score"]
         for i, value in enumerate(self.values):
             shares = self.explained_variance_ratio[i]
-            score = "" if self.scores is None else f"{self.scores[i]:.4f}" + (" *" if i == self.best else "")
+            score = "" if self.scores is None else f"{self.scores[i]:.4f}" + (" *" if i == best else "")
             lines.append(
                 f"{value:>10.4g}  {shares[0]:5.1%}  {np.nansum(shares):6.1%}  {self.participation[i]:13.1f}  "
                 f"{self.alignment[i]:9.3f}  {score}".rstrip()
@@ -135,35 +139,47 @@ def path(
     >>> X, _ = load_iris(return_X_y=True)
     >>> found = selection.path(X, "rbf", grid=[0.01, 0.1, 1, 10], n_components=3)
     >>> found.participation.round(1)
-    array([ 1.2,  1.8,  5. , 29.4])
+    array([ 1.3,  2. ,  8.3, 67. ])
     >>> found.alignment.round(2)
-    array([1.  , 0.97, 0.8 , 0.43])
+    array([1.  , 0.92, 0.65, 0.29])
     """
     clock = Clock(None)
     seed = inputs.seed_of(random_state)
-    if isinstance(n_components, bool) or not isinstance(n_components, Integral) or n_components < 1:
-        raise InputError(f"n_components must be a whole number from 1; got {n_components!r}.")
-    rows, labels = searched_rows(X, y, max_rows, seed)
+    check_whole("n_components", n_components, 1)
+    inputs.check_jobs(n_jobs)
+    if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < float("inf"):
+        raise InputError(f"tol must be a number of at least 0; got {tol!r}.")
+    rows, labels = searched_rows(X, y, max_rows, seed, cv)
     k = min(int(n_components), rows.shape[0] - 1)
     name, along = _along(kernel, parameter, grid, rows, fixed)
     threads = thread_count(n_jobs)
-    request = Request(k, tol=float(tol), center=bool(center), seed=seed, threads=threads, budget=memory_budget)
+    finest = FINEST_TOL[rows.dtype]
+    request = Request(
+        k, tol=float(tol) or finest, center=bool(center), seed=seed, threads=threads, budget=memory_budget
+    )
     judged = None if criterion is None else check_criterion(criterion, labels, predictor)
     report = step_monitor(len(along) * (1 if judged is None else 2), "fit")
     with clock.stopping():
         table = _spectra(along, rows, k, request, report)
         scores = errors = None
         if judged is not None:
-            folds = folds_of(cv, rows, labels, seed) if judged.held_out else []
-            bench = Bench(along, rows, labels, folds=folds, criterion=judged, counts=[k], request=request)
+            folds = folds_of(cv, rows.shape[0], labels, seed) if judged.held_out else []
+            further = replace(request, n_components=k + judged.beyond)
+            bench = Bench(
+                along, rows, labels, folds=folds, criterion=judged, counts=[k], request=further, fewer=judged.held_out
+            )
             scores, errors = np.empty(len(along)), np.empty(len(along))
+            trials = []
             for i, candidate in enumerate(along):
                 trial = bench.try_(candidate)
+                trials.append(trial)
                 scores[i] = judged.score(trial.means)[0]
                 size = trial.losses.shape[1]
                 errors[i] = float(np.std(trial.losses[0], ddof=1)) / np.sqrt(size) if size > 1 else np.nan
                 if report is not None:
                     report(label=candidate.label, score=float(scores[i]))
+            if all(trial.failure for trial in trials):
+                raise InputError(trials[0].failure)
     return Path(
         kernel=along[0].name,
         parameter=name,
@@ -189,27 +205,37 @@ def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[st
     wrong = next((given for given in fixed if given not in _PARAMETERS or given == name), None)
     if wrong is not None:
         raise InputError(f"path takes the parameters of a kernel that do not vary, {name!r} does; got {wrong!r}.")
-    if grid is None or isinstance(grid, Integral):
+    if grid is None or (isinstance(grid, Integral) and not isinstance(grid, bool)):
         count = (6 if name == "degree" else GRID) if grid is None else int(grid)
+        check_whole("grid", count, 1)
         if name == "degree":
             grid = list(range(1, count + 1))
         elif name == "coef0":
             raise InputError("path needs a grid of values for coef0: give a list.")
         else:
             found = candidates({kernel: count}, X, count)
+            found[0].kernel.check(X)
             if "gamma" not in found[0].parameters:
                 raise InputError(f"kernel must have a bandwidth to vary; {kernel!r} has none: try 'rbf'.")
             grid = sorted({one.parameters["gamma"] for one in found})
-    values = sorted({float(value) for value in np.ravel(grid)}) if np.ndim(grid) == 1 else None
+    try:
+        values = sorted({float(value) for value in grid})
+    except (TypeError, ValueError) as error:
+        raise InputError(f"grid must be a list of numbers, or how many; got {_short(grid)}.") from error
     if not values:
-        raise InputError(f"grid must be a list of numbers, or how many; got {grid!r}.")
+        raise InputError(f"grid must be a list of numbers, or how many; got {_short(grid)}.")
     lists = {other: [value] for other, value in fixed.items()}
     if degrees and name == "degree":
         lists.setdefault("gamma", ["scale"])
     along = [candidates({kernel: {**lists, name: [value]}}, X, 1)[0] for value in values]
+    along[0].kernel.check(X)
     if len({candidate.kernel for candidate in along}) < len(along):
         raise InputError(f"kernel must depend on the parameter that varies; {kernel!r} does not on {name!r}.")
     return name, along
+
+
+def _short(grid: Any) -> str:
+    return f"an array of shape {grid.shape}" if isinstance(grid, np.ndarray) else repr(grid)
 
 
 def _spectra(along: Sequence[Candidate], X: Any, k: int, request: Request, report: Any) -> dict[str, FloatArray]:
@@ -220,10 +246,7 @@ def _spectra(along: Sequence[Candidate], X: Any, k: int, request: Request, repor
     table["participation"] = np.full(g, np.nan)
     follower = Follower([candidate.kernel for candidate in along], X, request)
     for i, candidate in enumerate(along):
-        with warnings.catch_warnings():
-            # too narrow, too wide: that is what a path is to show
-            warnings.simplefilter("ignore", UserWarning)
-            spectrum = follower(candidate.kernel).spectrum
+        spectrum = _fitted(follower, candidate)
         values = spectrum.values
         top = max(float(values.max(initial=0.0)), 1e-300)
         table["eigenvalues"][i, : len(values)] = values
@@ -234,6 +257,19 @@ def _spectra(along: Sequence[Candidate], X: Any, k: int, request: Request, repor
         if report is not None:
             report(label=candidate.label)
     return table
+
+
+def _fitted(follower: Follower, candidate: Candidate) -> Spectrum:
+    """Return the spectrum; warnings would repeat along the grid what its numbers say."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return follower(candidate.kernel).spectrum
+        except InputError:
+            raise
+        except ValueError as error:
+            said = " ".join(str(error).split())
+            raise InputError(f"{candidate.label} must be a kernel of these rows; it is not: {said}") from error
 
 
 def _alignments(kernels: Sequence[Kernel], X: Any, center: bool, seed: int) -> FloatArray:
@@ -253,12 +289,14 @@ def _aligned(kernels: Sequence[Kernel], X: Any, center: bool, seed: int) -> Floa
     L = (rows @ rows.T).toarray() if sparse.issparse(rows) else rows @ rows.T
     if center:
         L = centred(L, ones)
+    L /= max(float(np.abs(L).max()), 1e-300)
     family = {None if kernel.shared is None else kernel.shared[0] for kernel in kernels}
     shared = SharedArguments(kernels, X, budget=2**24) if len(family) == 1 and None not in family else None
     found = []
     for kernel in kernels:
         B = Gram(kernel, X, arguments=shared).matrix()
         B = centred(B, ones) if center else B
+        B = B / max(float(np.abs(B).max()), 1e-300)  # squares of large values would overflow
         size = float(np.linalg.norm(B)) * float(np.linalg.norm(L))
         found.append(float(np.vdot(B, L)) / size if size > 0 else np.nan)
     return np.array(found)

@@ -8,48 +8,60 @@ from typing import Any
 from sklearn.base import clone
 
 from kpca.chunks import in_memory
-from kpca.errors import Cancelled
+from kpca.errors import InputError
 from kpca.kernel_pca import KernelPCA
 from kpca.kernels import Linear
 from kpca.planning import plan
 from kpca.planning.result import time_words
 from kpca.selection.candidates import Candidate
-from kpca.selection.clock import Clock
+from kpca.selection.clock import Clock, TimeUp
 
 # A plan may be wrong by so much.
 _SAFETY = 1.5
+# Rows whose fit is worth no plan.
+_FEW_ROWS = 600
 
 
 def seconds_to_refit(estimator: KernelPCA, candidates: Sequence[Candidate], count: int, X: Any) -> float:
     """Return about how long the fit to all rows of X will take, for the costliest kind of candidate."""
     costly = next((one for one in candidates if not isinstance(one.kernel, Linear)), candidates[0])
     model = clone(estimator).set_params(**costly.parameters, n_components=count)
-    return _SAFETY * _seconds(model, X)
+    try:
+        return _SAFETY * _seconds(model, X)
+    except InputError:  # of a kernel that does not take these rows, which its trial will say
+        return 0.0
 
 
 def _seconds(model: KernelPCA, X: Any) -> float:
     """Return the seconds that a plan expects; 0 for rows whose number is not known."""
     if not in_memory(X):
         return 0.0
-    return float(plan(X.shape if hasattr(X, "shape") else X, estimator=model).seconds)
+    by_shape = hasattr(X, "shape") and isinstance(model.kernel, str)  # a function may not take rows that are made up
+    return float(plan(X.shape if by_shape else X, estimator=model).seconds)
 
 
 def refitted(model: KernelPCA, X: Any, some: Any, clock: Clock) -> tuple[KernelPCA, str]:
     """Return the model fitted to X, and what there is to say about it; `some` are the rows of the search."""
     if clock.budget is None or not in_memory(X):
         return model.fit(X), ""
-    exact = (model.approximation is None and not isinstance(model.kernel, str | None)) or model.kernel != "linear"
+    n, searched = len(X) if isinstance(X, list | tuple) else X.shape[0], some.shape[0]
     expected = _seconds(model, X)
-    if _SAFETY * expected <= clock.left or X.shape[0] == some.shape[0]:
+    if _SAFETY * expected <= clock.left or n <= _FEW_ROWS:
         try:
-            with clock.stopping(0.0 if exact and X.shape[0] > some.shape[0] else float("-inf")):
+            with clock.stopping(0.0 if n > _FEW_ROWS else float("-inf")):
                 return model.fit(X), ""
-        except Cancelled:
-            if clock.left > 0:
-                raise
-    short = f" A fit to all {X.shape[0]:,} rows would have taken about {time_words(expected)}"
+        except TimeUp:
+            pass  # the plan was wrong
+    short = f" A fit to all {n:,} rows would have taken about {time_words(expected)}"
+    ways: list[tuple[KernelPCA, Any, str]] = []
     if model.approximation is None:
         quick = clone(model).set_params(approximation="nystroem")
-        if _SAFETY * _seconds(quick, X) <= clock.left:
-            return quick.fit(X), f"{short}, so landmarks stand for the kernel (approximation='nystroem')."
-    return model.fit(some), f"{short}, so the model is fitted to the {some.shape[0]:,} rows of the search."
+        ways.append((quick, X, "landmarks stand for the kernel (approximation='nystroem')"))
+    if searched < n:
+        ways.append((model, some, f"the model is fitted to the {searched:,} rows of the search"))
+    if not ways:
+        return model.fit(X), f"{short}, and there is no quicker way."
+    times = [_SAFETY * _seconds(one, rows) for one, rows, _ in ways]
+    place = next((i for i, seconds in enumerate(times) if seconds <= clock.left), times.index(min(times)))
+    chosen, rows, what = ways[place]
+    return chosen.fit(rows), f"{short}, so {what}."

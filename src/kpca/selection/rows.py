@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from kpca.chunks import as_source, in_memory, sample_rows
 from kpca.errors import InputError
 from kpca.kernel_pca import KernelPCA
 
+Indices = NDArray[np.intp]
 # Numbers of components that are tried where none are given.
 LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FOLDS = 3
@@ -23,11 +25,15 @@ FOLDS = 3
 _CLASSES = 20
 
 
-def searched_rows(X: Any, y: Any, max_rows: int, seed: int) -> tuple[Any, NDArray[Any] | None]:
+def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> tuple[Any, NDArray[Any] | None]:
     """Return the rows of a search with their labels: all, or a sample of at most so many."""
+    check_whole("max_rows", max_rows, 4)
+    numbered = not (isinstance(cv, Integral) or cv is None or hasattr(cv, "split") or isinstance(cv, str))
     if not in_memory(X):
         if y is not None:
             raise InputError("Labels must come with rows in memory; these are read in chunks: load a sample of both.")
+        if numbered:
+            raise InputError("cv must be a number of folds or a splitter for rows that are read in chunks.")
         rows = inputs.check_data(KernelPCA(), sample_rows(as_source(X), max_rows, seed), reset=True)
         inputs.check_rows(rows.shape[0])
         return rows, None
@@ -35,34 +41,63 @@ def searched_rows(X: Any, y: Any, max_rows: int, seed: int) -> tuple[Any, NDArra
     inputs.check_rows(rows.shape[0])
     labels = None if y is None else check_labels(y, rows.shape[0])
     if rows.shape[0] > max_rows:
+        if numbered:
+            raise InputError(
+                f"cv must be a number of folds or a splitter where rows are sampled, row numbers mean others then; got "
+                f"{rows.shape[0]} rows and max_rows={max_rows}."
+            )
         some = np.sort(np.random.default_rng(seed).choice(rows.shape[0], max_rows, replace=False))
         rows, labels = rows[some], None if labels is None else labels[some]
     return rows, labels
 
 
+def check_whole(name: str, number: Any, least: int) -> None:
+    """Refuse what is no whole number, or too small a one."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
+        raise InputError(f"{name} must be a whole number from {least}; got {number!r}.")
+
+
 def check_labels(y: Any, n: int) -> NDArray[Any]:
     """Return labels as an array: float for numbers to predict, anything else for classes."""
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:
+        raise InputError(f"y must have one entry per row, {n} in all; got entries of different lengths.") from error
     if labels.ndim not in (1, 2) or len(labels) != n:
         raise InputError(f"y must have one entry per row, {n} in all; got shape {labels.shape}.")
+    if labels.dtype.kind == "O" or (labels.dtype.kind == "U" and not isinstance(y, np.ndarray)):
+        labels = _of_objects(np.asarray(y, dtype=object))  # as text, NaN would be a class
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.dtype.kind == "f":
         if not np.isfinite(labels).all():
             raise InputError("y must be finite; got NaN or infinity: remove such rows.")
-        if (labels == np.round(labels)).all() and len(np.unique(labels)) <= _CLASSES:
+        whole = labels.ndim == 1 and (labels == np.round(labels)).all()
+        if whole and len(np.unique(labels)) <= _CLASSES and np.abs(labels).max() < 2**53:
             labels = labels.astype(np.int64)  # classes that went through a float column
-    elif labels.dtype.kind == "O":
+    elif labels.dtype.kind in "mM":
         labels = labels.astype(str)
+    elif labels.dtype.kind not in "biuU":
+        raise InputError(f"y must be classes or real numbers; got {labels.dtype}: convert them to text or numbers.")
     if labels.ndim == 2 and labels.dtype.kind != "f":
         raise InputError(f"y must be one class per row, or numbers; got {labels.dtype} of shape {labels.shape}.")
     return labels
 
 
-def component_counts(wanted: Any, n: int, cv: Any) -> tuple[int, ...]:
-    """Return the numbers of components to try, ascending, none larger than the folds allow."""
-    folds = int(cv) if isinstance(cv, Integral) else FOLDS
-    most = n - 1 if cv is None else max(1, n - -(-n // max(folds, 2)) - 1)
+def _of_objects(entries: NDArray[Any]) -> NDArray[Any]:
+    """Return objects as numbers, if they all are, else as text."""
+    kinds = {type(entry) for entry in entries.ravel()}
+    missing = kinds & {type(None)} or any(kind.__name__ in ("NAType", "NaTType") for kind in kinds)
+    numbers = all(issubclass(kind, Real) for kind in kinds)
+    if missing or (not numbers and any(isinstance(entry, float) and math.isnan(entry) for entry in entries.ravel())):
+        raise InputError("y must have a label for every row; got None or NaN: remove such rows.")
+    if numbers:
+        return entries.astype(np.int64 if all(issubclass(kind, Integral) for kind in kinds) else np.float64)
+    return entries.astype(str)
+
+
+def component_counts(wanted: Any, most: int) -> tuple[int, ...]:
+    """Return the numbers of components to try, ascending, none larger than the rows of the fits allow."""
     if wanted is None:
         return tuple(count for count in LADDER if count <= most)
     several = [wanted]
@@ -76,9 +111,8 @@ def component_counts(wanted: Any, n: int, cv: Any) -> tuple[int, ...]:
     return tuple(sorted({int(count) for count in several}))
 
 
-def folds_of(cv: Any, X: Any, y: NDArray[Any] | None, seed: int) -> list[tuple[Any, Any]]:
+def folds_of(cv: Any, n: int, y: NDArray[Any] | None, seed: int) -> list[tuple[Indices, Indices]]:
     """Return pairs of row numbers to fit to and to judge by."""
-    n = X.shape[0]
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         if not 2 <= int(cv) <= n:
             raise InputError(f"cv must be from 2 folds to one per row, {n}; got {cv!r}.")
@@ -95,6 +129,25 @@ def folds_of(cv: Any, X: Any, y: NDArray[Any] | None, seed: int) -> list[tuple[A
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a class has fewer members than there are folds
-            return [(fit, held_out) for fit, held_out in splitter.split(np.empty((n, 1)), y)]
-    except ValueError as error:
-        raise InputError(f"cv must split these rows; scikit-learn says: {error}") from error
+            pairs = [(fit, held_out) for fit, held_out in splitter.split(np.empty((n, 1)), y)]
+    except (TypeError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise InputError(f"cv must be able to split these rows, of which scikit-learn says: {said}") from error
+    if not pairs:
+        raise InputError("cv must give at least one fold; got none.")
+    return [(_numbers(fit, n), _numbers(held_out, n)) for fit, held_out in pairs]
+
+
+def _numbers(part: Any, n: int) -> Indices:
+    """Return the row numbers of one side of a fold, which may be marks of rows."""
+    numbers = np.asarray(part)
+    if numbers.dtype == bool and numbers.shape == (n,):
+        numbers = np.flatnonzero(numbers)
+    if numbers.ndim != 1 or not numbers.size or numbers.dtype.kind not in "iu":
+        raise InputError(
+            f"cv must give row numbers to fit to and to judge by, some of each; got {numbers.dtype} of shape "
+            f"{numbers.shape}."
+        )
+    if numbers.min() < 0 or numbers.max() >= n:
+        raise InputError(f"cv must give row numbers from 0 to {n - 1}; got {numbers.min()} to {numbers.max()}.")
+    return numbers.astype(np.intp)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +15,12 @@ from kpca import blas
 from kpca.decompose import Decomposition, Request
 from kpca.errors import InputError
 from kpca.following import Follower
+from kpca.restoration import total_variance
 from kpca.selection.candidates import Candidate
 from kpca.settings import memory_budget
 
 FloatArray = NDArray[Any]
 Indices = NDArray[np.intp]
-# Up to so many rows, loops of scikit-learn are over before their threads have met.
-_FEW_ROWS = 3000
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,8 @@ class Fitted:
     held_out: Any  # rows it is judged by; none where the criterion does not ask for them
     y: NDArray[Any] | None
     held_out_y: NDArray[Any] | None
+    variance: float  # of the rows of all folds: losses of different folds are relative to the same
+    y_variance: FloatArray | None  # the same of numbers to predict, shape: (targets,)
     scores: FloatArray  # of the rows of the fit, shape: (n, k)
     held_out_scores: FloatArray  # shape: (m, k)
     center: bool
@@ -52,6 +52,7 @@ class Trial:
     rows: int
     seconds: float
     failure: str = ""
+    components: int = 0  # found in all folds
 
     @property
     def means(self) -> FloatArray:
@@ -73,7 +74,9 @@ class Bench:
         criterion: Any,
         counts: Sequence[int],
         request: Request,
+        fewer: bool = False,
     ) -> None:
+        """`fewer`: where there are not so many components, those that there are stand for them."""
         self.X, self.y, self.criterion, self.request = X, y, criterion, request
         self.counts = tuple(counts)
         whole = np.arange(X.shape[0])
@@ -81,26 +84,33 @@ class Bench:
         shared = memory_budget() // (2 * len(self._folds))
         kernels = [candidate.kernel for candidate in candidates]
         self._followers = [Follower(kernels, X[fit], request, budget=shared) for fit, _ in self._folds]
+        self._variance, self._fewer = total_variance(X), fewer
+        with np.errstate(over="ignore"):
+            self._y_variance = None if y is None or y.dtype.kind != "f" else y.reshape(len(y), -1).var(axis=0)
 
     def try_(self, candidate: Candidate) -> Trial:
         """Return what comes of a candidate; a kernel that fails on these rows is a result, too."""
         started = time.perf_counter()
-        parts: list[FloatArray] = []
+        parts: list[tuple[FloatArray, int]] = []
         failure = ""
-        quiet = blas.no_openmp_threads() if self.X.shape[0] <= _FEW_ROWS else nullcontext()
-        with warnings.catch_warnings(), quiet:
+        # Neighbours are found before threads have met, and of equal ones the same whatever the threads.
+        with warnings.catch_warnings(), blas.no_openmp_threads():
             # what there is to say of one of many kernels is said by its loss
             warnings.simplefilter("ignore")
             try:
+                candidate.kernel.check(self.X)
                 for number in range(len(self._folds)):
                     parts.append(self._losses(candidate, number))
-            except InputError as error:
-                failure = str(error)
-        losses = np.concatenate(parts, axis=1) if parts and not failure else np.full((len(self.counts), 1), np.nan)
-        return Trial(candidate, self.counts, losses, self.X.shape[0], time.perf_counter() - started, failure)
+            except ValueError as error:  # InputError, or scikit-learn's of a kernel that is far from positive
+                failure = " ".join(str(error).split())
+        losses = np.full((len(self.counts), 1), np.nan)
+        if parts and not failure:
+            losses = np.concatenate([part for part, _ in parts], axis=1)
+        found = min((components for _, components in parts), default=0)
+        return Trial(candidate, self.counts, losses, self.X.shape[0], time.perf_counter() - started, failure, found)
 
-    def _losses(self, candidate: Candidate, number: int) -> FloatArray:
-        """Return the losses on one fold.  # shape: (len(counts), m)"""
+    def _losses(self, candidate: Candidate, number: int) -> tuple[FloatArray, int]:
+        """Return the losses on one fold, and how many components there were.  # shape: (len(counts), m)"""
         fit, held_out = self._folds[number]
         follower = self._followers[number]
         found = follower(candidate.kernel)
@@ -118,13 +128,16 @@ class Bench:
             rows,
             None if self.y is None else self.y[fit],
             None if self.y is None else self.y[held_out],
+            self._variance,
+            self._y_variance,
             spectrum.scores(),
             scores,
             self.request.center,
             self.request.seed,
             self.request.threads,
         )
-        counts = [count for count in self.counts if count <= keep]
+        asked = [min(count, keep) for count in self.counts] if self._fewer and keep else self.counts
+        counts = [count for count in asked if count <= keep]
         judged = self.criterion.losses(fitted, counts) if counts else np.empty((0, 1))
         missing = np.full((len(self.counts) - len(counts), judged.shape[1]), np.nan)
-        return np.vstack([judged, missing])
+        return np.vstack([judged, missing]), keep

@@ -9,20 +9,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import clone
 
 from kpca import inputs
+from kpca.approximation import check_approximation
 from kpca.decompose import Request
-from kpca.errors import Cancelled, InputError
+from kpca.errors import InputError
 from kpca.kernel_pca import KernelPCA
+from kpca.preimage.back import check_preimage
 from kpca.progress import step_monitor
 from kpca.selection.candidates import Candidate, candidates
 from kpca.selection.choice import RULES, choose
-from kpca.selection.clock import Clock, parse_seconds
+from kpca.selection.clock import Clock, TimeUp, parse_seconds
 from kpca.selection.criteria import Criterion, check_criterion
-from kpca.selection.outcome import Tuning, reason_of, table_of
+from kpca.selection.outcome import Tuning, reason_of, reason_of_none, table_of
 from kpca.selection.refit import refitted, seconds_to_refit
-from kpca.selection.rows import FOLDS, component_counts, folds_of, searched_rows
+from kpca.selection.rows import FOLDS, Indices, check_whole, component_counts, folds_of, searched_rows
 from kpca.selection.trials import Bench, Trial
 from kpca.settings import memory_budget, thread_count
 
@@ -32,6 +35,8 @@ BANDWIDTHS, MAX_ROWS = 15, 5000
 TOL = 1e-3
 # Rows of the first round, which a budget of time makes before all rows are used.
 _FEW_ROWS = 600
+# How the time of a trial grows with the rows, measured: distances are quadratic, much else is not.
+_GROWTH = 1.5
 # Share of a budget that is kept for the last fit at most.
 _LAST = 0.5
 
@@ -106,12 +111,12 @@ def tune(
         max_rows=max_rows,
         seed=inputs.seed_of(random_state),
         refit=refit,
+        timed=clock.budget is not None,
     )
     trials, complete = search.run(clock)
     choice = choose(trials, rule)
     if choice is None:
-        failures = sorted({trial.failure for trial in trials if trial.failure})
-        raise InputError(failures[0] if failures else "No kernel has a component of variance on these rows.")
+        raise InputError(reason_of_none(trials, search.criterion))
     params = {**choice.trial.candidate.parameters, "n_components": choice.count}
     best = clone(search.estimator).set_params(**params)
     reason = reason_of(choice, search.criterion, trials, search.candidates, complete)
@@ -138,6 +143,7 @@ class _Search:
 
     X: Any  # the rows of the search
     y: NDArray[Any] | None
+    folds: list[tuple[Indices, Indices]]
     candidates: list[Candidate]
     counts: tuple[int, ...]
     criterion: Criterion
@@ -161,63 +167,74 @@ class _Search:
         max_rows: int,
         seed: int,
         refit: bool,
+        timed: bool,
     ) -> _Search:
         """Check what was asked for."""
         if rule not in RULES:
             raise InputError(f"rule must be 'one_se' or 'best'; got {rule!r}.")
         if estimator is not None and not isinstance(estimator, KernelPCA):
             raise InputError(f"estimator must be a kpca.KernelPCA; got {type(estimator).__name__}.")
-        for name, number, least in (("max_rows", max_rows, 4), ("bandwidths", bandwidths, 1)):
-            if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
-                raise InputError(f"{name} must be a whole number from {least}; got {number!r}.")
-        model = KernelPCA() if estimator is None else clone(estimator)
-        rows, labels = searched_rows(X, y, max_rows, seed)
+        check_whole("bandwidths", bandwidths, 1)
+        model = _checked_model(estimator)
+        rows, labels = searched_rows(X, y, max_rows, seed, cv)
+        if refit and sparse.issparse(rows) and (model.preimage is not None or model.fit_inverse_transform):
+            raise InputError("The way back needs dense rows to come back to; X is sparse: densify it, or go without.")
         judged = check_criterion(judged_by[0], labels, judged_by[1])
-        counts = component_counts(n_components, rows.shape[0], cv if judged.held_out else None)
-        found = candidates(kernels, rows, bandwidths)
-        last = seconds_to_refit(model, found, max(counts), X) if refit else 0.0
-        return _Search(rows, labels, found, counts, judged, cv, model, seed, last)
+        folds = folds_of(cv, rows.shape[0], labels, seed) if judged.held_out else []
+        fewest = min((len(fit) for fit, _ in folds), default=rows.shape[0])
+        counts = component_counts(n_components, max(1, fewest - 1))
+        found = candidates(kernels, rows, bandwidths, model.get_params(deep=False))
+        last = seconds_to_refit(model, found, max(counts), X) if refit and timed else 0.0
+        return _Search(rows, labels, folds, found, counts, judged, cv, model, seed, last)
 
     def run(self, clock: Clock) -> tuple[list[Trial], bool]:
         """Return the trials, all on the same rows, and whether they are all; those most worth it come first."""
         n = self.X.shape[0]
         report = step_monitor(len(self.candidates) * (2 if clock.budget is not None and n > _FEW_ROWS else 1), "trial")
         if clock.budget is None:
-            return self._round(self._bench(self.X, self.y), self.candidates, clock, report)
+            return self._round(self._bench(), self.candidates, clock, report)
         first, complete = self._first_round(clock, report)
         if n <= _FEW_ROWS or not complete:
             return first, complete
         order = sorted(first, key=lambda trial: np.nanmin(trial.means, initial=np.inf))
-        bench = self._bench(self.X, self.y)
-        slowest = max(trial.seconds for trial in first) * (n / _FEW_ROWS) ** 2
-        second, complete = self._round(bench, [trial.candidate for trial in order], clock, report, expected=slowest)
+        again, expected = [trial.candidate for trial in order], order[0].seconds * (n / _FEW_ROWS) ** _GROWTH
+        second, complete = self._round(self._bench(), again, clock, report, expected=expected, needed=False)
         return (second, complete) if any(np.isfinite(trial.means).any() for trial in second) else (first, False)
 
     def _first_round(self, clock: Clock, report: Any) -> tuple[list[Trial], bool]:
         """Try all on few rows: a bandwidth that is no good there is no good."""
         n = self.X.shape[0]
         if n <= _FEW_ROWS:
-            return self._round(self._bench(self.X, self.y), self.candidates, clock, report)
+            return self._round(self._bench(), self.candidates, clock, report)
         some = np.sort(np.random.default_rng(self.seed).choice(n, _FEW_ROWS, replace=False))
-        cv = self.cv if isinstance(self.cv, Integral) else FOLDS  # row numbers of others mean other rows
-        few = replace(self, X=self.X[some], y=None if self.y is None else self.y[some], cv=cv)
-        return few._round(few._bench(few.X, few.y), self.candidates, clock, report)
+        number = isinstance(self.cv, Integral) and self.cv <= _FEW_ROWS
+        cv = self.cv if number else FOLDS  # row numbers of others mean other rows
+        labels = None if self.y is None else self.y[some]
+        folds = folds_of(cv, _FEW_ROWS, labels, self.seed) if self.criterion.held_out else []
+        few = replace(self, X=self.X[some], y=labels, folds=folds)
+        return few._round(few._bench(), self.candidates, clock, report)
 
     def _round(
-        self, bench: Bench, order: Sequence[Candidate], clock: Clock, report: Any, *, expected: float = 0.0
+        self,
+        bench: Bench,
+        order: Sequence[Candidate],
+        clock: Clock,
+        report: Any,
+        *,
+        expected: float = 0.0,
+        needed: bool = True,
     ) -> tuple[list[Trial], bool]:
-        """Try one after the other while there is time; the first in any case."""
+        """Try one after the other while there is time; the first in any case, if a result is needed."""
         trials: list[Trial] = []
         reserve = self._reserve(clock)
         for candidate in order:
-            if trials and clock.left - reserve < expected:
+            must = needed and not trials
+            if not must and clock.left - reserve < expected:
                 return trials, False
             try:
-                with clock.stopping(reserve if trials else float("-inf")):
+                with clock.stopping(float("-inf") if must else reserve):
                     trials.append(bench.try_(candidate))
-            except Cancelled:
-                if clock.left > reserve:
-                    raise  # not for want of time: somebody said stop
+            except TimeUp:
                 return trials, False
             expected = max(trial.seconds for trial in trials)
             if report is not None:
@@ -232,8 +249,7 @@ class _Search:
             return 0.0
         return min(_LAST * clock.budget, self.last_fit)
 
-    def _bench(self, X: Any, y: NDArray[Any] | None) -> Bench:
-        folds = folds_of(self.cv, X, y, self.seed) if self.criterion.held_out else []
+    def _bench(self) -> Bench:
         request = Request(
             n_components=max(self.counts) + self.criterion.beyond,
             tol=TOL,
@@ -242,4 +258,21 @@ class _Search:
             threads=thread_count(self.estimator.n_jobs),
             budget=memory_budget,
         )
-        return Bench(self.candidates, X, y, folds=folds, criterion=self.criterion, counts=self.counts, request=request)
+        return Bench(
+            self.candidates,
+            self.X,
+            self.y,
+            folds=self.folds,
+            criterion=self.criterion,
+            counts=self.counts,
+            request=request,
+        )
+
+
+def _checked_model(estimator: KernelPCA | None) -> KernelPCA:
+    """Return the estimator, unfitted, whose parameters have been looked at before all others are tried."""
+    model = KernelPCA() if estimator is None else clone(estimator).set_params(kernel="linear", n_components=None)
+    inputs.check_parameters(model)
+    check_preimage(model.preimage)
+    check_approximation(model.approximation, precomputed=False)
+    return model

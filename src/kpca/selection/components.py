@@ -15,18 +15,18 @@ from kpca.automatic import Choice, analysis, said, with_mean
 from kpca.chunks import in_memory
 from kpca.elbow import elbow
 from kpca.errors import InputError
+from kpca.inputs import whole_number
 from kpca.kernel_pca import KernelPCA
 from kpca.parallel_analysis import ParallelAnalysis, leading_values, parallel_analysis
-from kpca.selection._rows import (
+from kpca.selection.cross_validated import neighbour_curve, reconstruction_curve
+from kpca.selection.model import (
     checked_rows,
     counts_to_try,
     is_precomputed,
     kernel_of,
     meant_model,
     share,
-    whole_number,
 )
-from kpca.selection.cross_validated import neighbour_curve, reconstruction_curve
 from kpca.settings import thread_count
 from kpca.stability import bootstrap_stability
 

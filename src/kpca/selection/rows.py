@@ -27,7 +27,7 @@ _FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
 
 def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> tuple[Any, NDArray[Any] | None]:
     """Return the rows of a search with their labels: all, or a sample of at most so many."""
-    check_whole("max_rows", max_rows, 4)
+    inputs.whole_number("max_rows", max_rows, 4)
     numbered = not (isinstance(cv, Integral) or cv is None or hasattr(cv, "split") or isinstance(cv, str))
     if not in_memory(X):
         if y is not None:
@@ -49,12 +49,6 @@ def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> 
         some = np.sort(np.random.default_rng(seed).choice(rows.shape[0], max_rows, replace=False))
         rows, labels = rows[some], None if labels is None else labels[some]
     return rows, labels
-
-
-def check_whole(name: str, number: Any, least: int) -> None:
-    """Refuse what is no whole number, or too small a one."""
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
-        raise InputError(f"{name} must be a whole number from {least}; got {number!r}.")
 
 
 def check_labels(y: Any, n: int) -> NDArray[Any]:

@@ -172,6 +172,13 @@ def check_scores(scores: Any, k: int, dtype: np.dtype[Any]) -> FloatArray:
     return checked
 
 
+def whole_number(name: str, number: Any, least: int) -> int:
+    """Return a whole number, or raise InputError for what is none, or too small a one."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < least:
+        raise InputError(f"{name} must be a whole number from {least}; got {number!r}.")
+    return int(number)
+
+
 def check_jobs(jobs: Any) -> None:
     """Refuse what is no number of threads."""
     if jobs is not None and not (isinstance(jobs, Integral) and jobs != 0):

@@ -97,10 +97,10 @@ def compare(
     >>> found.best("seconds").knn[0] > 0.9
     True
     """
-    _check_whole("n_components", n_components, 1)
-    _check_whole("n_neighbors", n_neighbors, 1)
-    _check_whole("max_rows", max_rows, 1)
-    _check_whole("quality_rows", quality_rows, _FEWEST_ROWS)
+    inputs.whole_number("n_components", n_components, 1)
+    inputs.whole_number("n_neighbors", n_neighbors, 1)
+    inputs.whole_number("max_rows", max_rows, 1)
+    inputs.whole_number("quality_rows", quality_rows, _FEWEST_ROWS)
     seed = int(random_state) if isinstance(random_state, Integral) else inputs.seed_of(random_state)
     data = _Data.of(X)
     n, d = data.rows.shape
@@ -279,8 +279,3 @@ def _warmed_up(build: Callable[[Setting], Any], is_sparse: bool, approximate: bo
         estimator.set_params(force_approximation_algorithm=True)
     with heard(), seeded(0):  # what is said about tiny data means nothing
         estimator.fit_transform(sparse.csr_matrix(tiny) if is_sparse else tiny)
-
-
-def _check_whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")

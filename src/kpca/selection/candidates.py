@@ -38,9 +38,10 @@ _DISTANCE = {
 }
 _SCALED = (*_DISTANCE, "poly", "polynomial", "sigmoid")
 # The widest bandwidth of a grid: gamma is so small a part of the median rule's that the kernel is all but linear.
-_WIDEST = 1 / 64
-# Where neighbours are as far apart as strangers the grid still reaches so many times the median rule's gamma.
-_NARROWEST = 16.0
+_WIDEST = 1 / 16
+# At the narrowest a nearest neighbour has a similarity of e^-2 (Gaussian): gamma is so many times what its distance
+# suggests, and so many times the median rule's at least and at most.
+_NARROW, _LEAST_NARROW, _MOST_NARROW = 4.0, 16.0, 1000.0
 _SAMPLE = 1000
 _PARAMETERS = ("gamma", "degree", "coef0", "kernel_params")
 
@@ -171,11 +172,10 @@ def bandwidth_grid(kernel: str, X: Any, count: int) -> FloatArray:
     middle = factor / typical
     if not (math.isfinite(middle) and middle > 0):
         raise InputError(f"A grid of bandwidths needs a finite spread of the rows; got {typical:g}: rescale X.")
-    narrow = max(factor / nearest, middle * 4.0) if nearest > 0 else middle * _NARROWEST
-    narrow = min(narrow, middle * 1e6)
     if count == 1:
         return np.array([middle])
-    return np.geomspace(middle * _WIDEST, narrow, count)
+    ratio = _NARROW * typical / nearest if nearest > 0 else _LEAST_NARROW
+    return middle * np.geomspace(_WIDEST, min(max(ratio, _LEAST_NARROW), _MOST_NARROW), count)
 
 
 def _distances(X: Any, metric: str) -> tuple[float, float]:

@@ -15,18 +15,18 @@ from kpca.automatic import Choice, analysis, said, with_mean
 from kpca.chunks import in_memory
 from kpca.elbow import elbow
 from kpca.errors import InputError
+from kpca.inputs import whole_number
 from kpca.kernel_pca import KernelPCA
 from kpca.parallel_analysis import ParallelAnalysis, leading_values, parallel_analysis
-from kpca.selection._rows import (
+from kpca.selection.cross_validated import neighbour_curve, reconstruction_curve
+from kpca.selection.model import (
     checked_rows,
     counts_to_try,
     is_precomputed,
     kernel_of,
     meant_model,
     share,
-    whole_number,
 )
-from kpca.selection.cross_validated import neighbour_curve, reconstruction_curve
 from kpca.settings import thread_count
 from kpca.stability import bootstrap_stability
 
@@ -94,7 +94,7 @@ def n_components(
     max_components: int | None = None,
     fraction: float = 0.95,
     threshold: float | None = None,
-    cv: Any = 5,
+    cv: Any = None,
     n_neighbors: int = 5,
     resamples: int = 20,
     permutations: int = 20,
@@ -127,7 +127,7 @@ def n_components(
     max_components : the most that is looked at; None is 50 (20 for "stability", 100 for "elbow"; "fraction" takes what
         it needs).
     fraction, threshold : see above; the default threshold is 0.9 for "reconstruction", 0.8 for "stability".
-    cv : number of folds (shuffled, stratified for labels) or a splitter of scikit-learn.
+    cv : number of folds (shuffled, stratified for labels) or a splitter of scikit-learn; None is 5 folds.
     n_neighbors : for "knn".
     resamples, permutations : of "stability", and of "parallel" and "horn".
     seed : of samples, folds and draws.
@@ -192,8 +192,9 @@ def _by_fraction(question: _Question) -> ComponentCount:
 def _by_elbow(question: _Question) -> ComponentCount:
     usual = _MOST_VALUES if question.most is None else question.most
     available = usual
-    if in_memory(question.X) and hasattr(question.X, "shape"):
-        available = max(1, int(question.X.shape[0]) - 1)
+    if in_memory(question.X):
+        rows = question.X.shape[0] if hasattr(question.X, "shape") else len(question.X)
+        available = max(1, int(rows) - 1)
     model = _fitted(question, min(usual, available))
     values = model.eigenvalues_.astype(np.float64)
     positive = values[values > _NO_VARIANCE * max(float(values.max(initial=0.0)), 0.0)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.utils.multiclass import type_of_target
 
 from kpca.errors import InputError
 from kpca.kernel_pca import KernelPCA
@@ -21,12 +18,14 @@ from kpca.kernels import RBF
 from kpca.linalg import mean_of_rows
 from kpca.preimage import gcv
 from kpca.preimage.ridge import RidgeMap
+from kpca.selection.rows import check_labels, folds_of
 from kpca.settings import thread_count
 
 FloatArray = NDArray[Any]
 Indices = NDArray[np.intp]
 # Residuals of models that are fitted to be compared: folds differ by far more.
 _TOL = 1e-5
+_FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,11 @@ def neighbour_curve(
     model: KernelPCA, X: Any, y: Any, counts: list[int], *, cv: Any, n_neighbors: int, seed: int, square: bool
 ) -> tuple[Curve, str]:
     """Return accuracy (or R^2) of the nearest neighbours by scores, for each count, and the name of the measure."""
-    y = _checked_labels(y, X.shape[0])
-    classes = _are_classes(y)
-    folds = _folds(X, y, cv, classes, seed)
+    if y is None:
+        raise InputError("method='knn' must have y, a label or a number for each row; got None.")
+    y = check_labels(y, X.shape[0])
+    classes = y.dtype.kind != "f"
+    folds = _folds(X, y, cv, seed)
     n_neighbors = min(n_neighbors, *(len(train) for train, _ in folds))
     kind = KNeighborsClassifier if classes else KNeighborsRegressor
     measured = []
@@ -78,7 +79,7 @@ def reconstruction_curve(model: KernelPCA, X: Any, counts: list[int], *, cv: Any
         raise InputError("method='reconstruction' must have dense rows to come back to; X is sparse: densify it.")
     threads = thread_count(model.n_jobs)
     measured = []
-    for train, test in _folds(X, None, cv, False, seed):
+    for train, test in _folds(X, None, cv, seed):
         fitted = _fitted(model, X[train], max(counts))
         known, new = (fitted.transform(X[some]).astype(np.float64) for some in (train, test))
         mean = mean_of_rows(X[train])
@@ -119,49 +120,10 @@ def _part(X: Any, rows: Indices, columns: Indices, square: bool) -> Any:
     return X[rows][:, columns] if square else X[rows]
 
 
-def _checked_labels(y: Any, n: int) -> NDArray[Any]:
-    """Return labels or targets, one per row."""
-    if y is None:
-        raise InputError("method='knn' must have y, a label or a number for each row; got None.")
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise InputError(f"y must be one label or number per row, {n} in all; got shape {labels.shape}.")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise InputError("y must be finite; got NaN or infinity: remove such rows.")
-    return labels.astype(str) if labels.dtype.kind == "O" else labels
-
-
-def _are_classes(y: NDArray[Any]) -> bool:
-    """Return True for labels: words, or whole numbers of which five rows or more share one, on average."""
-    if y.dtype.kind not in "iuf":
-        return True
-    return type_of_target(y) in ("binary", "multiclass") and 5 * len(np.unique(y)) <= len(y)
-
-
-def _folds(X: Any, y: Any, cv: Any, classes: bool, seed: int) -> list[tuple[Indices, Indices]]:
-    """Return (training rows, held-out rows); a number of folds means shuffled ones, of equal shares of each class."""
+def _folds(X: Any, y: Any, cv: Any, seed: int) -> list[tuple[Indices, Indices]]:
+    """Return (training rows, held-out rows); None is five folds, or as many as there are rows."""
     n = X.shape[0]
-    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        if cv < 2 or cv > n:
-            raise InputError(f"cv must be a splitter or a number of folds from 2 to the {n} rows; got {cv!r}.")
-        if classes:
-            rarest = int(np.unique(y, return_counts=True)[1].min())
-            if rarest < cv:
-                raise InputError(
-                    f"Each class of y must have as many rows as there are folds, {cv}; the rarest has {rarest}: take "
-                    "fewer folds, or leave such rows out."
-                )
-        splitter: Any = (StratifiedKFold if classes else KFold)(int(cv), shuffle=True, random_state=seed)
-    else:
-        splitter = check_cv(cv, y, classifier=classes)
-    folds = list(_split(splitter, X, y))
+    folds = folds_of(max(2, min(_FOLDS, n)) if cv is None else cv, n, y, seed)
     if min(len(train) for train, _ in folds) < 2:
         raise InputError(f"Each fold must leave at least 2 rows to fit; X has {n}: take more folds, or more rows.")
     return folds
-
-
-def _split(splitter: Any, X: Any, y: Any) -> Iterator[tuple[Indices, Indices]]:
-    try:
-        yield from splitter.split(np.zeros((X.shape[0], 1)), y)
-    except ValueError as error:
-        raise InputError(f"cv must split the rows into folds; it says: {error}") from error

@@ -25,7 +25,7 @@ from kpca.progress import step_monitor
 from kpca.selection.candidates import Candidate, candidates
 from kpca.selection.clock import Clock
 from kpca.selection.criteria import check_criterion
-from kpca.selection.rows import FOLDS, check_whole, folds_of, searched_rows
+from kpca.selection.rows import FOLDS, folds_of, searched_rows
 from kpca.selection.trials import Bench
 from kpca.settings import memory_budget, thread_count
 from kpca.spectrum import Spectrum
@@ -145,7 +145,7 @@ def path(
     """
     clock = Clock(None)
     seed = inputs.seed_of(random_state)
-    check_whole("n_components", n_components, 1)
+    inputs.whole_number("n_components", n_components, 1)
     inputs.check_jobs(n_jobs)
     if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < float("inf"):
         raise InputError(f"tol must be a number of at least 0; got {tol!r}.")
@@ -207,7 +207,7 @@ def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[st
         raise InputError(f"path takes the parameters of a kernel that do not vary, {name!r} does; got {wrong!r}.")
     if grid is None or (isinstance(grid, Integral) and not isinstance(grid, bool)):
         count = (6 if name == "degree" else GRID) if grid is None else int(grid)
-        check_whole("grid", count, 1)
+        inputs.whole_number("grid", count, 1)
         if name == "degree":
             grid = list(range(1, count + 1))
         elif name == "coef0":

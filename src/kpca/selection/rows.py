@@ -21,13 +21,13 @@ Indices = NDArray[np.intp]
 # Numbers of components that are tried where none are given.
 LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FOLDS = 3
-# Whole numbers in a float column are classes if there are no more of them.
-_CLASSES = 20
+# Whole numbers are classes if there are no more of them, or if so many rows share one, on average.
+_FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
 
 
 def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> tuple[Any, NDArray[Any] | None]:
     """Return the rows of a search with their labels: all, or a sample of at most so many."""
-    check_whole("max_rows", max_rows, 4)
+    inputs.whole_number("max_rows", max_rows, 4)
     numbered = not (isinstance(cv, Integral) or cv is None or hasattr(cv, "split") or isinstance(cv, str))
     if not in_memory(X):
         if y is not None:
@@ -51,12 +51,6 @@ def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> 
     return rows, labels
 
 
-def check_whole(name: str, number: Any, least: int) -> None:
-    """Refuse what is no whole number, or too small a one."""
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
-        raise InputError(f"{name} must be a whole number from {least}; got {number!r}.")
-
-
 def check_labels(y: Any, n: int) -> NDArray[Any]:
     """Return labels as an array: float for numbers to predict, anything else for classes."""
     try:
@@ -73,8 +67,10 @@ def check_labels(y: Any, n: int) -> NDArray[Any]:
         if not np.isfinite(labels).all():
             raise InputError("y must be finite; got NaN or infinity: remove such rows.")
         whole = labels.ndim == 1 and (labels == np.round(labels)).all()
-        if whole and len(np.unique(labels)) <= _CLASSES and np.abs(labels).max() < 2**53:
+        if whole and np.abs(labels).max() < 2**53 and _shared(labels):
             labels = labels.astype(np.int64)  # classes that went through a float column
+    elif labels.dtype.kind in "iu" and labels.ndim == 1 and not _shared(labels):
+        labels = labels.astype(np.float64)  # numbers, not names
     elif labels.dtype.kind in "mM":
         labels = labels.astype(str)
     elif labels.dtype.kind not in "biuU":
@@ -82,6 +78,12 @@ def check_labels(y: Any, n: int) -> NDArray[Any]:
     if labels.ndim == 2 and labels.dtype.kind != "f":
         raise InputError(f"y must be one class per row, or numbers; got {labels.dtype} of shape {labels.shape}.")
     return labels
+
+
+def _shared(labels: NDArray[Any]) -> bool:
+    """Return True for numbers that name classes: there are few of them, or many rows share one."""
+    different = len(np.unique(labels))
+    return different <= _FEW_CLASSES or _ROWS_OF_A_CLASS * different <= len(labels)
 
 
 def _of_objects(entries: NDArray[Any]) -> NDArray[Any]:

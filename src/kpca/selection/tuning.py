@@ -25,7 +25,7 @@ from kpca.selection.clock import Clock, TimeUp, parse_seconds
 from kpca.selection.criteria import Criterion, check_criterion
 from kpca.selection.outcome import Tuning, reason_of, reason_of_none, table_of
 from kpca.selection.refit import refitted, seconds_to_refit
-from kpca.selection.rows import FOLDS, Indices, check_whole, component_counts, folds_of, searched_rows
+from kpca.selection.rows import FOLDS, Indices, component_counts, folds_of, searched_rows
 from kpca.selection.trials import Bench, Trial
 from kpca.settings import memory_budget, thread_count
 
@@ -174,7 +174,7 @@ class _Search:
             raise InputError(f"rule must be 'one_se' or 'best'; got {rule!r}.")
         if estimator is not None and not isinstance(estimator, KernelPCA):
             raise InputError(f"estimator must be a kpca.KernelPCA; got {type(estimator).__name__}.")
-        check_whole("bandwidths", bandwidths, 1)
+        inputs.whole_number("bandwidths", bandwidths, 1)
         model = _checked_model(estimator)
         rows, labels = searched_rows(X, y, max_rows, seed, cv)
         if refit and sparse.issparse(rows) and (model.preimage is not None or model.fit_inverse_transform):

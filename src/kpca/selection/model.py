@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -70,13 +69,6 @@ def kernel_of(model: KernelPCA, X: Any) -> kernels.Kernel:
     )
     kernel.check(X)
     return kernel
-
-
-def whole_number(name: str, value: Any, least: int) -> int:
-    """Return a whole number, or raise InputError."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(f"{name} must be a whole number from {least}; got {value!r}.")
-    return int(value)
 
 
 def share(name: str, value: Any) -> float:

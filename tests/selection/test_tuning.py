@@ -242,7 +242,7 @@ def test_the_advice_to_widen_a_grid() -> None:
 # -- it repeats -------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["reconstruction", "knn", "variance", "stability", "parallel"]))
 def test_a_seed_gives_the_same_search(seed: int, criterion: str) -> None:
     one, two = (

@@ -27,7 +27,7 @@ _NEIGHBOURS = math.log(2.0) * (1 + 1e-9)
 # Vectors taken of the nearest kernel beyond its components, and how many kernels give theirs.
 _SPARE, _REMEMBERED = 4, 3
 # Rows from which on, and components up to which, eigenvectors are followed; the whole matrix is solved otherwise.
-_FEWEST_ROWS, _MOST_COMPONENTS = 400, 40
+_FEWEST_ROWS, _MOST_COMPONENTS = 400, 100
 # Share of the memory budget that kept distances may take.
 _KEPT = 0.5
 _BANDWIDTHS = ("gamma", "length_scale")
@@ -93,7 +93,7 @@ class Follower:
 
 def _worth_following(n: int, count: int | float | None) -> bool:
     """Return True if products from a good start are quicker than to solve the whole matrix anew each time."""
-    return isinstance(count, int) and n >= _FEWEST_ROWS and count <= min(_MOST_COMPONENTS, n // 16)
+    return isinstance(count, int) and n >= _FEWEST_ROWS and count <= min(_MOST_COMPONENTS, n // 12)
 
 
 def _kind(kernel: Kernel) -> Hashable:

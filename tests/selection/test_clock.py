@@ -238,7 +238,7 @@ def last_fit(monkeypatch, hands, seconds, *, n=1000, searched=700, budget=10.0, 
 
 
 def test_exact_if_there_is_time(monkeypatch, hands: Hands) -> None:
-    model, note = last_fit(monkeypatch, hands, {(1000, None): 6.0})
+    model, note = last_fit(monkeypatch, hands, {(1000, None): 6.0, (1000, "nystroem"): 3.0, (700, None): 4.0})
     assert (model.approximation, len(model.X_fit_), note) == (None, 1000, "")
 
 

@@ -41,27 +41,34 @@ def _seconds(model: KernelPCA, X: Any) -> float:
 
 
 def refitted(model: KernelPCA, X: Any, some: Any, clock: Clock) -> tuple[KernelPCA, str]:
-    """Return the model fitted to X, and what there is to say about it; `some` are the rows of the search."""
+    """Return the model fitted to X, and what there is to say about it; `some` are the rows of the search.
+
+    Ways that take less are kept in reserve: one that takes longer than its plan is given up while there is time for
+    the next.
+    """
     if clock.budget is None or not in_memory(X):
         return model.fit(X), ""
     n, searched = len(X) if isinstance(X, list | tuple) else X.shape[0], some.shape[0]
-    expected = _seconds(model, X)
-    if _SAFETY * expected <= clock.left or n <= _FEW_ROWS:
-        try:
-            with clock.stopping(0.0 if n > _FEW_ROWS else float("-inf")):
-                return model.fit(X), ""
-        except TimeUp:
-            pass  # the plan was wrong
-    short = f" A fit to all {n:,} rows would have taken about {time_words(expected)}"
-    ways: list[tuple[KernelPCA, Any, str]] = []
+    if n <= _FEW_ROWS:
+        return model.fit(X), ""
+    ways: list[tuple[KernelPCA, Any, str]] = [(model, X, "")]
     if model.approximation is None:
         quick = clone(model).set_params(approximation="nystroem")
         ways.append((quick, X, "landmarks stand for the kernel (approximation='nystroem')"))
     if searched < n:
         ways.append((model, some, f"the model is fitted to the {searched:,} rows of the search"))
-    if not ways:
-        return model.fit(X), f"{short}, and there is no quicker way."
     times = [_SAFETY * _seconds(one, rows) for one, rows, _ in ways]
-    place = next((i for i, seconds in enumerate(times) if seconds <= clock.left), times.index(min(times)))
-    chosen, rows, what = ways[place]
-    return chosen.fit(rows), f"{short}, so {what}."
+    short = f" A fit to all {n:,} rows would have taken about {time_words(times[0] / _SAFETY)}"
+    for place, (one, rows, what) in enumerate(ways):
+        said = f"{short}, so {what}." if what else ""
+        quicker = [seconds for seconds in times[place + 1 :] if seconds < times[place]]
+        if not quicker:
+            late = not what and times[place] > clock.left
+            return one.fit(rows), f"{short}, and there is no quicker way." if late else said
+        if times[place] <= clock.left:
+            try:
+                with clock.stopping(min(min(quicker), 0.5 * clock.left)):
+                    return one.fit(rows), said
+            except TimeUp:
+                pass  # the plan was wrong
+    raise AssertionError("The last way is taken in any case.")

@@ -67,7 +67,7 @@ def refitted(model: KernelPCA, X: Any, some: Any, clock: Clock) -> tuple[KernelP
             return one.fit(rows), f"{short}, and there is no quicker way." if late else said
         if times[place] <= clock.left:
             try:
-                with clock.stopping(min(min(quicker), 0.5 * clock.left)):
+                with clock.stopping(min(*quicker, 0.5 * clock.left)):
                     return one.fit(rows), said
             except TimeUp:
                 pass  # the plan was wrong

@@ -37,6 +37,8 @@ TOL = 1e-3
 _FEW_ROWS = 600
 # How the time of a trial grows with the rows, measured: distances are quadratic, much else is not.
 _GROWTH = 1.5
+# Kernels of the first round for which the second has time, at least, if rows are left out.
+_SOME_OF_THE_BEST = 4
 # Share of a budget that is kept for the last fit at most.
 _LAST = 0.5
 
@@ -197,22 +199,35 @@ class _Search:
         if n <= _FEW_ROWS or not complete:
             return first, complete
         order = sorted(first, key=lambda trial: np.nanmin(trial.means, initial=np.inf))
-        again, expected = [trial.candidate for trial in order], order[0].seconds * (n / _FEW_ROWS) ** _GROWTH
-        second, complete = self._round(self._bench(), again, clock, report, expected=expected, needed=False)
-        return (second, complete) if any(np.isfinite(trial.means).any() for trial in second) else (first, False)
+        # as many rows as leave time for some of the best
+        one = max(order[0].seconds, 1e-3)
+        growth = max(0.0, clock.left - self._reserve(clock)) / (_SOME_OF_THE_BEST * one)
+        rows = min(n, int(_FEW_ROWS * growth ** (1 / _GROWTH)))
+        if rows <= _FEW_ROWS:
+            return first, False
+        more, expected = self._of_some_rows(rows), one * (rows / _FEW_ROWS) ** _GROWTH
+        again = [trial.candidate for trial in order]
+        second, complete = more._round(more._bench(), again, clock, report, expected=expected, needed=False)
+        if not any(np.isfinite(trial.means).any() for trial in second):
+            return first, False
+        return second, complete and rows == n
 
     def _first_round(self, clock: Clock, report: Any) -> tuple[list[Trial], bool]:
         """Try all on few rows: a bandwidth that is no good there is no good."""
+        few = self._of_some_rows(min(_FEW_ROWS, self.X.shape[0]))
+        return few._round(few._bench(), self.candidates, clock, report)
+
+    def _of_some_rows(self, count: int) -> _Search:
+        """Return the same search on a sample of the rows."""
         n = self.X.shape[0]
-        if n <= _FEW_ROWS:
-            return self._round(self._bench(), self.candidates, clock, report)
-        some = np.sort(np.random.default_rng(self.seed).choice(n, _FEW_ROWS, replace=False))
-        number = isinstance(self.cv, Integral) and self.cv <= _FEW_ROWS
+        if count == n:
+            return self
+        some = np.sort(np.random.default_rng(self.seed).choice(n, count, replace=False))
+        number = isinstance(self.cv, Integral) and self.cv <= count
         cv = self.cv if number else FOLDS  # row numbers of others mean other rows
         labels = None if self.y is None else self.y[some]
-        folds = folds_of(cv, _FEW_ROWS, labels, self.seed) if self.criterion.held_out else []
-        few = replace(self, X=self.X[some], y=labels, folds=folds)
-        return few._round(few._bench(), self.candidates, clock, report)
+        folds = folds_of(cv, count, labels, self.seed) if self.criterion.held_out else []
+        return replace(self, X=self.X[some], y=labels, folds=folds)
 
     def _round(
         self,

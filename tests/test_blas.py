@@ -42,3 +42,12 @@ def test_fits_side_by_side_agree_and_leave_blas_alone():
     assert counts() == before
     for model in together:
         np.testing.assert_array_equal(model.eigenvectors_, alone.eigenvectors_)
+
+
+def test_large_calls_stay_on_one_thread_where_that_is_kept():
+    before = counts()
+    with blas.kept_single_threaded(), blas.all_threads():
+        assert set(counts()) == {1}
+    with blas.single_threaded(), blas.all_threads():
+        assert counts() == before
+    assert counts() == before

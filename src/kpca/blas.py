@@ -17,6 +17,7 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 _lock = threading.Lock()
 _inside = 0  # how many `single_threaded` blocks are open, in all threads
+_kept = 0  # how many `kept_single_threaded` blocks are open
 _limit: Any = None  # what the first of them set, for the last of them to undo
 
 
@@ -72,6 +73,27 @@ def no_openmp_threads() -> Iterator[None]:
 @contextmanager
 def all_threads() -> Iterator[None]:
     """Let BLAS use as many threads as at the start again, for one large call inside a `single_threaded` block."""
+    if _kept:
+        yield
+        return
     pools, count = _pools()
     with pools.limit(limits=count):
         yield
+
+
+@contextmanager
+def kept_single_threaded() -> Iterator[None]:
+    """Let each BLAS call use the calling thread only, large ones too: for many calls on a machine that may be busy.
+
+    Threads of LAPACK wait for each other by spinning; where another program has one of the cores, a call of 50 ms takes
+    seconds.
+    """
+    global _kept  # noqa: PLW0603
+    with single_threaded():
+        with _lock:
+            _kept += 1
+        try:
+            yield
+        finally:
+            with _lock:
+                _kept -= 1

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca import blas
 from kpca.decompose import Decomposition, Near, Request, decompose
 from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel, Linear
@@ -28,6 +30,8 @@ _NEIGHBOURS = math.log(2.0) * (1 + 1e-9)
 _SPARE, _REMEMBERED = 4, 3
 # Rows from which on, and components up to which, eigenvectors are followed; the whole matrix is solved otherwise.
 _FEWEST_ROWS, _MOST_COMPONENTS = 400, 100
+# Up to so many rows fits are over before threads of BLAS have met; those of the tiles are not affected.
+_FEW_ROWS = 3000
 # Share of the memory budget that kept distances may take.
 _KEPT = 0.5
 _BANDWIDTHS = ("gamma", "length_scale")
@@ -67,7 +71,8 @@ class Follower:
         """Return the components under a kernel, one of those announced or another."""
         shared = kernel.shared
         arguments = None if shared is None else self._arguments.get(shared[0])
-        with config(checkpoint=None):  # a file holds the state of one fit
+        calm = blas.kept_single_threaded() if self.X.shape[0] <= _FEW_ROWS else nullcontext()
+        with calm, config(checkpoint=None):  # a file holds the state of one fit
             alone = arguments is None or isinstance(kernel, Linear)
             if shared is None or alone or shared[1] > self._widest[shared[0]]:
                 return decompose(kernel, self.X, None, self.request)

@@ -34,6 +34,7 @@ class Criterion(abc.ABC):
 
     held_out: ClassVar[bool] = True  # judged by rows that the fit has not seen
     comparable: ClassVar[bool] = True  # between kernels of different kinds
+    lossless: ClassVar[float] = 1.0  # the score without any loss: 1 is perfect, and 0 no better than nothing
     beyond: ClassVar[int] = 0  # eigenvalues that are looked at after the last component
 
     @property
@@ -51,8 +52,8 @@ class Criterion(abc.ABC):
         """Return the loss of each held-out row, or one for all, by number of components.  # shape: (len(counts), m)"""
 
     def score(self, loss: FloatArray) -> FloatArray:
-        """Return a mean loss as a score, larger is better: 1 is perfect, and 0 no better than nothing."""
-        return 1.0 - loss
+        """Return a mean loss as a score, larger is better."""
+        return self.lossless - loss  # a difference, so that it is never -0
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,7 @@ class Scored(Criterion):
     scorer: Any
     predictor: Any  # None: k nearest neighbours
     continuous: bool
+    lossless = 0.0
 
     @property
     def name(self) -> str:
@@ -152,10 +154,6 @@ class Scored(Criterion):
         """The name of the scorer and whom it judges."""
         predictor = _neighbours(self.continuous, NEIGHBOURS) if self.predictor is None else self.predictor
         return f"{self.scorer_name} of {type(predictor).__name__}"
-
-    def score(self, loss: FloatArray) -> FloatArray:
-        """Return -loss."""
-        return 0.0 - loss  # never -0
 
     def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
         """Return minus the score of the fold.  # shape: (len(counts), 1)"""
@@ -183,11 +181,7 @@ class Excess(Criterion):
 
     name: ClassVar[str] = "parallel"
     title: ClassVar[str] = "variance above that of permuted columns, as a share of all"
-    held_out = False
-
-    def score(self, loss: FloatArray) -> FloatArray:
-        """Return -loss."""
-        return 0.0 - loss  # never -0
+    held_out, lossless = False, 0.0
 
     def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
         """Return minus the excess of the first components.  # shape: (len(counts), 1)"""
@@ -212,11 +206,7 @@ class Gap(Criterion):
     name: ClassVar[str] = "gap"
     title: ClassVar[str] = "relative gap after the last component"
     beyond = 1
-    held_out = False
-
-    def score(self, loss: FloatArray) -> FloatArray:
-        """Return -loss."""
-        return 0.0 - loss  # never -0
+    held_out, lossless = False, 0.0
 
     def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
         """Return minus 1 - lambda_(k+1) / lambda_k; no gap is known after the last eigenvalue that was computed."""
@@ -231,11 +221,7 @@ class Steadiness(Criterion):
 
     name: ClassVar[str] = "stability"
     title: ClassVar[str] = "mean squared cosine between the components' spans under resampling"
-    held_out = False
-
-    def score(self, loss: FloatArray) -> FloatArray:
-        """Return -loss."""
-        return 0.0 - loss  # never -0
+    held_out, lossless = False, 0.0
 
     def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
         """Return minus the mean squared cosine.  # shape: (len(counts), 1)"""

@@ -18,29 +18,32 @@ from kpca.kernel_pca import KernelPCA
 from kpca.kernels.widening import has_bandwidth, widened
 
 Model = KernelPCA | IncrementalKernelPCA
-# Components where none are asked for: one per column, or one per so many rows if that is more; but not more than these.
+# A bandwidth of so many median distances, times the root of the number of columns.
+_WIDE = 8.0
+# Components where none are asked for: one per column and one per so many rows, but not more than these.
+_MOST_BY_COLUMNS = 100
 _ROWS_EACH, _MOST_BY_ROWS = 30, 30
-_MOST_BY_COLUMNS, _FEWEST_ROWS_EACH = 100, 5
+_FEWEST_ROWS_EACH = 5
 # Rows up to which "auto" is exact, and the landmarks it takes beyond: a wide kernel needs few.
 _EXACT_ROWS = 5000
 _LANDMARKS, _LANDMARKS_PER_COMPONENT = 300, 4
 
 
 def wide_kernel(rows: Any, kernel: Any, **parameters: Any) -> kernels.Kernel:
-    """Return a kernel with a bandwidth of sqrt(d) median distances; one without distances has gamma 1/n_features."""
+    """Return a kernel with a bandwidth of 8 sqrt(d) median distances; one without distances has gamma 1/n_features."""
     gamma = kernels.resolve_gamma("median", rows)
     found = kernels.resolve(kernel, rows, gamma=gamma, **parameters)
     if not has_bandwidth(found):
         return kernels.resolve(kernel, rows, gamma=kernels.resolve_gamma(None, rows), **parameters)
-    return widened(found, float(np.sqrt(rows.shape[1]))) or found
+    return widened(found, _WIDE * float(np.sqrt(rows.shape[1]))) or found
 
 
 def components_for(asked: int | float | None, n: int, d: int) -> int | float:
     """Return how many components, or which share of the variance, are taken of n rows of d columns."""
     if asked is not None:
         return int(asked) if isinstance(asked, Integral) else float(asked)
-    by_rows, by_columns = min(n // _ROWS_EACH, _MOST_BY_ROWS), min(d, _MOST_BY_COLUMNS)
-    return max(1, min(max(by_rows, by_columns), n // _FEWEST_ROWS_EACH))
+    by_columns, by_rows = min(d, _MOST_BY_COLUMNS), min(n // _ROWS_EACH, _MOST_BY_ROWS)
+    return max(1, min(by_columns + by_rows, n // _FEWEST_ROWS_EACH))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Anomalies: rows that the components of normal ones do not explain."""

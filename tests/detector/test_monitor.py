@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 from kpca.detector.monitor import RowStatus, monitor
 from kpca.detector.rules import run_rule
 from kpca.errors import InputError
+from kpca.kernels import Chi2, Linear
 from kpca.statistics import Statistics
 
 NUMBERS = ("t2", "spe", "combined")
@@ -32,11 +33,18 @@ class Plain(BaseEstimator):  # type: ignore[misc]
     It learns the mean of what it is given.
     """
 
+    n_jobs = 1
+
     def __init__(self, columns: int = 2, lags: int = 0, limit: float = 9.0) -> None:
         self.n_features_in_, self.lags, self.statistic = columns, lags, "t2"
         self.limits_ = {"t2": limit, "spe": limit, "combined": 2 * limit}
+        self._kernel = Linear()
         self.mean = np.zeros(columns)
         self.learned: list[np.ndarray] = []
+
+    @property
+    def offset_(self) -> float:
+        return -self.limits_[self.statistic]
 
     def fit(self, X: Any) -> Plain:
         return self
@@ -44,24 +52,21 @@ class Plain(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def _expanded(self, X: np.ndarray, history: Any) -> np.ndarray:
-        before = np.repeat(X[:1], self.lags, axis=0) if history is None else history
-        return np.vstack([before, X])
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        return X
 
-    def _statistics_after(self, X: np.ndarray, history: Any) -> Statistics:
-        assert np.isfinite(X).all()
-        known = self._expanded(X, history)
-        t2 = ((X - self.mean) ** 2).sum(axis=1)
-        spe = ((X - known[: len(X)]) ** 2).sum(axis=1)
+    def _measure(self, rows: np.ndarray, threads: int) -> Statistics:
+        assert np.isfinite(rows).all()
+        assert rows.shape[1] == (self.lags + 1) * self.n_features_in_
+        now, before = rows[:, : self.n_features_in_], rows[:, -self.n_features_in_ :]
+        t2 = ((now - self.mean) ** 2).sum(axis=1)
+        spe = ((now - before) ** 2).sum(axis=1)
         return Statistics(t2, spe, t2 + spe)
 
-    def _history(self, X: np.ndarray, history: Any) -> Any:
-        known = self._expanded(X, history)
-        return known[len(known) - self.lags :].copy()
-
-    def _learn_after(self, X: np.ndarray, history: Any, keep: np.ndarray) -> None:
-        self.learned.extend(X[keep])
-        for row in X[keep]:
+    def _learn(self, rows: np.ndarray) -> None:
+        now = rows[:, : self.n_features_in_]
+        self.learned.extend(now)
+        for row in now:
             self.mean = 0.9 * self.mean + 0.1 * row
 
 
@@ -159,8 +164,8 @@ def test_which_rows_are_learned_does_not_depend_on_the_cut(cuts: list[int], seed
     X = stream(40, seed=seed)
 
     class Unmoved(Plain):
-        def _learn_after(self, X: np.ndarray, history: Any, keep: np.ndarray) -> None:
-            self.learned.extend(X[keep])
+        def _learn(self, rows: np.ndarray) -> None:
+            self.learned.extend(rows)
 
     whole, cut = Unmoved(), Unmoved()
     list(monitor(whole, [X], adapt=True))
@@ -291,6 +296,13 @@ def test_wrong_arguments_are_refused_at_once() -> None:
             monitor(Plain(), arguments.pop("batches"), **arguments)
 
 
+def test_rows_that_the_kernel_refuses_name_the_row() -> None:
+    detector = Plain()
+    detector._kernel = Chi2()
+    with pytest.raises(InputError, match=r"From row 3 of the stream on: .*negative"):
+        list(monitor(detector, [np.ones((3, 2)), -np.ones((2, 2))]))
+
+
 # ---- what is missing
 
 
@@ -361,6 +373,31 @@ def test_rows_of_an_alarm_are_not_learned_nor_those_that_led_to_it() -> None:
         assert [status.row for status in found if status.alarm] == [17, 18]
         learned = {int(np.flatnonzero((row == X).all(axis=1))[0]) for row in detector.learned}
         assert learned == set(range(26)) - {14, 16, 17, 18, 20}
+
+
+@pytest.mark.parametrize("lags", [1, 2])
+def test_with_lags_rows_that_see_a_fault_are_not_learned_either(lags: int) -> None:
+    X = np.zeros((30, 2))
+    X[12] = 40.0  # alone, but too far out
+    X[20] = np.nan
+    X += np.arange(30)[:, None] * 1e-6
+    for batches in ([X], list(X), [X[:13], X[13:14], X[14:]]):
+        detector = Plain(lags=lags)
+        assert not any(status.alarm for status in monitor(detector, batches, adapt=True))
+        learned = {int(np.flatnonzero((row == X).all(axis=1))[0]) for row in detector.learned}
+        assert learned == set(range(26)) - set(range(12, 13 + lags)) - set(range(20, 21 + lags))
+
+
+def test_a_failure_to_learn_leaves_the_detector_as_it_was() -> None:
+    class Failing(Plain):
+        def _learn(self, rows: np.ndarray) -> None:
+            self.mean = np.full(2, 7.0)
+            raise InputError("no")
+
+    detector = Failing()
+    with pytest.raises(InputError, match="no"):
+        list(monitor(detector, [np.zeros((9, 2))], adapt=True))
+    assert_array_equal(detector.mean, np.zeros(2))
 
 
 def test_adapting_happens_after_a_batch_was_judged() -> None:

@@ -70,7 +70,7 @@ def _read(batch: Any) -> tuple[FloatArray, Sequence[Any]]:
         if 0 in batch.shape:
             return np.empty((0, 0)), ()
         labels = list(batch.index) if hasattr(batch, "iloc") else ()
-        return np.array(FrameReader(batch).take(np.arange(len(batch)))), labels
+        return np.array(FrameReader(batch).take(np.arange(len(batch))), dtype=np.float64), labels
     if _is_labelled_row(batch):
         return batch.to_numpy(dtype=np.float64, na_value=np.nan).copy(), [batch.name]
     if sparse.issparse(batch):
@@ -82,7 +82,7 @@ def _read(batch: Any) -> tuple[FloatArray, Sequence[Any]]:
         raise InputError(f"a batch must hold real numbers only; got {found.dtype}.")
     if found.ndim == 0:
         raise InputError(f"a batch must be rows, or one row; got the number {found.item()!r}.")
-    return np.array(found, dtype=np.float32 if found.dtype == np.float32 else np.float64), ()
+    return np.array(found, dtype=np.float64), ()
 
 
 def _check_names(batch: Any, names: Sequence[str] | None) -> None:

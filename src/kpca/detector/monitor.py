@@ -15,34 +15,38 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kpca.detector.batches import Batch, each_batch, read_batch
+from kpca.detector.lags import lagged, remembered
 from kpca.detector.rules import RunRule
-from kpca.statistics import Statistics, check_statistic
+from kpca.errors import InputError
+from kpca.inputs import unchanged_on_error
+from kpca.settings import thread_count
+from kpca.statistics import STATISTICS, Statistics, check_statistic
 
 FloatArray = NDArray[Any]
 Flags = NDArray[np.bool_]
 
 
-class Limits(Protocol):
-    """The limit of each statistic."""
-
-    def __getitem__(self, name: str) -> float: ...
+# A row this many times as far out as the limit is never learned, not even by itself: one spike must not spoil a model.
+_FAR = 10.0
 
 
 class Watcher(Protocol):
     """What is needed of a fitted detector."""
 
     statistic: str
+    lags: int
+    n_jobs: int | None
     n_features_in_: int
     limits_: Any
+    offset_: float
+    _kernel: Any
+    _measure: Any
 
-    def _statistics_after(self, X: FloatArray, history: Any) -> Statistics:
-        """Return the statistics of rows that follow those of a history; None if there is none."""
+    def _scaled(self, X: FloatArray) -> FloatArray:
+        """Return rows as the model sees them, but for lags."""
 
-    def _history(self, X: FloatArray, history: Any) -> Any:
-        """Return the history that rows leave behind which follow those of another."""
-
-    def _learn_after(self, X: FloatArray, history: Any, keep: Flags) -> None:
-        """Add the rows named by `keep` to the model; the others are only what came before those."""
+    def _learn(self, rows: FloatArray) -> Any:
+        """Add scaled and lagged rows to the model, and set limits anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +81,14 @@ def monitor(
         each row beyond the limit.
     adapt : whether the detector learns, so that slow drift is followed. Rows are given to it once no alarm can include
         them any more, of - 1 rows later, and never if one did: those in alarm, and those beyond the limit that led to
-        it. The detector is changed then, and only then; the last of - 1 rows of a stream are not learned.
+        it. Nor is a row that is missing or lies ten times as far out as the limit, nor, with lags, one that such rows
+        are part of. A single row beyond the limit is learned, or limits would shrink and shrink. The detector is
+        changed, which it is not otherwise; the last of - 1 rows of a stream are not learned.
 
     A row with NaN or infinity has `missing` set and NaN for statistics. It counts as within the limit, for nothing is
     known of it, and is not learned; with lags, the rows after it see the last complete row in its place. A sensor that
-    stays silent gives no alarm: look at `missing`.
+    stays silent gives no alarm: look at `missing`. A row so far out that its kernel values overflow is not missing: it
+    is infinitely far beyond the limit.
     """
     check_is_fitted(detector)
     name = detector.statistic if statistic is None else statistic
@@ -96,7 +103,7 @@ class _Watch:
         self._detector, self._statistic, self._rule = detector, statistic, rule
         self._row = 0
         self._started: int | None = None
-        self._past: Any = None  # the history of the rows so far
+        self._past: FloatArray | None = None  # the newest scaled rows, as many as there are lags
         self._last: FloatArray | None = None  # the last complete row, shape: (d,)
         self._learner = _Learner(detector, rule.of) if adapt else None
 
@@ -110,26 +117,47 @@ class _Watch:
     def _judged(self, batch: Batch) -> list[RowStatus]:
         """Return the status of each row of a batch, and remember what later rows need."""
         missing = batch.missing
-        values = {name: np.full(len(missing), np.nan) for name in ("t2", "spe", "combined")}
+        values = {name: np.full(len(missing), np.nan) for name in STATISTICS}
         first, rows = self._filled(batch.rows, missing)
         if len(rows):
-            statistics = self._detector._statistics_after(rows, self._past)
+            with np.errstate(over="ignore", invalid="ignore"):  # a row may be that far out
+                wide = self._lagged(rows)
+                statistics = self._statistics(wide, self._row + first)
             for name, value in values.items():
-                value[first:] = statistics[name]
+                value[first:] = np.nan_to_num(statistics[name], nan=np.inf, posinf=np.inf)
                 value[missing] = np.nan
-            self._past = self._detector._history(rows, self._past)
-        limits = self._detector.limits_
-        with np.errstate(invalid="ignore"):
-            beyond = {name: value > limits[name] for name, value in values.items()}  # NaN is not beyond
-        alarm = self._rule.update(beyond[self._statistic])
-        if self._learner is not None:
-            self._learner.take(rows, missing[first:], beyond[self._statistic][first:], alarm[first:])
-        started = self._starts(alarm)
-        flags = (beyond[self._statistic], beyond["t2"], beyond["spe"], alarm)
+        limits = {name: self._limit(name) for name in STATISTICS}
+        beyond = {name: value > limits[name] for name, value in values.items()}  # NaN is not beyond
+        watched = self._statistic
+        alarm = self._rule.update(beyond[watched])
+        if self._learner is not None and len(rows):
+            refused = missing | (values[watched] > _FAR * limits[watched])
+            self._learner.take(wide, np.array([refused, beyond[watched], alarm])[:, first:])
+        flags = (beyond[watched], beyond["t2"], beyond["spe"], alarm)
         columns = [column.tolist() for column in (*values.values(), *flags)]  # in the order of RowStatus
-        rows_of = range(self._row, self._row + len(missing))
+        started = self._starts(alarm)
+        numbers = range(self._row, self._row + len(missing))
         self._row += len(missing)
-        return list(map(RowStatus, rows_of, batch.labels, *columns, started, missing.tolist()))
+        return list(map(RowStatus, numbers, batch.labels, *columns, started, missing.tolist()))
+
+    def _limit(self, name: str) -> float:
+        """Return the limit of a statistic; that of the detector's own may be set by a share of contamination."""
+        return float(-self._detector.offset_ if name == self._detector.statistic else self._detector.limits_[name])
+
+    def _lagged(self, rows: FloatArray) -> FloatArray:
+        """Return rows as the model sees them, together with those before them."""
+        scaled, lags = self._detector._scaled(rows), self._detector.lags
+        wide = lagged(scaled, lags, self._past)
+        self._past = remembered(scaled, lags, self._past) if lags else None
+        return wide
+
+    def _statistics(self, wide: FloatArray, row: int) -> Statistics:
+        try:
+            self._detector._kernel.check(wide)
+        except InputError as error:
+            raise InputError(f"From row {row} of the stream on: {error}") from error
+        found: Statistics = self._detector._measure(wide, threads=thread_count(self._detector.n_jobs))
+        return found
 
     def _filled(self, rows: FloatArray, missing: Flags) -> tuple[int, FloatArray]:
         """Return rows with the last complete one in the place of each that is not.
@@ -162,27 +190,26 @@ class _Learner:
 
     def __init__(self, detector: Watcher, of: int) -> None:
         self._detector, self._of = detector, of
-        self._past: Any = None  # the history before the rows that wait
-        self._rows: FloatArray = np.empty((0, detector.n_features_in_))
-        self._flags: Flags = np.empty((3, 0), dtype=bool)  # missing, beyond, in alarm
+        self._rows: FloatArray | None = None  # scaled and lagged
+        self._flags: Flags = np.empty((3, 0), dtype=bool)  # not to be learned, beyond, in alarm
+        # With lags, rows that are left out are part of the next ones, too: one of the last lags + 1 is enough.
+        self._seen_by = RunRule(1, detector.lags + 1)
 
-    def take(self, rows: FloatArray, missing: Flags, beyond: Flags, alarm: Flags) -> None:
+    def take(self, rows: FloatArray, flags: Flags) -> None:
         """Add the rows that have just been judged."""
-        self._rows = np.vstack([self._rows, rows]) if len(self._rows) else rows
-        self._flags = np.hstack([self._flags, [missing, beyond, alarm]])
+        self._rows = rows if self._rows is None else np.concatenate([self._rows, rows])
+        self._flags = np.hstack([self._flags, flags])
 
     def learn(self) -> None:
         """Give the detector all rows that are certain; the others wait on."""
-        count = len(self._rows) - (self._of - 1)
-        if count <= 0:
+        count = self._flags.shape[1] - (self._of - 1)
+        if count <= 0 or self._rows is None:
             return
-        missing, beyond, alarm = self._flags
-        # alarms within a window that begins with the row
-        later = np.concatenate([[0], np.cumsum(alarm)])
-        accused = beyond[:count] & (later[self._of :] - later[: -self._of] > 0)
-        keep = ~(missing[:count] | alarm[:count] | accused)
-        rows = self._rows[:count]
+        refused, beyond, alarm = self._flags
+        total = np.concatenate([[0], np.cumsum(alarm)])
+        led_to_alarm = beyond[:count] & (total[self._of :] > total[: -self._of])  # one within the window of the rule
+        keep = ~self._seen_by.update(refused[:count] | alarm[:count] | led_to_alarm)
         if keep.any():
-            self._detector._learn_after(rows, self._past, keep)
-        self._past = self._detector._history(rows, self._past)
-        self._rows, self._flags = self._rows[count:], self._flags[:, count:]
+            with unchanged_on_error(self._detector):
+                self._detector._learn(self._rows[:count][keep])
+        self._rows, self._flags = self._rows[count:].copy(), self._flags[:, count:]

@@ -1,1 +1,7 @@
-"""Anomalies: rows that the components of normal ones do not explain."""
+"""Anomalies: which rows do not belong, since when, and because of which variables."""
+
+from kpca.detector._detector import KernelPCADetector
+from kpca.detector.limits import Limits
+from kpca.statistics import Statistics
+
+__all__ = ["KernelPCADetector", "Limits", "Statistics"]

@@ -193,17 +193,20 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             if rows.shape[0] == 0:
                 return self
             scaled = self._scaled(rows)
-            wide = lagged(scaled, self.lags, self._past)
-            judged = self._judge(wide)
-            known = self.model_
-            # a copy, as batches are added to it: what shares the model with this detector does not change
-            model = self._streamed(known.X_fit_) if isinstance(known, KernelPCA) else copy.copy(known)
-            self.model_ = model.partial_fit(wide)
-            self._measure = measure_of(self.model_)
+            self._learn(lagged(scaled, self.lags, self._past))
             self._past = remembered(scaled, self.lags, self._past) if self.lags else None
-            self._calibration = self._calibration.extended(judged, float(self.forgetting))
-            self._set_limits(None)
         return self
+
+    def _learn(self, rows: Any) -> None:
+        """Add rows to the model, scaled and lagged ones, and set the limits anew."""
+        judged = self._judge(rows)
+        known = self.model_
+        # a copy, as batches are added to it: what shares the model with this detector does not change
+        model = self._streamed(known.X_fit_) if isinstance(known, KernelPCA) else copy.copy(known)
+        self.model_ = model.partial_fit(rows)
+        self._measure = measure_of(self.model_)
+        self._calibration = self._calibration.extended(judged, float(self.forgetting))
+        self._set_limits(None)
 
     def _fit(self, X: Any, *, streaming: bool) -> None:
         self.scaler_ = self._fitted_scaler(X)

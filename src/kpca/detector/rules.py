@@ -1,20 +1,21 @@
 """When rows beyond a limit become an alarm: the run rule "k of the last m rows", its rates, and how alarms are counted.
 
-One row in a hundred lies beyond a limit of confidence 0.99 though nothing is wrong: an alarm for each would soon be
-ignored. If rows are independent, this is what a run rule makes of a share p of rows beyond the limit; the average run
-length is the number of rows to the first alarm, the smaller the better where p is the share under a fault:
+One row in twenty lies beyond a limit of confidence 0.95 though nothing is wrong: an alarm for each would soon be
+ignored. If rows are independent, this is what a run rule makes of a share p of rows beyond the limit. The average run
+length is the number of rows to the first alarm; where p is the share under a fault, the smaller the better:
 
-    rule      rows in alarm, p = 0.01   average run length, p = 0.01   0.1     0.5    0.9
-    1 of 1    1 in 100                  100                            10      2.0    1.1
-    2 of 2    1 in 10 000               10 100                         110     6.0    2.3
-    2 of 3    1 in 3 356                5 125                          62.6    4.7    2.2
-    3 of 3    1 in 1 000 000            1 010 100                      1 110   14.0   3.7
-    3 of 5    1 in 101 517              172 930                        243     7.3    3.3
-    4 of 7    1 in 2 926 802            5 244 832                      827     9.9    4.4
+              rows in alarm                 average run length
+    rule      p = 0.05     p = 0.01         0.05     0.01        0.5    0.9
+    1 of 1    1 in 20      1 in 100         20       100         2.0    1.1
+    2 of 2    1 in 400     1 in 10 000      420      10 100      6.0    2.3
+    2 of 3    1 in 138     1 in 3 356       225      5 125       4.7    2.2
+    3 of 3    1 in 8 000   1 in 1 000 000   8 420    1 010 100   14.0   3.7
+    3 of 5    1 in 863     1 in 101 517     1 608    172 930     7.3    3.3
+    4 of 7    1 in 5 166   1 in 2 926 802   10 222   5 244 832   9.9    4.4
 
 (`run_rule_rate` and `average_run_length` give these numbers for any rule.) Alarms come in clusters, so that their rate
-is not one over the run length. Rows of a process depend on those before them; then false alarms are more frequent than
-here, and a larger k helps more than a larger confidence.
+is not one over the run length. Rows of a process depend on those before them, and then false alarms are more frequent
+than here: try a rule on normal rows that the detector has not seen.
 """
 
 from __future__ import annotations

@@ -10,30 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.fft import irfft, rfft
 
 from kpca import kernels
 from kpca.errors import InputError
-from kpca.features._projections import DenseProjection, Projection, draw_projection
+from kpca.features._parts import Activated, Beside, Flat, Fourier, Homogeneous, Part, TensorSketch
+from kpca.features._projections import DenseProjection, draw_projection
 from kpca.kernels import Kernel
 
 FloatArray = NDArray[Any]
 STRUCTURES = ("independent", "orthogonal", "hadamard")
-
-
-class Part(Protocol):
-    """Features of one kernel, filled in by chunks of rows."""
-
-    def at(self, dtype: np.dtype[Any]) -> Part:
-        """Return the same features with their numbers in this dtype."""
-
-    def fill(self, X: Any, out: FloatArray) -> None:
-        """Write the features of rows, dense or CSR and in the dtype of the numbers, into `out`.  # shape: (m, r)"""
 
 
 @dataclass(frozen=True)
@@ -55,36 +45,6 @@ class Draw:
 # -- Fourier features -------------------------------------------------------------------------------------------------
 
 
-def _pairs(angles: FloatArray, out: FloatArray, phase: float) -> None:
-    """Overwrite `out`, whose first columns are `angles`, by all cosines, all sines and, if it is odd, one more cosine.
-
-    The last has a random phase: alone it is half as much, on average, as a cosine and a sine together.
-    """
-    pairs = out.shape[1] // 2
-    if out.shape[1] % 2:
-        np.add(angles[:, pairs], phase, out=out[:, -1])
-        np.cos(out[:, -1], out=out[:, -1])
-    np.sin(angles[:, :pairs], out=out[:, pairs : 2 * pairs])
-    np.cos(angles[:, :pairs], out=out[:, :pairs])
-
-
-@dataclass(frozen=True)
-class _Fourier:
-    """sqrt(2/r) [cos(w.x), sin(w.x)]: pairs, because their error is 0 where rows agree."""
-
-    projection: Projection
-    phase: float
-
-    def at(self, dtype: np.dtype[Any]) -> _Fourier:
-        return replace(self, projection=self.projection.at(dtype))
-
-    def fill(self, X: Any, out: FloatArray) -> None:
-        angles = out[:, : -(-out.shape[1] // 2)]
-        self.projection.into(X, angles)
-        _pairs(angles, out, self.phase)
-        out *= math.sqrt(2.0 / out.shape[1])
-
-
 def _fourier(kernel: Kernel, draw: Draw, stretch: FloatArray | float) -> Part:
     """A radial kernel: normal frequencies, each stretched by a random number, are a mixture of Gaussians."""
     assert isinstance(kernel, kernels.RadialKernel)
@@ -92,7 +52,7 @@ def _fourier(kernel: Kernel, draw: Draw, stretch: FloatArray | float) -> Part:
     projection = draw_projection(
         draw.rng, draw.d, draw.frequencies, draw.structure, scale=scale, stretch=stretch, origin=draw.origin
     )
-    return _Fourier(projection, draw.rng.uniform(0.0, 2.0 * math.pi))
+    return Fourier(projection, draw.rng.uniform(0.0, 2.0 * math.pi))
 
 
 def _rbf(kernel: Kernel, draw: Draw) -> Part:
@@ -116,33 +76,7 @@ def _laplacian(kernel: Kernel, draw: Draw) -> Part:
     # exp(-gamma |t|) = E cos(w t) for w Cauchy: one for each feature, independent
     assert isinstance(kernel, kernels.Laplacian)
     weights = kernel.gamma * draw.rng.standard_cauchy((draw.d, draw.frequencies))
-    return _Fourier(DenseProjection(weights, draw.origin), draw.rng.uniform(0.0, 2.0 * math.pi))
-
-
-@dataclass(frozen=True)
-class _Homogeneous:
-    """sqrt(c x) [cos(w log x), sin(w log x)] of one feature per frequency: Fourier features in the logarithm."""
-
-    features: NDArray[np.intp]  # shape: (frequencies,)
-    frequencies: FloatArray
-    roots: FloatArray  # shape: (r,)
-    phase: float
-
-    def at(self, dtype: np.dtype[Any]) -> _Homogeneous:
-        frequencies, roots = self.frequencies.astype(dtype, copy=False), self.roots.astype(dtype, copy=False)
-        return replace(self, frequencies=frequencies, roots=roots)
-
-    def fill(self, X: Any, out: FloatArray) -> None:
-        X = X.toarray() if sparse.issparse(X) else X
-        pairs, count = out.shape[1] // 2, len(self.features)
-        angles = out[:, :count]
-        # The logarithm of 0 may be anything finite: its features are multiplied by sqrt(0).
-        np.multiply(np.log(np.maximum(X, np.finfo(X.dtype).tiny))[:, self.features], self.frequencies, out=angles)
-        _pairs(angles, out, self.phase)
-        roots = np.sqrt(X)[:, self.features]
-        out[:, :pairs] *= roots[:, :pairs]
-        out[:, pairs:] *= roots
-        out *= self.roots
+    return Fourier(DenseProjection(weights, draw.origin), draw.rng.uniform(0.0, 2.0 * math.pi))
 
 
 def _homogeneous(draw: Draw, weight: float, frequencies: FloatArray) -> Part:
@@ -157,7 +91,7 @@ def _homogeneous(draw: Draw, weight: float, frequencies: FloatArray) -> Part:
     expected = draw.rank / draw.d if count < draw.d else share[features]
     roots = np.sqrt(weight * 2.0 / np.broadcast_to(expected, (count,)))
     pairs = draw.rank // 2
-    return _Homogeneous(
+    return Homogeneous(
         features, frequencies, np.concatenate([roots[:pairs], roots]), draw.rng.uniform(0.0, 2.0 * math.pi)
     )
 
@@ -176,78 +110,19 @@ def _intersection(kernel: Kernel, draw: Draw) -> Part:
 # -- activations of random projections --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Activated:
-    """An activation of w.x, in place: none, a sign beside a constant, or what is positive."""
-
-    projection: Projection
-    activation: str
-    unit_rows: bool = False
-
-    def at(self, dtype: np.dtype[Any]) -> _Activated:
-        return replace(self, projection=self.projection.at(dtype))
-
-    def fill(self, X: Any, out: FloatArray) -> None:
-        rank = out.shape[1]
-        if self.activation == "sign":
-            # 1 - theta/pi = 1/2 + E sign sign / 2: half the variance of steps at right angles, and none at 0.
-            out[:, 0] = math.sqrt(0.5)
-            out = out[:, 1:]
-        if self.unit_rows:
-            X = kernels.Cosine().prepare(X)
-        self.projection.into(X, out)
-        if self.activation == "sign":
-            np.sign(out, out=out)
-            out *= math.sqrt(0.5 / (rank - 1))
-        elif self.activation == "relu":
-            np.maximum(out, 0.0, out=out)
-            out *= math.sqrt(2.0 / rank)
-        else:
-            out *= math.sqrt(1.0 / rank)
-
-
 def _projected(kernel: Kernel, draw: Draw) -> Part:
     projection = draw_projection(draw.rng, draw.d, draw.rank, draw.structure, scale=np.ones(draw.d), fixed_length=True)
-    return _Activated(projection, "none", unit_rows=isinstance(kernel, kernels.Cosine))
+    return Activated(projection, "none", unit_rows=isinstance(kernel, kernels.Cosine))
 
 
 def _arc_cosine(kernel: Kernel, draw: Draw) -> Part:
     assert isinstance(kernel, kernels.ArcCosine)
     columns = draw.rank - 1 if kernel.order == 0 else draw.rank
     projection = draw_projection(draw.rng, draw.d, columns, draw.structure, scale=np.ones(draw.d))
-    return _Activated(projection, "sign" if kernel.order == 0 else "relu")
+    return Activated(projection, "sign" if kernel.order == 0 else "relu")
 
 
 # -- polynomials ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _TensorSketch:
-    """The circular convolution of `degree` count sketches of [sqrt(gamma) x, sqrt(coef0)] (Pham and Pagh)."""
-
-    sketches: tuple[Any, ...]  # sparse, shape: (r, d) each
-    constants: FloatArray  # what sqrt(coef0) adds, shape: (degree,)
-    places: NDArray[np.intp]  # where, shape: (degree,)
-
-    def at(self, dtype: np.dtype[Any]) -> _TensorSketch:
-        sketches = tuple(sketch.astype(dtype, copy=False) for sketch in self.sketches)
-        return replace(self, sketches=sketches, constants=self.constants.astype(dtype, copy=False))
-
-    def fill(self, X: Any, out: FloatArray) -> None:
-        rank = out.shape[1]
-        transformed: Any = None
-        for sketch, constant, place in zip(self.sketches, self.constants, self.places, strict=True):
-            counts = sketch @ X.T  # shape: (r, m)
-            counts = counts.toarray() if sparse.issparse(counts) else counts
-            counts[place] += constant
-            if len(self.sketches) == 1:
-                out[...] = counts.T
-                return
-            if transformed is None:
-                transformed = rfft(counts, axis=0)
-            else:
-                transformed *= rfft(counts, axis=0)
-        out[...] = irfft(transformed, n=rank, axis=0).T
 
 
 def _polynomial(kernel: Kernel, draw: Draw) -> Part:
@@ -265,54 +140,20 @@ def _polynomial(kernel: Kernel, draw: Draw) -> Part:
         sparse.csr_matrix((math.sqrt(kernel.gamma) * sign[:-1], (place[:-1], columns)), shape=shape)
         for place, sign in zip(places, signs, strict=True)
     )
-    return _TensorSketch(sketches, math.sqrt(kernel.coef0) * signs[:, -1], places[:, -1])
+    return TensorSketch(sketches, math.sqrt(kernel.coef0) * signs[:, -1], places[:, -1])
 
 
 # -- composites -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Constant:
-    """One feature that is the same for all rows."""
-
-    root: float
-
-    def at(self, dtype: np.dtype[Any]) -> _Constant:
-        return self
-
-    def fill(self, X: Any, out: FloatArray) -> None:
-        out[:, 0] = self.root
-        out[:, 1:] = 0.0
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """Features of the members of a sum side by side, each times the root of a factor."""
-
-    members: tuple[Part, ...]
-    ranks: tuple[int, ...]
-    root: float = 1.0
-
-    def at(self, dtype: np.dtype[Any]) -> _Beside:
-        return replace(self, members=tuple(member.at(dtype) for member in self.members))
-
-    def fill(self, X: Any, out: FloatArray) -> None:
-        start = 0
-        for member, rank in zip(self.members, self.ranks, strict=True):
-            member.fill(X, out[:, start : start + rank])
-            start += rank
-        if self.root != 1.0:
-            out *= self.root
-
-
 def _constant(kernel: Kernel, draw: Draw) -> Part:
     assert isinstance(kernel, kernels.Constant)
-    return _Constant(math.sqrt(kernel.constant))
+    return Flat(math.sqrt(kernel.constant))
 
 
 def _scaled(kernel: Kernel, draw: Draw) -> Part:
     assert isinstance(kernel, kernels.Scaled)
-    return _Beside((draw_part(kernel.kernel, draw),), (draw.rank,), math.sqrt(kernel.factor))
+    return Beside((draw_part(kernel.kernel, draw),), (draw.rank,), math.sqrt(kernel.factor))
 
 
 def _sum(kernel: Kernel, draw: Draw) -> Part:
@@ -329,7 +170,7 @@ def _sum(kernel: Kernel, draw: Draw) -> Part:
     parts = tuple(
         draw_part(member, replace(draw, rank=rank)) for member, rank in zip(kernel.members, ranks, strict=True)
     )
-    return _Beside(parts, tuple(ranks))
+    return Beside(parts, tuple(ranks))
 
 
 # -- the table --------------------------------------------------------------------------------------------------------

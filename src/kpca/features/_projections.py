@@ -31,6 +31,9 @@ class Projection(Protocol):
     def into(self, X: Any, out: FloatArray) -> None:
         """Write the projection of rows, dense or CSR and in the dtype of the numbers, into `out`."""
 
+    def back(self, weights: FloatArray) -> FloatArray:
+        """Return weights W', by which gradients go back: (m, count) to (m, d)."""
+
 
 @dataclass(frozen=True)
 class DenseProjection:
@@ -49,6 +52,11 @@ class DenseProjection:
             out[...] = X @ self.weights if self.origin is None else X @ self.weights - self.origin @ self.weights
         else:
             np.matmul(X if self.origin is None else X - self.origin, self.weights, out=out)
+
+    def back(self, weights: FloatArray) -> FloatArray:
+        """Return weights W'.  # shape: (m, d)"""
+        pulled: FloatArray = weights @ self.weights.T
+        return pulled
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,22 @@ class HadamardProjection:
             turned, spare = _hadamard_transform(turned, spare)
             stretch = self.stretch[block * p : (block + 1) * p]
             np.multiply(turned[:, : stretch.size], stretch, out=out[:, block * p : block * p + stretch.size])
+
+    def back(self, weights: FloatArray) -> FloatArray:
+        """Return weights W': the transposed transforms in the opposite order, H being symmetric.  # shape: (m, d)"""
+        d, p = self.scale.size, self.signs.shape[2]
+        total = np.zeros((len(weights), p), dtype=self.scale.dtype)
+        turned, spare = np.empty_like(total), np.empty_like(total)
+        for block, signs in enumerate(self.signs):
+            stretch = self.stretch[block * p : (block + 1) * p]
+            turned[:, stretch.size :] = 0.0
+            np.multiply(weights[:, block * p : block * p + stretch.size], stretch, out=turned[:, : stretch.size])
+            for sign in signs:
+                turned, spare = _hadamard_transform(turned, spare)
+                turned *= sign
+            total += turned
+        pulled: FloatArray = total[:, :d] * self.scale
+        return pulled
 
 
 def draw_projection(

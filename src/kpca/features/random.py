@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca.errors import InputError
-from kpca.features._families import Draw, Part, draw_part, offset, smallest_rank, structure_of
+from kpca.features._families import Draw, draw_part, offset, smallest_rank, structure_of
+from kpca.features._parts import Part
 from kpca.gram.workers import in_order
 from kpca.kernels import Kernel
 
@@ -69,15 +70,52 @@ class RandomMap:
         inner = np.dtype(np.float64) if sparse.issparse(X) else dtype
         part = self.part.at(inner)
         out = np.empty((X.shape[0], self.rank), dtype=dtype)
-        height = max(_FEWEST_ROWS, min(_MOST_ROWS, _CHUNK // self.rank))
-        chunks = [slice(start, min(start + height, len(out))) for start in range(0, len(out), height)]
 
         def fill(rows: slice) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # here: other threads do not know the caller's
                 part.fill(X[rows].astype(inner, copy=False), out[rows])
 
-        in_order(chunks, lambda: fill, lambda rows, done: None, threads)
+        in_order(self._chunks(len(out)), lambda: fill, lambda rows, done: None, threads)
         return out
+
+    def why_no_pull(self) -> str | None:
+        """Return None if the features have gradients, else why not, as part of a sentence."""
+        return self.part.why_no_pull()
+
+    def pull(self, X: Any, G: FloatArray, *, threads: int = 1) -> FloatArray:
+        """Return sum_r G_ir grad f_r(x_i): how a weighted sum of the features changes with each dense row, in float64.
+
+        G has one weight per row and feature (m, r); a broadcast view will do. It is the gradient of the features as
+        drawn, for rows of either precision; it exists, too, where that of the kernel does not (Laplacian features are
+        smooth), but is then no estimate of anything.  # shape: (m, d)
+        """
+        reason = self.why_no_pull()
+        if reason is not None:
+            raise InputError(
+                f"Gradients need features that are smooth functions of a row; those of the {self.kernel.name} kernel "
+                f"are not, as {reason}: take landmarks, or another kernel."
+            )
+        if sparse.issparse(X):
+            raise InputError("Gradients of features must be given a dense array; got a sparse one: use X.toarray().")
+        X, G = np.asarray(X, dtype=np.float64), np.asarray(G)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise InputError(f"X must have {self.n_features} features, as drawn for; got shape {X.shape}.")
+        if G.shape != (len(X), self.rank):
+            raise InputError(f"G must have one weight per row and feature, {(len(X), self.rank)}; got {G.shape}.")
+        part = self.part.at(np.dtype(np.float64))
+        out = np.empty(X.shape)
+
+        def fill(rows: slice) -> None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[rows] = part.pull(X[rows], G[rows].astype(np.float64, copy=False))
+
+        in_order(self._chunks(len(out)), lambda: fill, lambda rows, done: None, threads)
+        return out
+
+    def _chunks(self, m: int) -> list[slice]:
+        """Return the rows that are worked on at once: a matter of the rank only."""
+        height = max(_FEWEST_ROWS, min(_MOST_ROWS, _CHUNK // self.rank))
+        return [slice(start, min(start + height, m)) for start in range(0, m, height)]
 
 
 def draw_features(

@@ -1,0 +1,215 @@
+"""Watching a stream: rows in, one verdict per row out, and alarms by a run rule.
+
+The verdicts are the same however the stream is cut into batches (statistics to rounding), also with lags: what came
+before a batch is remembered. With `adapt` they are not quite, because learning happens between batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from kpca.detector.batches import Batch, each_batch, read_batch
+from kpca.detector.lags import lagged, remembered
+from kpca.detector.rules import RunRule
+from kpca.errors import InputError
+from kpca.inputs import unchanged_on_error
+from kpca.settings import thread_count
+from kpca.statistics import STATISTICS, Statistics, check_statistic
+
+FloatArray = NDArray[Any]
+Flags = NDArray[np.bool_]
+
+
+# A row this many times as far out as the limit is never learned, not even by itself: one spike must not spoil a model.
+_FAR = 10.0
+
+
+class Watcher(Protocol):
+    """What is needed of a fitted detector."""
+
+    statistic: str
+    lags: int
+    n_jobs: int | None
+    n_features_in_: int
+    limits_: Any
+    offset_: float
+    _recipe: Any
+    _measure: Any
+
+    def _scaled(self, X: FloatArray) -> FloatArray:
+        """Return rows as the model sees them, but for lags."""
+
+    def _learn(self, rows: FloatArray) -> Any:
+        """Add scaled and lagged rows to the model, and set limits anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowStatus:
+    """What a monitor says of one row."""
+
+    row: int  # number since the start of the stream
+    label: Any  # of the row in the index of its data frame, else None
+    t2: float
+    spe: float
+    combined: float
+    beyond: bool  # whether the statistic that is watched lies beyond its limit
+    beyond_t2: bool
+    beyond_spe: bool
+    alarm: bool  # by the run rule
+    started: int | None  # the row at which the alarm began that this row is in
+    missing: bool  # whether the row had NaN or infinity, so that its statistics are NaN
+
+
+def monitor(
+    detector: Any, batches: Any, *, statistic: str | None = None, k: int = 3, of: int = 5, adapt: bool = False
+) -> Iterator[RowStatus]:
+    """Yield the status of each row of a stream; alarm is given where k of the last `of` rows lie beyond the limit.
+
+    Parameters
+    ----------
+    batches : whatever gives batches: arrays, data frames, lists of rows, single rows (in one dimension), of any
+        length, also empty. One array or data frame by itself is one batch. The next one is taken when all rows of the
+        one before have been looked at.
+    statistic : the statistic that is watched, "t2", "spe" or "combined"; None takes that of the detector.
+    k, of : the run rule; kpca.detector.average_run_length says how often it is wrong. k = of = 1 gives an alarm for
+        each row beyond the limit.
+    adapt : whether the detector learns, so that slow drift is followed. Rows are given to it once no alarm can include
+        them any more, of - 1 rows later, and never if one did: those in alarm, and those beyond the limit that led to
+        it. Nor is a row that is missing or lies ten times as far out as the limit, nor, with lags, one that such rows
+        are part of. A single row beyond the limit is learned, or limits would shrink and shrink. The detector is
+        changed, which it is not otherwise; the last of - 1 rows of a stream are not learned.
+
+    A row with NaN or infinity has `missing` set and NaN for statistics. It counts as within the limit, for nothing is
+    known of it, and is not learned; with lags, the rows after it see the last complete row in its place. A sensor that
+    stays silent gives no alarm: look at `missing`. A row so far out that its kernel values overflow is not missing: it
+    is infinitely far beyond the limit.
+    """
+    check_is_fitted(detector)
+    name = detector.statistic if statistic is None else statistic
+    watch = _Watch(detector, check_statistic(name), RunRule(k, of), bool(adapt))
+    return watch.over(each_batch(batches))
+
+
+class _Watch:
+    """A detector and what it has seen of a stream."""
+
+    def __init__(self, detector: Watcher, statistic: str, rule: RunRule, adapt: bool) -> None:
+        self._detector, self._statistic, self._rule = detector, statistic, rule
+        self._row = 0
+        self._started: int | None = None
+        self._past: FloatArray | None = None  # the newest scaled rows, as many as there are lags
+        self._last: FloatArray | None = None  # the last complete row, shape: (d,)
+        self._learner = _Learner(detector, rule.of) if adapt else None
+
+    def over(self, batches: Iterable[Any]) -> Iterator[RowStatus]:
+        names = getattr(self._detector, "feature_names_in_", None)
+        for batch in batches:
+            yield from self._judged(read_batch(batch, self._row, self._detector.n_features_in_, names))
+            if self._learner is not None:
+                self._learner.learn()
+
+    def _judged(self, batch: Batch) -> list[RowStatus]:
+        """Return the status of each row of a batch, and remember what later rows need."""
+        missing = batch.missing
+        values = {name: np.full(len(missing), np.nan) for name in STATISTICS}
+        first, rows = self._filled(batch.rows, missing)
+        if len(rows):
+            with np.errstate(over="ignore", invalid="ignore"):  # a row may be that far out
+                wide = self._lagged(rows)
+                statistics = self._statistics(wide, self._row + first)
+            for name, value in values.items():
+                value[first:] = np.nan_to_num(statistics[name], nan=np.inf, posinf=np.inf)
+                value[missing] = np.nan
+        limits = {name: self._limit(name) for name in STATISTICS}
+        beyond = {name: value > limits[name] for name, value in values.items()}  # NaN is not beyond
+        watched = self._statistic
+        alarm = self._rule.update(beyond[watched])
+        if self._learner is not None and len(rows):
+            refused = missing | (values[watched] > _FAR * limits[watched])
+            self._learner.take(wide, np.array([refused, beyond[watched], alarm])[:, first:])
+        flags = (beyond[watched], beyond["t2"], beyond["spe"], alarm)
+        columns = [column.tolist() for column in (*values.values(), *flags)]  # in the order of RowStatus
+        started = self._starts(alarm)
+        numbers = range(self._row, self._row + len(missing))
+        self._row += len(missing)
+        return list(map(RowStatus, numbers, batch.labels, *columns, started, missing.tolist()))
+
+    def _limit(self, name: str) -> float:
+        """Return the limit of a statistic; that of the detector's own may be set by a share of contamination."""
+        return float(-self._detector.offset_ if name == self._detector.statistic else self._detector.limits_[name])
+
+    def _lagged(self, rows: FloatArray) -> FloatArray:
+        """Return rows as the model sees them, together with those before them."""
+        scaled, lags = self._detector._scaled(rows), self._detector.lags
+        wide = lagged(scaled, lags, self._past)
+        self._past = remembered(scaled, lags, self._past) if lags else None
+        return wide
+
+    def _statistics(self, wide: FloatArray, row: int) -> Statistics:
+        try:
+            self._detector._recipe.kernel.check(wide)
+        except InputError as error:
+            raise InputError(f"From row {row} of the stream on: {error}") from error
+        found: Statistics = self._detector._measure(wide, threads=thread_count(self._detector.n_jobs))
+        return found
+
+    def _filled(self, rows: FloatArray, missing: Flags) -> tuple[int, FloatArray]:
+        """Return rows with the last complete one in the place of each that is not.
+
+        Before the first complete row there is none to take: so many rows, the first number returned, are left out.
+        """
+        complete = np.where(missing, -1, np.arange(len(rows)))
+        last = np.maximum.accumulate(complete)  # of each row; -1: in an earlier batch  # shape: (m,)
+        known = rows if self._last is None else np.vstack([rows, self._last])  # row -1
+        first = 0 if self._last is not None else int(np.count_nonzero(last < 0))
+        filled = known[last[first:]]
+        if len(filled):
+            self._last = filled[-1].copy()
+        return first, filled
+
+    def _starts(self, alarm: Flags) -> list[int | None]:
+        """Return for each row of a batch where the alarm began that it is in."""
+        found = []
+        for number, rings in enumerate(alarm, start=self._row):
+            if not rings:
+                self._started = None
+            elif self._started is None:
+                self._started = number
+            found.append(self._started)
+        return found
+
+
+class _Learner:
+    """Rows that wait until it is certain that no alarm includes them."""
+
+    def __init__(self, detector: Watcher, of: int) -> None:
+        self._detector, self._of = detector, of
+        self._rows: FloatArray | None = None  # scaled and lagged
+        self._flags: Flags = np.empty((3, 0), dtype=bool)  # not to be learned, beyond, in alarm
+        # With lags, rows that are left out are part of the next ones, too: one of the last lags + 1 is enough.
+        self._seen_by = RunRule(1, detector.lags + 1)
+
+    def take(self, rows: FloatArray, flags: Flags) -> None:
+        """Add the rows that have just been judged."""
+        self._rows = rows if self._rows is None else np.concatenate([self._rows, rows])
+        self._flags = np.hstack([self._flags, flags])
+
+    def learn(self) -> None:
+        """Give the detector all rows that are certain; the others wait on."""
+        count = self._flags.shape[1] - (self._of - 1)
+        if count <= 0 or self._rows is None:
+            return
+        refused, beyond, alarm = self._flags
+        total = np.concatenate([[0], np.cumsum(alarm)])
+        led_to_alarm = beyond[:count] & (total[self._of :] > total[: -self._of])  # one within the window of the rule
+        keep = ~self._seen_by.update(refused[:count] | alarm[:count] | led_to_alarm)
+        if keep.any():
+            with unchanged_on_error(self._detector):
+                self._detector._learn(self._rows[:count][keep])
+        self._rows, self._flags = self._rows[count:].copy(), self._flags[:, count:]

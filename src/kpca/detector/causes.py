@@ -1,4 +1,8 @@
-"""Which variables are behind an alarm: contributions over the rows of a window, ranked."""
+"""Which variables are behind an alarm: contributions over the rows of a window, ranked.
+
+Contributions show where a fault is seen, which under feedback control changes with time: the first rows show what it
+hits, later ones what the controllers do about it. A window of the first few dozen rows of an alarm shows both.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +22,22 @@ _SHOWN = 10
 
 @dataclass(frozen=True, eq=False)
 class Causes:
-    """Variables in the order of their mean contribution over a window, largest first; `print` shows a table.
+    """Variables in the order of their share of the alarm, largest first; `print` shows a table.
 
     Attributes
     ----------
     names : of all variables, in that order.
-    mean : (d,), mean contribution over the rows of the window.
-    share : (d,), the same as a share of the mean rise of the statistic above its baseline.
+    share : (d,), mean over the rows of the window of the contribution over the sum of the sizes of all contributions
+        to that row. Every row counts the same: in the mean contribution the rows farthest out would decide alone.
+    mean : (d,), mean contribution.
     top_share : (d,), share of the rows in which the variable is among the three that contribute most.
     n_rows : rows of the window.
     statistic : what the contributions are to.
     """
 
     names: tuple[str, ...]
-    mean: FloatArray
     share: FloatArray
+    mean: FloatArray
     top_share: FloatArray
     n_rows: int
     statistic: str
@@ -52,21 +57,21 @@ class Causes:
 
     def to_pandas(self) -> Any:
         """Return a data frame with a row for each variable."""
-        columns = {"variable": list(self.names), "mean": self.mean, "share": self.share, "top_share": self.top_share}
+        columns = {"variable": list(self.names), "share": self.share, "mean": self.mean, "top_share": self.top_share}
         return pandas().DataFrame(columns, index=range(1, len(self.names) + 1))
 
     def __str__(self) -> str:
         cells = [
-            [f"{i + 1}", f"{self.mean[i]:+.4g}", f"{self.share[i]:.1%}", f"{self.top_share[i]:.0%}", self.names[i]]
+            [f"{i + 1}", f"{self.share[i]:.1%}", f"{self.mean[i]:+.4g}", f"{self.top_share[i]:.0%}", self.names[i]]
             for i in range(min(_SHOWN, len(self.names)))
         ]
-        lines = table(["rank", "mean contribution", "share", f"rows in top {_AMONG}", "variable"], cells)
+        lines = table(["rank", "share", "mean contribution", f"rows in top {_AMONG}", "variable"], cells)
         left = len(self.names) - len(cells)
         return "\n".join([*lines, f"and {left} more variables"] if left else lines)
 
 
 def root_causes(contributions: Contributions, rows: Any = None) -> Causes:
-    """Return the variables ranked by their mean contribution over some rows.
+    """Return the variables ranked by their mean share of the contributions to some rows.
 
     Parameters
     ----------
@@ -81,12 +86,10 @@ def root_causes(contributions: Contributions, rows: Any = None) -> Causes:
         raise InputError(
             "A ranking of causes needs finite contributions; some rows have others: leave rows out whose gap is NaN."
         )
-    mean = values.mean(axis=0)
-    rise = float((some.score - some.baseline_score).mean())
+    sizes = np.abs(values).sum(axis=1, keepdims=True)
+    share = (values / np.where(sizes == 0, 1.0, sizes)).mean(axis=0)
     best = np.argsort(-values, axis=1, kind="stable")[:, :_AMONG]
-    often = np.bincount(best.ravel(), minlength=len(mean)) / len(values)
-    order = np.argsort(-mean, kind="stable")
-    share = mean / rise if rise else np.full(len(mean), np.nan)
-    return Causes(
-        tuple(some.names[j] for j in order), mean[order], share[order], often[order], len(values), some.statistic
-    )
+    often = np.bincount(best.ravel(), minlength=values.shape[1]) / len(values)
+    order = np.argsort(-share, kind="stable")
+    names = tuple(some.names[j] for j in order)
+    return Causes(names, share[order], values.mean(axis=0)[order], often[order], len(values), some.statistic)

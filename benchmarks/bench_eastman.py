@@ -2,9 +2,10 @@
 
 500 normal rows to learn from and 22 runs of 960 rows, with a fault from row 160 on (run 0 has none); the columns are
 XMEAS(1) ... XMEAS(41), XMV(1) ... XMV(11), a row is 3 minutes (Downs and Vogel 1993; Chiang, Russell and Braatz 2001).
-All limits are the 99 % quantile of the normal rows of all runs: equal false alarms. Bandwidth and components of both, and
-statistic, baseline and window of causes, are chosen on 21 other runs of the same faults, 480 rows each, and reported on
-these; all that was tried is shown. The other runs have the same faults of the same simulator: new ones may differ.
+All limits are the 99 % quantile of the normal rows of all runs: equal false alarms. Bandwidth and components of both
+methods, and statistic, baseline and window of causes, are chosen on 21 other runs of the same faults, 480 rows each,
+and reported on these; all that was tried is shown. The other runs are of the same faults: what is best for them is not
+said to be best for other plants.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ ONSET, QUANTILE, IN_A_ROW = 160, 0.99, 3
 # Multiples of the median distance; None is PCA. Shares of the variance, or a component per column ("columns").
 BANDWIDTHS: tuple[float | None, ...] = (None, 2, 4, 8, 16, 32, 64)
 RULES: tuple[Any, ...] = (0.95, 0.99, 0.999, 0.9999, "columns")
-# Faults as Downs and Vogel define them, and the variables next to them. 1: the ratio of A to C in stream 4 makes a step;
-# flows and valves of the two feeds that bring A, streams 4 and 1. 4 and 11: temperature of the cooling water that enters
-# the reactor, a step and at random; its valve, temperatures of reactor and cooling water. 5: the same for the condenser,
-# a step; its valve, temperatures of the separator behind it and of the cooling water there.
+# Faults as Downs and Vogel define them, and the variables next to them. 1: the ratio of A to C in stream 4 makes a
+# step; flows and valves of the two feeds that bring A, streams 4 and 1. 4 and 11: temperature of the cooling water that
+# enters the reactor, a step and at random; its valve, temperatures of reactor and cooling water. 5: the same for the
+# condenser, a step; its valve, temperatures of the separator behind it and of the cooling water there.
 KNOWN = {
     1: ("XMEAS(1)", "XMEAS(4)", "XMV(3)", "XMV(4)"),
     4: ("XMV(10)", "XMEAS(9)", "XMEAS(21)"),

@@ -62,9 +62,8 @@ def plant() -> Plant:
 
 def fitted(data: Plant, bandwidth: float | None, rule: Any, lags: int) -> Any:
     """Return a detector of the training rows."""
-    from kpca.detector.lags import lagged
-
     from kpca import KernelPCADetector
+    from kpca.detector.lags import lagged
     from kpca.kernels import resolve_gamma
 
     scaled = (data.train - data.train.mean(axis=0)) / data.train.std(axis=0)

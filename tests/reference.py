@@ -320,3 +320,12 @@ def slow_statistics(kernel, X, new, k):
         for name, value in (("t2", t2), ("spe", spe), ("combined", t2 + spe / variances[-1])):
             found[name].append(value)
     return {name: np.array(values) for name, values in found.items()}
+
+
+def integrated_gradients(gradients, rows, baseline, steps=20_000):
+    """D_j times the mean of ds/dx_j over the middles of many equal steps from baseline to row, one step at a time."""
+    D = np.asarray(rows, dtype=np.float64) - baseline
+    total = np.zeros(D.shape)
+    for step in range(steps):
+        total += gradients(baseline + (step + 0.5) / steps * D)
+    return D * total / steps

@@ -1,0 +1,191 @@
+"""The statistic of a row, split among its variables; lags of one variable are summed, and kept apart beside that."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.detector.attribution import Surface, attribute
+from kpca.errors import InputError
+
+FloatArray = NDArray[Any]
+_SHOWN_ROWS, _SHOWN_VARIABLES = 10, 10
+_NAMES = {"t2": "T2", "spe": "SPE", "combined": "combined statistic"}
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """How much each variable contributes to the statistic of each row; `print` shows the largest.
+
+    Attributes
+    ----------
+    names : of the d variables.
+    by_lag : (m, lags + 1, d), contributions of each variable now, one row ago, and so on.
+    score : (m,), statistic of the rows.
+    baseline : (1, D) or (m, D), what the rows are compared with, as the model sees it: scaled, with lags.
+    baseline_score : (m,), statistic of the baselines.
+    method : "integrated", contributions of a row add up to score - baseline_score; "gradient", they need not.
+    statistic : "t2", "spe" or "combined".
+    baseline_name : what the baseline is called.
+    """
+
+    names: tuple[str, ...]
+    by_lag: FloatArray
+    score: FloatArray
+    baseline: FloatArray
+    baseline_score: FloatArray
+    method: str
+    statistic: str
+    baseline_name: str = "the baseline given"
+
+    @property
+    def values(self) -> FloatArray:
+        """Contributions, summed over lags.  # shape: (m, d)"""
+        values: FloatArray = self.by_lag.sum(axis=1)
+        return values
+
+    @property
+    def gap(self) -> FloatArray:
+        """Sum of the contributions less score - baseline_score: what the split misses.  # shape: (m,)"""
+        gap: FloatArray = self.by_lag.sum(axis=(1, 2)) - (self.score - self.baseline_score)
+        return gap
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def __getitem__(self, rows: Any) -> Contributions:
+        """Return the contributions of some rows: a number, a slice, numbers or a mask."""
+        if isinstance(rows, int | np.integer):
+            rows = [rows]
+        try:
+            baseline = self.baseline if len(self.baseline) == 1 else self.baseline[rows]
+            parts = (self.by_lag[rows], self.score[rows], baseline, self.baseline_score[rows])
+        except IndexError:
+            raise InputError(
+                f"Rows must be numbers, a slice or a mask of the {len(self)} rows; got {rows!r}."
+            ) from None
+        return Contributions(self.names, *parts, self.method, self.statistic, self.baseline_name)
+
+    def top(self, n: int = 3) -> list[list[tuple[str, float]]]:
+        """Return for each row the n variables that contribute most, with their contributions, largest first."""
+        values = self.values
+        order = np.argsort(-values, axis=1, kind="stable")[:, : check_count(n)]
+        return [[(self.names[j], float(row[j])) for j in best] for row, best in zip(values, order, strict=True)]
+
+    def to_pandas(self) -> Any:
+        """Return a data frame: a row for each row, a column for each variable."""
+        return pandas().DataFrame(self.values, columns=list(self.names))
+
+    def __str__(self) -> str:
+        what = _NAMES.get(self.statistic, self.statistic)
+        how = "integrated gradients" if self.method == "integrated" else "gradient times difference"
+        lines = [f"Contributions to the {what} of {_count(len(self), 'row')}, from {self.baseline_name}, by {how}.", ""]
+        lines += self._one() if len(self) == 1 else self._many()
+        if self.method == "gradient":
+            lines += ["", "These do not add up to the difference of the statistics: the gradient is that at the row."]
+        return "\n".join(lines)
+
+    def _one(self) -> list[str]:
+        change, total = float(self.score[0] - self.baseline_score[0]), self.values[0]
+        best = self.top(min(len(self.names), _SHOWN_VARIABLES))[0]
+        share = [f"{value / change:.1%}" if change else "-" for _, value in best]
+        cells = [[name, f"{value:+.4g}", part] for (name, value), part in zip(best, share, strict=True)]
+        if len(best) < len(self.names):
+            rest = float(total.sum()) - sum(value for _, value in best)
+            others = _count(len(self.names) - len(best), "other")
+            cells.append([others, f"{rest:+.4g}", f"{rest / change:.1%}" if change else "-"])
+        lines = table(["variable", "contribution", "share"], cells)
+        ends = f"{self.score[0]:.4g}, of the baseline {self.baseline_score[0]:.4g}"
+        return [*lines, "", f"Statistic of the row {ends}, gap {self.gap[0]:.1e}."]
+
+    def _many(self) -> list[str]:
+        cells = [
+            [
+                f"{i}",
+                f"{self.score[i]:.4g}",
+                f"{self.baseline_score[i]:.4g}",
+                f"{self.gap[i]:.1e}",
+                ", ".join(f"{name} {value:+.3g}" for name, value in best),
+            ]
+            for i, best in enumerate(self[:_SHOWN_ROWS].top(3))
+        ]
+        lines = table(["row", "statistic", "baseline", "gap", "largest contributions"], cells)
+        left = len(self) - len(cells)
+        return [*lines, f"and {_count(left, 'more row')}"] if left > 0 else lines
+
+
+def contributions_of(
+    surface: Surface,
+    rows: FloatArray,
+    baseline_rows: FloatArray,
+    *,
+    names: Sequence[str],
+    statistic: str,
+    lags: int = 0,
+    method: str = "integrated",
+    baseline_name: str = "the baseline given",
+) -> Contributions:
+    """Return the contributions of variables to one statistic of rows.
+
+    Parameters
+    ----------
+    surface : the statistic, as a function of scaled rows with lags. Scaling does not change contributions.
+    rows : (m, d (lags + 1)), ordered x_t, x_{t-1}, ..., as the model sees them.
+    baseline_rows : (1, D) or (m, D), in the same form.
+    names : of the d variables.
+    """
+    d = len(names)
+    if rows.shape[1] != d * (lags + 1):
+        raise InputError(
+            f"Rows with {_count(lags, 'lag')} of {_count(d, 'variable')} must have {d * (lags + 1)} columns; "
+            f"got {rows.shape[1]}."
+        )
+    found = attribute(surface, rows, baseline_rows, method)
+    by_lag = found.values.reshape(len(rows), lags + 1, d)
+    baseline = np.atleast_2d(baseline_rows)
+    return Contributions(
+        tuple(map(str, names)), by_lag, found.score, baseline, found.baseline_score, method, statistic, baseline_name
+    )
+
+
+def check_count(n: Any) -> int:
+    """Return how many variables to name, or raise InputError."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise InputError(f"n must be a whole number of at least 1; got {n!r}.")
+    return int(n)
+
+
+def table(titles: list[str], cells: list[list[str]]) -> list[str]:
+    """Return lines of text in columns: numbers to the right, the first and last column as they are text or not."""
+    widths = [max(len(line[column]) for line in [titles, *cells]) for column in range(len(titles))]
+    wordy = [not _is_number(cells[0][column]) if cells else True for column in range(len(titles))]
+
+    def line(parts: list[str]) -> str:
+        spaced = [
+            f"{part:{width}}" if words else f"{part:>{width}}"
+            for part, width, words in zip(parts, widths, wordy, strict=True)
+        ]
+        return "  ".join(spaced).rstrip()
+
+    return [line(titles), line(["-" * width for width in widths]), *map(line, cells)]
+
+
+def pandas() -> Any:
+    """Return pandas, or raise InputError where it is not installed."""
+    try:
+        return importlib.import_module("pandas")
+    except ImportError:
+        raise InputError("to_pandas needs pandas, which is not installed: pip install pandas.") from None
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("+-").replace("%", "")[:1].isdigit() or text in ("-", "nan", "inf")
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

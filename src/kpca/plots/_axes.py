@@ -1,0 +1,133 @@
+"""What the pictures share: figures, colours, dots and names. Nothing else here imports matplotlib."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes  # noqa: PLC0414 (the other files take it from here)
+    from matplotlib.figure import Figure as Figure  # noqa: PLC0414
+
+    from kpca.kernel_pca import KernelPCA
+
+FloatArray = NDArray[Any]
+
+# Ten colours that people with any colour vision can tell apart (after Paul Tol's "muted"), light ones a little darker.
+COLOURS = (
+    "#332288",
+    "#CC6677",
+    "#117733",
+    "#D1B13C",
+    "#66B6E0",
+    "#882255",
+    "#44AA99",
+    "#8A8A1F",
+    "#AA4499",
+    "#7F7F7F",
+)
+INK, FAINT, BAR = "#222222", "#D9D9D9", "#4C6A92"
+_RESOLUTION = 150  # dots per inch of a saved picture
+SMALL = 8  # a font size
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure, its size in inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("Pictures need matplotlib, which is not installed: pip install 'kpca[plot]'.") from error
+    return Figure(figsize=(width, height), dpi=_RESOLUTION, layout="constrained", facecolor="white")
+
+
+def labels_of(y: Any, X: Any) -> NDArray[Any] | None:
+    """Return y as an array, after a look whether it has an entry per row of X.  # shape: (m,)"""
+    if y is None:
+        return None
+    labels, rows = np.asarray(y), np.shape(X)[0]
+    if labels.shape != (rows,):
+        raise InputError(f"There must be one label per row, {rows} in all; got shape {labels.shape}.")
+    return labels
+
+
+def dots(axes: Axes, x: FloatArray, y: FloatArray, labels: NDArray[Any] | None, *, area: float, names: int) -> Any:
+    """Draw a dot per row, coloured by its label; return what a colour bar is made for, None for classes.
+
+    `area` is that of a dot, `names` the font size of the names of classes, 0 for none.
+    """
+    style: dict[str, Any] = {"s": area, "alpha": 0.7, "linewidths": 0}
+    if labels is None:
+        axes.scatter(x, y, color=BAR, **style)
+    elif len(np.unique(labels)) <= len(COLOURS):
+        _scatter_classes(axes, x, y, labels, style, fontsize=names)
+    elif labels.dtype.kind in "iuf":
+        return axes.scatter(x, y, c=labels, cmap="viridis", **style)
+    else:
+        raise InputError(
+            f"Labels must be numbers, or at most {len(COLOURS)} classes; got {len(np.unique(labels))} classes."
+        )
+    return None
+
+
+def _scatter_classes(
+    axes: Axes, x: FloatArray, y: FloatArray, labels: NDArray[Any], style: dict[str, Any], *, fontsize: int
+) -> None:
+    """Draw classes in colours, and write each one's name at its middle: colour alone does not reach everybody.
+
+    A font size of 0 leaves the names to a legend.
+    """
+    classes, member = np.unique(labels, return_inverse=True)
+    colours = np.array(COLOURS[: len(classes)])
+    # All classes in one call, in mixed order: none hides another by being drawn last.
+    order = np.random.default_rng(0).permutation(len(x))
+    axes.scatter(x[order], y[order], c=colours[member[order]], **style)
+    for number, name in enumerate(classes) if fontsize else ():
+        axes.annotate(
+            str(name),
+            (float(np.median(x[member == number])), float(np.median(y[member == number]))),
+            color=INK,
+            fontsize=fontsize,
+            fontweight="bold",
+            ha="center",
+            va="center",
+            bbox={
+                "boxstyle": "round,pad=0.25",
+                "facecolor": "white",
+                "edgecolor": colours[number],
+                "linewidth": fontsize / 5.5,
+            },
+        )
+
+
+def class_legend(figure: Figure, classes: NDArray[Any]) -> None:
+    """Write the names of classes and their colours below the panels."""
+    from matplotlib.lines import Line2D
+
+    style: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5}
+    dots = [Line2D([], [], color=colour, **style) for colour in COLOURS[: len(classes)]]
+    names = [textwrap.shorten(str(name), 24, placeholder=" …") for name in classes]
+    figure.legend(dots, names, loc="outside lower center", ncols=5, fontsize=SMALL, frameon=False, handletextpad=0.2)
+
+
+def component_name(model: KernelPCA, component: int) -> str:
+    """Return what an axis of scores is called."""
+    return f"component {component + 1} ({100 * float(model.explained_variance_ratio_[component]):.1f} % of variance)"
+
+
+def dot_size(count: int) -> float:
+    """Return the area of a dot: smaller the more there are."""
+    return float(np.clip(18000.0 / max(count, 1), 5.0, 40.0))
+
+
+def tidy(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:
+    """Leave away of the frame what says nothing, and draw a faint grid below the data."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.tick_params(colors=INK, length=0)
+    axes.grid(axis=grid, color=FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)

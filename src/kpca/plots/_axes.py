@@ -34,6 +34,7 @@ COLOURS = (
 INK, FAINT, BAR = "#222222", "#D9D9D9", "#4C6A92"
 _RESOLUTION = 150  # dots per inch of a saved picture
 SMALL = 8  # a font size
+_LONG = 28  # letters of the name of a variable, before it is cut
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -131,3 +132,52 @@ def tidy(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:
     axes.tick_params(colors=INK, length=0)
     axes.grid(axis=grid, color=FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def panels_for(ax: Any, count: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """Return the axes to draw into, those that were given or new ones below each other, and their figure."""
+    if ax is None:
+        figure = new_figure(width, height)
+        return figure, list(figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0])
+    given = [ax] if hasattr(ax, "transData") else list(np.ravel(ax))
+    if len(given) != count or not all(hasattr(axes, "transData") for axes in given):
+        raise InputError(f"ax must be {count} matplotlib axes, one for each panel, or None; got {ax!r}.")
+    return given[0].figure, given
+
+
+def names_of(names: Any, count: int) -> list[str]:
+    """Return the names of variables, cut where they are long; x0, x1, ... where there are none."""
+    if names is None:
+        return [f"x{number}" for number in range(count)]
+    found = [str(name) for name in np.ravel(np.asarray(names, dtype=object))]
+    if len(found) != count:
+        raise InputError(f"names must have {count} entries, one per variable; got {len(found)}.")
+    return [name if len(name) <= _LONG else f"{name[: _LONG - 1]}…" for name in found]
+
+
+def how_many(n: Any) -> int:
+    """Return how many variables to show, after a look that it is such a number."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise InputError(f"n must be a whole number of variables to show, 1 or more; got {n!r}.")
+    return int(n)
+
+
+def numbers_of(name: str, values: Any, ndim: int) -> FloatArray:
+    """Return finite numbers as an array, after a look at its shape."""
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be an array of numbers; got {values!r}.") from error
+    if found.ndim != ndim or not found.size or not np.isfinite(found).all():
+        raise InputError(f"{name} must be finite numbers in {ndim} dimensions; got shape {found.shape} or a gap in it.")
+    return found
+
+
+def short(value: float) -> str:
+    """Return a number in three digits, with a true minus."""
+    return f"{value:.3g}".replace("-", "−")
+
+
+def signed(value: float) -> str:
+    """Return a number in three digits with its sign, whichever that is."""
+    return f"{value:+.3g}".replace("-", "−")

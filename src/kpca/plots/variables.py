@@ -1,0 +1,122 @@
+"""Which variables matter to a model, and which change each other's effect: bars and heat maps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kpca.errors import InputError
+from kpca.plots._axes import BAR, FAINT, INK, SMALL, FloatArray, how_many, names_of, numbers_of, panels_for, short, tidy
+
+if TYPE_CHECKING:
+    from kpca.plots._axes import Axes, Figure
+
+_MAP = "Blues"  # from light to dark, in grey too
+_CELLS = 160  # of a heat map: more have no room for numbers
+
+
+def importance(found: Any, *, n: int = 20, per_component: bool = False, ax: Any = None) -> Figure:
+    """Return the importance of the variables that matter most, overall as bars or per component as a heat map.
+
+    Parameters
+    ----------
+    found : an object with `names`, `overall` (d,) and `per_component` (k, d), as `kpca.explain.importance` returns it.
+    n : variables to show, at most.
+    per_component : show a heat map of variables by components in the place of bars.
+    ax : axes to draw into; None is a new figure.
+    """
+    overall = numbers_of("overall importance", getattr(found, "overall", None), 1)
+    names = names_of(found.names, len(overall))
+    order = np.argsort(-overall, kind="stable")[: how_many(n)]
+    labels = [names[j] for j in order]
+    unit = "one standard deviation" if getattr(found, "scaled", False) else "one unit"
+    title = f"Importance of {len(order)} of {len(overall)} variables"
+    if not per_component:
+        figure, (axes,) = panels_for(ax, 1, 7.0, 1.3 + 0.26 * len(order))
+        _bars(axes, labels, overall[order])
+        axes.set_xlabel(f"mean change of the scores per {unit}")
+    else:
+        each = numbers_of("importance per component", found.per_component, 2)
+        if each.shape[1] != len(overall):
+            raise InputError(f"per_component must have a column for each of {len(overall)} names; got {each.shape}.")
+        wide = float(np.clip(2.6 + 0.5 * len(each), 4.8, 12.0))
+        figure, (axes,) = panels_for(ax, 1, wide, 1.5 + 0.28 * len(order))
+        heat(axes, each[:, order].T, f"mean change of the score per {unit}")
+        axes.set_yticks(range(len(order)), labels)
+        axes.set_xlabel("component")
+        step = -(-len(each) // 24)
+        axes.set_xticks(range(0, len(each), step), [str(j + 1) for j in range(0, len(each), step)])
+    axes.set_title(title, loc="left", fontweight="bold", fontsize=11, color=INK)
+    return figure
+
+
+def interactions(found: Any, *, n: int = 15, ax: Any = None) -> Figure:
+    """Return how strongly pairs of variables interact, as a heat map of those that take part in the strongest ones.
+
+    The diagonal stays empty: a variable's own curvature is no interaction.
+
+    Parameters
+    ----------
+    found : an object with `names` and `overall` (v, v), as `kpca.explain.interactions` returns it.
+    n : variables to show, at most.
+    ax : axes to draw into; None is a new figure.
+    """
+    overall = numbers_of("overall interactions", getattr(found, "overall", None), 2)
+    if overall.shape[0] != overall.shape[1] or len(overall) < 2:
+        raise InputError(f"interactions must be a square array of 2 or more variables; got shape {overall.shape}.")
+    names = names_of(found.names, len(overall))
+    pairs = np.abs(overall)
+    np.fill_diagonal(pairs, 0.0)
+    order = np.argsort(-pairs.max(axis=1), kind="stable")[: max(how_many(n), 2)]
+    shown = pairs[np.ix_(order, order)]
+    np.fill_diagonal(shown, np.nan)
+    labels = [names[j] for j in order]
+    size = 2.2 + 0.38 * len(order)
+    figure, (axes,) = panels_for(ax, 1, size + 1.2, size)
+    heat(axes, shown, "strength of the interaction")
+    axes.set_box_aspect(1)
+    axes.set_yticks(range(len(order)), labels)
+    axes.set_xticks(range(len(order)), labels, rotation=90)
+    for j in range(len(order)):
+        axes.plot([j - 0.5, j + 0.5], [j - 0.5, j + 0.5], color=FAINT, linewidth=0.8)
+    axes.set_title(
+        f"Interactions of {len(order)} of {len(names)} variables", loc="left", fontweight="bold", fontsize=11, color=INK
+    )
+    return figure
+
+
+def _bars(axes: Axes, labels: list[str], values: FloatArray) -> None:
+    places = np.arange(len(values))
+    axes.barh(places, values, height=0.72, color=BAR)
+    for place, value in zip(places, values, strict=True):
+        axes.annotate(
+            short(float(value)),
+            (float(value), float(place)),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=SMALL,
+            color=INK,
+        )
+    axes.set_xlim(0.0, 1.12 * max(float(values.max()), 1e-300))
+    axes.set_yticks(places, labels)
+    axes.set_ylim(len(values) - 0.4, -0.6)
+    tidy(axes, grid="x")
+
+
+def heat(axes: Axes, values: FloatArray, meaning: str) -> None:
+    """Draw numbers from 0 up as shades, with a scale beside; a few are written into their cells too."""
+    top = float(np.nanmax(values)) or 1.0
+    image = axes.imshow(values, cmap=_MAP, vmin=0.0, vmax=top, aspect="auto", interpolation="nearest")
+    bar = axes.figure.colorbar(image, ax=axes, shrink=0.85, pad=0.02)
+    bar.set_label(meaning, fontsize=SMALL + 1, color=INK)
+    bar.outline.set_visible(False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(colors=INK, length=0, labelsize=SMALL + 1)
+    if values.size > _CELLS:
+        return
+    for (i, j), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            tone = "white" if value > 0.55 * top else INK
+            axes.text(j, i, f"{value:.2g}", ha="center", va="center", fontsize=SMALL - 1, color=tone)

@@ -173,11 +173,9 @@ def numbers_of(name: str, values: Any, ndim: int) -> FloatArray:
     return found
 
 
-def short(value: float) -> str:
-    """Return a number in three digits, with a true minus."""
-    return f"{value:.3g}".replace("-", "−")
-
-
-def signed(value: float) -> str:
-    """Return a number in three digits with its sign, whichever that is."""
-    return f"{value:+.3g}".replace("-", "−")
+def short(value: float, *, sign: bool = False) -> str:
+    """Return a number in three digits, with a true minus; on demand with its sign, whichever that is."""
+    if value == 0.0:
+        return "0"
+    digits = ",.0f" if 1e3 <= abs(value) < 1e6 else ".3g" if float(value).is_integer() else "#.3g"
+    return f"{value:{'+' if sign else ''}{digits}}".replace("-", "−").removesuffix(".")

@@ -158,9 +158,8 @@ def _panel(axes: Axes, name: str, places: NDArray[Any], values: FloatArray, limi
         color=INK,
     )
     highest = max(float(y.max()), float(bound.max()))
-    if 0.0 < bound.min() and highest > _STEEP * bound.min():
-        positive = y[y > 0.0]
-        lowest = max(0.7 * float(positive.min()), _DEPTH * float(bound.min()))
+    if bound.min() > 0.0 and highest > _STEEP * bound.min():
+        lowest = max(0.7 * float(y.min(initial=np.inf, where=y > 0.0)), _DEPTH * float(bound.min()))
         axes.set_yscale("log", nonpositive="clip")
         axes.set_ylim(min(lowest, 0.7 * float(bound.min())), 1.6 * highest)
     else:
@@ -181,7 +180,7 @@ def _columns(values: FloatArray, limit: FloatArray) -> NDArray[np.intp]:
     whole = len(values) // width * width
     starts = np.arange(0, whole, width)
     excess = values - limit  # another order than that of the values where the limit moves
-    kept = [np.arange(whole, len(values)), [0]]
+    kept = [np.arange(whole, len(values))]
     for quantity, extreme in ((values, np.argmin), (values, np.argmax), (excess, np.argmax)):
         kept.append(starts + extreme(quantity[:whole].reshape(-1, width), axis=1))
     return np.unique(np.concatenate(kept)).astype(np.intp)
@@ -191,7 +190,9 @@ def _summary(name: str, beyond: NDArray[np.bool_], onset: int | None) -> str:
     """Return how many rows are beyond the limit, in words."""
     if not onset:  # none, or from the first row
         return f"{_LABELS[name]}: {_share(beyond)} beyond the limit"
-    return f"{_LABELS[name]}: beyond the limit {_share(beyond[:onset])} before the onset, {_share(beyond[onset:])} after"
+    return (
+        f"{_LABELS[name]}: beyond the limit {_share(beyond[:onset])} before the onset, {_share(beyond[onset:])} after"
+    )
 
 
 def _share(beyond: NDArray[np.bool_]) -> str:
@@ -203,8 +204,8 @@ def _legend(figure: Figure, panels: Sequence[Axes], *, own: bool) -> None:
     """Write once what is drawn: below the panels, or into the first of axes that are not ours."""
     entries: dict[str, Any] = {}
     for axes in panels:
-        handles, labels = axes.get_legend_handles_labels()
-        for handle, label in zip(handles, labels, strict=True):
+        handles: tuple[list[Any], list[str]] = axes.get_legend_handles_labels()
+        for handle, label in zip(*handles, strict=True):
             if label != "beyond the limit" or len(handle.get_offsets()):
                 entries.setdefault(label, handle)
     style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "markerscale": 1.6}

@@ -18,7 +18,6 @@ from kpca.plots._axes import (
     numbers_of,
     panels_for,
     short,
-    signed,
     tidy,
 )
 
@@ -66,10 +65,9 @@ def contributions(found: Any, *, row: int | None = None, n: int = 15, ax: Any = 
     figure, (axes,) = panels_for(ax, 1, 7.0, 1.5 + 0.26 * len(bars))
     signed_bars(axes, labels, np.array(bars), len(kept))
     name = _WORDS.get(str(found.statistic), str(found.statistic))
-    who = "Mean row" if count > 1 and row is None else f"Row {row or 0}"
-    which = f" of {count:,}" if count > 1 and row is None else ""
+    who = f"Mean of {count:,} rows" if count > 1 and row is None else f"Row {row or 0}"
     axes.set_title(
-        f"{who}{which}: {name} {short(reached)}, baseline {short(start)}",
+        f"{who}: {name} {short(reached)}, baseline {short(start)}",
         loc="left",
         fontweight="bold",
         fontsize=11,
@@ -99,7 +97,7 @@ def signed_bars(axes: Axes, labels: list[str], bars: FloatArray, variables: int)
             patch.set_hatch("////")
         gap = 4 if bar >= 0.0 else -4
         axes.annotate(
-            signed(float(bar)),
+            short(float(bar), sign=True),
             (float(bar), patch.get_y() + patch.get_height() / 2),
             xytext=(gap, 0),
             textcoords="offset points",

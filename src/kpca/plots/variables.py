@@ -73,7 +73,7 @@ def interactions(found: Any, *, n: int = 15, ax: Any = None) -> Figure:
     np.fill_diagonal(shown, np.nan)
     labels = [names[j] for j in order]
     size = 2.2 + 0.38 * len(order)
-    figure, (axes,) = panels_for(ax, 1, size + 1.2, size)
+    figure, (axes,) = panels_for(ax, 1, size + 0.7, size)
     heat(axes, shown, "strength of the interaction")
     axes.set_box_aspect(1)
     axes.set_yticks(range(len(order)), labels)
@@ -108,6 +108,10 @@ def _bars(axes: Axes, labels: list[str], values: FloatArray) -> None:
 def heat(axes: Axes, values: FloatArray, meaning: str) -> None:
     """Draw numbers from 0 up as shades, with a scale beside; a few are written into their cells too."""
     top = float(np.nanmax(values)) or 1.0
+    power = int(np.floor(np.log10(top)))
+    if not -2 < power < 3:  # one factor for all, rather than zeros in each cell
+        meaning = f"{meaning} (× $10^{{{power}}}$)"
+        values, top, power = values / 10.0**power, top / 10.0**power, 0
     image = axes.imshow(values, cmap=_MAP, vmin=0.0, vmax=top, aspect="auto", interpolation="nearest")
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.85, pad=0.02)
     bar.set_label(meaning, fontsize=SMALL + 1, color=INK)
@@ -118,5 +122,5 @@ def heat(axes: Axes, values: FloatArray, meaning: str) -> None:
         return
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
-            tone = "white" if value > 0.55 * top else INK
-            axes.text(j, i, f"{value:.2g}", ha="center", va="center", fontsize=SMALL - 1, color=tone)
+            tone = "white" if value > 0.65 * top else INK
+            axes.text(j, i, f"{value:.{max(1 - power, 0)}f}", ha="center", va="center", fontsize=SMALL - 1, color=tone)

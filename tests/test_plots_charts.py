@@ -110,11 +110,13 @@ def test_onset_divides_the_count() -> None:
     assert "before" not in first.get_title(loc="left")
 
 
-@pytest.mark.parametrize("form", ["mask", "pairs"])
+@pytest.mark.parametrize("form", ["mask", "pairs", "slices"])
 def test_alarms_are_shaded(form: str) -> None:
+    pairs = [(10, 20), (97, 100)]
     mask = np.zeros(100, dtype=bool)
     mask[10:20] = mask[97:] = True
-    axes = plots.control_chart(statistics(), LIMITS, alarm=mask if form == "mask" else [(10, 20), (97, 100)]).axes[2]
+    alarm = {"mask": mask, "pairs": pairs, "slices": [slice(10, 20), slice(97, None)]}[form]
+    axes = plots.control_chart(statistics(), LIMITS, alarm=alarm).axes[2]
     spans = [(one.get_x(), one.get_x() + one.get_width()) for one in axes.patches if one.get_label() == "alarm"]
     assert spans == [(9.5, 19.5), (96.5, 99.0)]
 
@@ -183,15 +185,37 @@ def test_nothing_is_cut_off(count: int) -> None:
         assert not any(box.overlaps(other) for other in boxes[number + 1 :])
 
 
-BROKEN = Statistics(np.array([1.0, np.inf]), np.ones(2), np.ones(2))
+def test_rows_that_are_missing_and_rows_beyond_all_numbers() -> None:
+    found = with_spikes(30_000, [500])
+    found.t2[[7, 8, 20_000]] = [np.nan, np.nan, np.inf]
+    figure = plots.control_chart(found, LIMITS)
+    axes = figure.axes[0]
+    np.testing.assert_array_equal(marked(axes)[:, 0], [500, 20_000])
+    assert marked(axes)[1, 1] == axes.get_ylim()[1]  # at the upper edge
+    assert axes.get_title(loc="left") == "T²: 2 of 30,000 rows (0.0 %) beyond the limit; 2 missing"
+    figure.draw_without_rendering()
+
+
+def test_a_limit_that_does_not_exist() -> None:
+    limits = SimpleNamespace(t2=np.inf, spe=0.5, combined=12.0)
+    figure = plots.control_chart(statistics(), limits)
+    assert "no limit" in [text.get_text() for text in figure.axes[0].texts]
+    figure.draw_without_rendering()
+
+
+def test_rows_of_a_monitor_bring_their_alarms() -> None:
+    rows = [SimpleNamespace(t2=t, spe=0.1, combined=1.0, alarm=10 <= t < 15) for t in np.arange(30.0)]
+    axes = plots.control_chart(rows, LIMITS).axes[0]
+    assert labelled(axes, "alarm").get_x() == 9.5 and len(marked(axes)) == 20
 
 
 @pytest.mark.parametrize(
     ("found", "limits", "arguments", "message"),
     [
-        (BROKEN, LIMITS, {}, "the statistic 't2' must be finite"),
-        (SimpleNamespace(t2=np.ones(3)), LIMITS, {}, "the statistic 'spe' must be"),
-        (statistics(), SimpleNamespace(t2=1.0), {}, "limits must have 'spe' as a finite number"),
+        (Statistics(np.ones(3), np.ones(2), np.ones(2)), LIMITS, {}, "the same rows; got 3, 2, 2"),
+        (Statistics(np.full(3, np.nan), *np.ones((2, 3))), LIMITS, {}, "statistic 't2' must be an array of numbers"),
+        (SimpleNamespace(t2=np.ones(3)), LIMITS, {}, "statistic 'spe' must be"),
+        (statistics(), SimpleNamespace(t2=1.0), {}, "limits must have 'spe' as a number"),
         (statistics(), SimpleNamespace(t2=np.ones(7)), {"statistic": "t2"}, "one for each of 100 rows"),
         (statistics(), LIMITS, {"statistic": "t3"}, "one or more of 't2', 'spe', 'combined'; got 't3'"),
         (statistics(), LIMITS, {"statistic": []}, "one or more of"),

@@ -13,8 +13,22 @@ from kpca.plots._axes import INK, SMALL, FloatArray
 if TYPE_CHECKING:
     from kpca.plots._axes import Axes
 
-_DISTANCES = np.arange(4.0, 90.0, 6.0)  # of a name from its tip, in points
-_TURNS = (0.0, 0.3, -0.3, 0.6, -0.6, 1.0, -1.0, 1.4, -1.4)  # away from the direction of its arrow, in radians
+_DISTANCES = np.arange(4.0, 160.0, 6.0)  # of a name from its tip, in points
+_TURNS = (
+    0.0,
+    0.3,
+    -0.3,
+    0.6,
+    -0.6,
+    1.0,
+    -1.0,
+    1.4,
+    -1.4,
+    1.9,
+    -1.9,
+    2.4,
+    -2.4,
+)  # away from the direction of its arrow, in radians
 _FAR = 9.0  # points: a name that is further away has a line to its tip
 _STYLE: dict[str, Any] = {"fontsize": SMALL + 1, "color": INK, "ha": "center", "va": "center", "zorder": 6}
 
@@ -27,7 +41,8 @@ def place_names(axes: Axes, tips: FloatArray, directions: FloatArray, names: Seq
     ends = axes.transData.transform(tips)
     towards = ends - axes.transData.transform(tips - directions)
     shafts = (ends[:, None, :] - towards[:, None, :] * np.linspace(0.0, 0.8, 25)[:, None]).reshape(-1, 2)
-    taken = [np.asarray(text.get_window_extent().extents) for text in axes.texts if text.get_text()]
+    frame = np.array([-4.0, -4.0, 4.0, 4.0]) * point  # around the names of classes
+    taken = [np.asarray(text.get_window_extent().extents) + frame for text in axes.texts if text.get_text()]
     room = _Room(np.asarray(axes.get_window_extent().extents), shafts, taken, point)
     for tip, end, way, name in zip(tips, ends, towards, names, strict=True):
         text = axes.annotate(name, tuple(tip), textcoords="offset points", xytext=(0.0, 0.0), **_STYLE)

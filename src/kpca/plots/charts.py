@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca.errors import InputError
-from kpca.plots._axes import COLOURS, INK, SMALL, FloatArray, numbers_of, panels_for, short, tidy
+from kpca.plots._axes import COLOURS, INK, SMALL, FloatArray, panels_for, short, tidy
 
 if TYPE_CHECKING:
     from kpca.plots._axes import Axes, Figure
@@ -38,22 +39,25 @@ def control_chart(
 
     Parameters
     ----------
-    source : a fitted KernelPCADetector, or statistics: an object with `t2`, `spe` and `combined`, shape (m,) each.
-    against : for a detector the rows to show; for statistics their limits, an object with the same names, each a number
-        or a number per row.
+    source : a fitted KernelPCADetector, or statistics: an object with `t2`, `spe` and `combined`, shape (m,) each, or
+        what `kpca.detector.monitor` yielded, as a list. NaN is a row without statistics, a gap in the line.
+    against : for a detector the rows to show; else the limits, an object with the names of the statistics, each a
+        number or a number per row; infinity is no limit.
     statistic : the ones to show, of "t2", "spe" and "combined"; None all.
-    alarm : rows to shade: True for each of them, shape (m,), or pairs (start, stop) of row numbers.
+    alarm : rows to shade: True for each of them, shape (m,), slices, or pairs (start, stop) of row numbers.
     onset : the row at which a known fault begins; rows beyond the limit are then counted before it and after.
     index : a number or a time per row for the horizontal axis; None is the row number, from 0.
     ax : axes to draw into, one per statistic; None is a new figure.
     """
     found, limits = _statistics(source, against)
     names = _chosen(statistic)
-    values = [numbers_of(f"the statistic {name!r}", getattr(found, name, None), 1) for name in names]
+    values = [_values(name, found) for name in names]
     count = len(values[0])
+    if any(len(value) != count for value in values):
+        raise InputError(f"The statistics must have the same rows; got {', '.join(str(len(v)) for v in values)}.")
     bounds = [_limit(name, limits, count) for name in names]
     places, place_name = _places(index, count)
-    windows = _windows(alarm, count)
+    windows = _windows(getattr(found, "alarm", None) if alarm is None else alarm, count)
     if onset is not None and not (isinstance(onset, int | np.integer) and 0 <= onset < count):
         raise InputError(f"onset must be a row number from 0 to {count - 1}, or None; got {onset!r}.")
     figure, panels = panels_for(ax, len(names), 9.0, 0.9 + 2.1 * len(names))
@@ -64,7 +68,7 @@ def control_chart(
         if onset is not None:
             axes.axvline(_before(places, onset), color=INK, linestyle=":", linewidth=1.4, zorder=1, label="onset")
         _panel(axes, name, places, value, bound)
-        axes.set_title(_summary(name, value > bound, onset), loc="left", fontsize=10, color=INK)
+        axes.set_title(_summary(name, value, bound, onset), loc="left", fontsize=10, color=INK)
     panels[-1].set_xlabel(place_name)
     _legend(figure, panels, own=ax is None)
     return figure
@@ -76,7 +80,21 @@ def _statistics(source: Any, against: Any) -> tuple[Any, Any]:
         return source.statistics(against), source.limits_
     if callable(getattr(source, "statistics", None)):
         raise InputError("The detector must be fitted before its chart can be drawn: call fit first.")
+    if isinstance(source, list | tuple) and source and all(hasattr(row, "alarm") for row in source):
+        parts = {name: np.array([getattr(row, name) for row in source]) for name in (*_LABELS, "alarm")}
+        return SimpleNamespace(**parts), against
     return source, against
+
+
+def _values(name: str, found: Any) -> FloatArray:
+    """Return a statistic of all rows; what overflowed is infinite, what is missing NaN.  # shape: (m,)"""
+    try:
+        values = np.asarray(getattr(found, name, None), dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != 1 or not np.isfinite(values).any():
+        raise InputError(f"The statistic {name!r} must be an array of numbers, one per row; got {found!r}.")
+    return values
 
 
 def _chosen(statistic: Any) -> list[str]:
@@ -89,10 +107,8 @@ def _chosen(statistic: Any) -> list[str]:
 def _limit(name: str, limits: Any, count: int) -> FloatArray:
     """Return the limit at each row.  # shape: (m,)"""
     limit = np.asarray(getattr(limits, name, np.nan), dtype=np.float64)
-    if limit.shape not in {(), (count,)} or not np.isfinite(limit).all():
-        raise InputError(
-            f"limits must have {name!r} as a finite number, or one for each of {count} rows; got {limits!r}."
-        )
+    if limit.shape not in {(), (count,)} or np.isnan(limit).any():
+        raise InputError(f"limits must have {name!r} as a number, or one for each of {count} rows; got {limits!r}.")
     return np.broadcast_to(limit, (count,))
 
 
@@ -113,6 +129,8 @@ def _windows(alarm: Any, count: int) -> list[tuple[int, int]]:
     """Return pairs (start, stop), the stop not included."""
     if alarm is None:
         return []
+    if isinstance(alarm, list | tuple) and alarm and all(isinstance(window, slice) for window in alarm):
+        alarm = [window.indices(count)[:2] for window in alarm]
     given = np.asarray(alarm)
     if given.dtype == bool and given.shape == (count,):
         turns = np.flatnonzero(np.diff(given.astype(np.int8), prepend=0, append=0))
@@ -122,7 +140,7 @@ def _windows(alarm: Any, count: int) -> list[tuple[int, int]]:
     whole = given.dtype.kind in "iu" and given.ndim == 2 and given.shape[1] == 2
     if not whole or (given < 0).any() or (given > count).any() or (given[:, 0] >= given[:, 1]).any():
         raise InputError(
-            f"alarm must be a truth value for each of {count} rows, or pairs of row numbers (start, stop) "
+            f"alarm must be a truth value for each of {count} rows, slices, or pairs of row numbers (start, stop) "
             f"with start < stop; got shape {given.shape}, {given.dtype}."
         )
     return [(int(start), int(stop)) for start, stop in given]
@@ -139,6 +157,8 @@ def _panel(axes: Axes, name: str, places: NDArray[Any], values: FloatArray, limi
     shown = _columns(values, limit)
     x, y, bound = places[shown], values[shown], limit[shown]
     beyond = y > bound
+    log, low, high = _range(y, bound)
+    y = np.minimum(y, high)  # infinity is at the upper edge
     size = float(np.clip(6000.0 / len(y), 5.0, 24.0))
     axes.plot(x, y, color=_LINE, linewidth=0.8, label="statistic")
     if len(values) <= 60:  # few enough to be seen one by one
@@ -147,9 +167,10 @@ def _panel(axes: Axes, name: str, places: NDArray[Any], values: FloatArray, limi
         x[beyond], y[beyond], s=size, marker="^", color=_BEYOND, linewidths=0, zorder=3, label="beyond the limit"
     )
     axes.plot(x, bound, color=INK, linestyle=(0, (5, 3)), linewidth=1.2, zorder=4, label="limit")
+    bounded = bool(np.isfinite(bound[-1]))
     axes.annotate(
-        f"limit {short(bound[-1])}",
-        (1.0, float(bound[-1])),
+        f"limit {short(float(bound[-1]))}" if bounded else "no limit",
+        (1.0, float(bound[-1]) if bounded else high),
         xycoords=("axes fraction", "data"),
         xytext=(3, 0),
         textcoords="offset points",
@@ -157,19 +178,25 @@ def _panel(axes: Axes, name: str, places: NDArray[Any], values: FloatArray, limi
         fontsize=SMALL,
         color=INK,
     )
-    highest = max(float(y.max()), float(bound.max()))
-    if bound.min() > 0.0 and highest > _STEEP * bound.min():
-        lowest = max(0.7 * float(y.min(initial=np.inf, where=y > 0.0)), _DEPTH * float(bound.min()))
+    if log:
         axes.set_yscale("log", nonpositive="clip")
-        axes.set_ylim(min(lowest, 0.7 * float(bound.min())), 1.6 * highest)
-    else:
-        axes.set_ylim(min(0.0, 1.05 * float(y.min())), 1.08 * highest if highest > 0.0 else 1.0)
+    axes.set_ylim(low, high)
     axes.set_ylabel(_LABELS[name])
     axes.margins(x=0.01)
     if places.dtype.kind in "iu":
         axes.locator_params(axis="x", integer=True)
     tidy(axes, grid="y")
     axes.tick_params(which="minor", length=0)
+
+
+def _range(y: FloatArray, bound: FloatArray) -> tuple[bool, float, float]:
+    """Return whether the scale is logarithmic, and its two ends."""
+    finite = np.concatenate([y[np.isfinite(y)], bound[np.isfinite(bound)]])
+    highest, least = float(finite.max()), float(bound.min())
+    if least > 0.0 and highest > _STEEP * least:
+        lowest = max(0.7 * float(y.min(initial=np.inf, where=y > 0.0)), _DEPTH * least)
+        return True, min(lowest, 0.7 * least), 1.6 * highest
+    return False, min(0.0, 1.05 * float(finite.min())), 1.08 * highest if highest > 0.0 else 1.0
 
 
 def _columns(values: FloatArray, limit: FloatArray) -> NDArray[np.intp]:
@@ -179,20 +206,23 @@ def _columns(values: FloatArray, limit: FloatArray) -> NDArray[np.intp]:
         return np.arange(len(values))
     whole = len(values) // width * width
     starts = np.arange(0, whole, width)
-    excess = values - limit  # another order than that of the values where the limit moves
+    seen = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        excess = np.where(values > limit, values - limit, -np.inf)  # where the limit moves, not in the order of values
     kept = [np.arange(whole, len(values))]
-    for quantity, extreme in ((values, np.argmin), (values, np.argmax), (excess, np.argmax)):
-        kept.append(starts + extreme(quantity[:whole].reshape(-1, width), axis=1))
+    for quantity in (np.where(seen, -values, -np.inf), np.where(seen, values, -np.inf), excess):
+        kept.append(starts + quantity[:whole].reshape(-1, width).argmax(axis=1))
     return np.unique(np.concatenate(kept)).astype(np.intp)
 
 
-def _summary(name: str, beyond: NDArray[np.bool_], onset: int | None) -> str:
+def _summary(name: str, values: FloatArray, limit: FloatArray, onset: int | None) -> str:
     """Return how many rows are beyond the limit, in words."""
+    beyond, missing = values > limit, int(np.isnan(values).sum())
+    gaps = f"; {missing:,} missing" if missing else ""
     if not onset:  # none, or from the first row
-        return f"{_LABELS[name]}: {_share(beyond)} beyond the limit"
-    return (
-        f"{_LABELS[name]}: beyond the limit {_share(beyond[:onset])} before the onset, {_share(beyond[onset:])} after"
-    )
+        return f"{_LABELS[name]}: {_share(beyond)} beyond the limit{gaps}"
+    parts = f"{_share(beyond[:onset])} before the onset, {_share(beyond[onset:])} after"
+    return f"{_LABELS[name]}: beyond the limit {parts}{gaps}"
 
 
 def _share(beyond: NDArray[np.bool_]) -> str:

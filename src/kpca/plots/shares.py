@@ -43,15 +43,17 @@ def contributions(found: Any, *, row: int | None = None, n: int = 15, ax: Any = 
     n : bars for variables, at most.
     ax : axes to draw into; None is a new figure.
     """
-    values = numbers_of("values of contributions", getattr(found, "values", None), 2)
-    count, width = values.shape
+    values: Any = getattr(found, "values", None)
+    if np.ndim(values) != 2:
+        raise InputError(f"contributions must be an array of rows by variables; got {values!r}.")
+    count, width = np.shape(values)
     names = names_of(found.names, width)
-    score = np.broadcast_to(numbers_of("score", found.score, np.ndim(found.score)), (count,))
-    base = np.broadcast_to(numbers_of("baseline_score", found.baseline_score, np.ndim(found.baseline_score)), (count,))
-    if row is not None and not (isinstance(row, int | np.integer) and 0 <= row < count):
+    if row is not None and not (type(row) is not bool and isinstance(row, int | np.integer) and 0 <= row < count):
         raise InputError(f"row must be a number from 0 to {count - 1}, or None for their mean; got {row!r}.")
     rows = slice(None) if row is None else slice(row, row + 1)
-    mean, reached, start = values[rows].mean(axis=0), float(score[rows].mean()), float(base[rows].mean())
+    mean = numbers_of("contributions", np.asarray(values)[rows], 2).mean(axis=0)  # shape: (d,)
+    reached = float(np.broadcast_to(found.score, (count,))[rows].mean())
+    start = float(np.broadcast_to(found.baseline_score, (count,))[rows].mean())
     kept = _largest(mean, how_many(n))
     labels, bars = [names[j] for j in kept], [float(mean[j]) for j in kept]
     left_over = width - len(kept)
@@ -73,7 +75,7 @@ def contributions(found: Any, *, row: int | None = None, n: int = 15, ax: Any = 
         fontsize=11,
         color=INK,
     )
-    axes.set_xlabel(f"contribution to the {name} ({_method(str(found.method))})")
+    axes.set_xlabel(f"contribution to the {name}, by {_method(str(found.method))}\nfrom {_baseline(found)}")
     return figure
 
 
@@ -85,6 +87,10 @@ def _largest(values: FloatArray, n: int) -> list[int]:
 
 def _method(method: str) -> str:
     return {"integrated": "integrated gradients", "gradient": "gradient × difference"}.get(method, method)
+
+
+def _baseline(found: Any) -> str:
+    return str(getattr(found, "baseline_name", "the baseline"))
 
 
 def signed_bars(axes: Axes, labels: list[str], bars: FloatArray, variables: int) -> None:

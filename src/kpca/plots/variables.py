@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from kpca.plots._axes import Axes, Figure
 
 _MAP = "Blues"  # from light to dark, in grey too
+_WIDTH = 34  # letters of a line beside a scale
 _CELLS = 160  # of a heat map: more have no room for numbers
 
 
@@ -41,7 +43,7 @@ def importance(found: Any, *, n: int = 20, per_component: bool = False, ax: Any 
         if each.shape[1] != len(overall):
             raise InputError(f"per_component must have a column for each of {len(overall)} names; got {each.shape}.")
         wide = float(np.clip(2.6 + 0.5 * len(each), 4.8, 12.0))
-        figure, (axes,) = panels_for(ax, 1, wide, 1.5 + 0.28 * len(order))
+        figure, (axes,) = panels_for(ax, 1, wide, max(1.5 + 0.28 * len(order), 3.6))
         heat(axes, each[:, order].T, f"mean change of the score per {unit}")
         axes.set_yticks(range(len(order)), labels)
         axes.set_xlabel("component")
@@ -54,27 +56,27 @@ def importance(found: Any, *, n: int = 20, per_component: bool = False, ax: Any 
 def interactions(found: Any, *, n: int = 15, ax: Any = None) -> Figure:
     """Return how strongly pairs of variables interact, as a heat map of those that take part in the strongest ones.
 
-    The diagonal stays empty: a variable's own curvature is no interaction.
+    The diagonal stays empty. Pairs that a null says are weaker than those of permuted columns count as none.
 
     Parameters
     ----------
-    found : an object with `names` and `overall` (v, v), as `kpca.explain.interactions` returns it.
+    found : an object with `names` and `values` (v, v), as `kpca.explain.interactions` returns it.
     n : variables to show, at most.
     ax : axes to draw into; None is a new figure.
     """
-    overall = numbers_of("overall interactions", getattr(found, "overall", None), 2)
-    if overall.shape[0] != overall.shape[1] or len(overall) < 2:
-        raise InputError(f"interactions must be a square array of 2 or more variables; got shape {overall.shape}.")
-    names = names_of(found.names, len(overall))
-    pairs = np.abs(overall)
+    pairs = np.maximum(numbers_of("interactions", getattr(found, "values", None), 2), 0.0)
+    if pairs.shape[0] != pairs.shape[1] or len(pairs) < 2:
+        raise InputError(f"interactions must be a square array of 2 or more variables; got shape {pairs.shape}.")
+    names = names_of(found.names, len(pairs))
     np.fill_diagonal(pairs, 0.0)
     order = np.argsort(-pairs.max(axis=1), kind="stable")[: max(how_many(n), 2)]
     shown = pairs[np.ix_(order, order)]
     np.fill_diagonal(shown, np.nan)
     labels = [names[j] for j in order]
-    size = 2.2 + 0.38 * len(order)
+    size = max(2.2 + 0.38 * len(order), 4.2)
     figure, (axes,) = panels_for(ax, 1, size + 0.7, size)
-    heat(axes, shown, "strength of the interaction")
+    above = "" if getattr(found, "null", None) is None else ", above that of permuted columns"
+    heat(axes, shown, f"strength of the {getattr(found, 'measure', '')} interaction{above}".replace("  ", " "))
     axes.set_box_aspect(1)
     axes.set_yticks(range(len(order)), labels)
     axes.set_xticks(range(len(order)), labels, rotation=90)
@@ -114,7 +116,7 @@ def heat(axes: Axes, values: FloatArray, meaning: str) -> None:
         values, top, power = values / 10.0**power, top / 10.0**power, 0
     image = axes.imshow(values, cmap=_MAP, vmin=0.0, vmax=top, aspect="auto", interpolation="nearest")
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.85, pad=0.02)
-    bar.set_label(meaning, fontsize=SMALL + 1, color=INK)
+    bar.set_label(textwrap.fill(meaning, _WIDTH), fontsize=SMALL + 1, color=INK)
     bar.outline.set_visible(False)
     axes.spines[:].set_visible(False)
     axes.tick_params(colors=INK, length=0, labelsize=SMALL + 1)

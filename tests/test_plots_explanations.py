@@ -1,5 +1,6 @@
 """Pictures of explanations: which variables are shown, in which order, with which numbers."""
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -219,6 +220,22 @@ def test_mean_arrows_of_the_longest(m: int, v: int, n: int) -> None:
     assert axes.get_aspect() == 1.0
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("component 1", "component 2")
     inside(figure)
+
+
+def test_a_model_is_asked_for_its_arrows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says how much of the variance the components are."""
+    asked = []
+
+    def given(model: Any, X: Any, *, components: tuple[int, int]) -> SimpleNamespace:
+        asked.append((model, X, components))
+        return arrows(components=components)
+
+    monkeypatch.setitem(sys.modules, "kpca.explain", SimpleNamespace(arrows=given))
+    model = SimpleNamespace(explained_variance_ratio_=np.array([0.5, 0.3, 0.1]))
+    axes = plots.biplot(model, "rows", components=(2, 0)).axes[0]
+    assert asked == [(model, "rows", (2, 0))]
+    assert axes.get_xlabel() == "component 3 (10.0 % of variance)"
+    assert axes.get_ylabel() == "component 1 (50.0 % of variance)"
 
 
 def test_names_do_not_cover_each_other() -> None:

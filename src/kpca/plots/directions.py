@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,9 +97,7 @@ def biplot(
 def _arrows(source: Any, X: Any, components: tuple[int, int]) -> Any:
     if hasattr(source, "positions"):
         return source
-    from kpca import explain
-
-    return explain.arrows(source, X, components=components)
+    return import_module("kpca.explain").arrows(source, X, components=components)
 
 
 def _axis(source: Any, found: Any, components: tuple[int, int], which: int) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MAP = "Blues"  # from light to dark, in grey too
 _WIDTH = 34  # letters of a line beside a scale
-_CELLS = 160  # of a heat map: more have no room for numbers
+_CELLS, _ACROSS = 230, 20  # of a heat map, in all and beside each other: more have no room for numbers
 
 
 def importance(found: Any, *, n: int = 20, per_component: bool = False, ax: Any = None) -> Figure:
@@ -120,7 +120,7 @@ def heat(axes: Axes, values: FloatArray, meaning: str) -> None:
     bar.outline.set_visible(False)
     axes.spines[:].set_visible(False)
     axes.tick_params(colors=INK, length=0, labelsize=SMALL + 1)
-    if values.size > _CELLS:
+    if values.size > _CELLS or values.shape[1] > _ACROSS:
         return
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.quiver import Quiver
 from matplotlib.text import Text
 
@@ -75,6 +76,19 @@ def test_the_sign_is_seen_without_colour() -> None:
     assert {number[0] for number in numbers} == {"+", "−"}
 
 
+@pytest.mark.parametrize(("width", "scale"), [(7.0, 1.0), (3.5, 1e-7), (3.5, 123.0)])
+def test_numbers_at_the_bars_stay_inside(width: float, scale: float) -> None:
+    axes = Figure(figsize=(width, 5.0), layout="constrained").subplots()
+    found = shares()
+    figure = plots.contributions(shares(values=scale * found.values, score=scale * found.score), n=8, ax=axes)
+    figure.draw_without_rendering()
+    frame = axes.get_window_extent()
+    for text in axes.texts:
+        box = Text.get_window_extent(text)
+        assert frame.x0 <= box.x0 and box.x1 <= frame.x1
+    assert ("10^{-7}" in axes.get_xlabel()) == (scale < 1e-3)
+
+
 def test_a_single_other_variable_has_its_own_bar() -> None:
     assert len(widths(plots.contributions(shares(d=5), n=4))) == 5
     assert len(widths(plots.contributions(shares(d=5), n=3))) == 4
@@ -122,7 +136,7 @@ def test_importance_as_bars(d: int, n: int) -> None:
     inside(figure)
 
 
-@pytest.mark.parametrize(("k", "scale", "factor"), [(3, 1.0, 1.0), (30, 1e-5, 1e6), (3, 1e4, 1e-3), (1, 0.0, 1.0)])
+@pytest.mark.parametrize(("k", "scale", "factor"), [(3, 1.0, 1.0), (30, 1e-5, 1e6), (3, 1e7, 1e-6), (1, 0.0, 1.0)])
 def test_importance_per_component(k: int, scale: float, factor: float) -> None:
     found = importance(k=k, scale=scale)
     figure = plots.importance(found, n=6, per_component=True)
@@ -294,8 +308,6 @@ def test_rows_that_nothing_moves() -> None:
     ],
 )
 def test_axes_of_ones_own(picture: Any) -> None:
-    from matplotlib.figure import Figure
-
     axes = Figure(figsize=(14, 7)).subplots(1, 2)
     assert picture(axes[1]) is axes[1].figure
     assert axes[1].get_title(loc="left") and not axes[0].has_data()

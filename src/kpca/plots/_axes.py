@@ -173,6 +173,35 @@ def numbers_of(name: str, values: Any, ndim: int) -> FloatArray:
     return found
 
 
+def headline(axes: Axes, text: str, *, size: int = 11, **style: Any) -> None:
+    """Write a title at the left, in as many lines as the width of the axes asks for."""
+    points = axes.get_window_extent().width / axes.figure.dpi * 72.0
+    letters = max(int(points / (0.56 * size)), 16)
+    axes.set_title(textwrap.fill(text, letters), loc="left", fontsize=size, color=INK, **style)
+
+
+def factored(values: FloatArray, meaning: str) -> tuple[FloatArray, str]:
+    """Return values without a power of ten that they share, and their meaning with it: fewer zeros to read."""
+    top = float(np.nanmax(np.abs(values), initial=0.0))
+    power = int(np.floor(np.log10(top))) if top > 0.0 else 0
+    if -3 < power < 6:
+        return values, meaning
+    return values / 10.0**power, f"{meaning} (× $10^{{{power}}}$)"
+
+
+def leave_room(axes: Axes, values: FloatArray) -> None:
+    """Set the horizontal limits such that bars from 0 and the texts at their ends are inside."""
+    root = axes.figure.canvas.figure
+    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+    axes.set_xlim(low, high if high > low else 1.0)
+    root.draw_without_rendering()  # now it is known how wide the axes are
+    width = axes.get_window_extent().width
+    text = max(label.get_window_extent().width for label in axes.texts) + 8.0 / 72.0 * root.dpi
+    left, right = (text if low < 0.0 else 0.0), (text if high > 0.0 or low == 0.0 else 0.0)
+    scale = (high - low or 1.0) / max(width - left - right, 0.2 * width)
+    axes.set_xlim(low - scale * left, (high if high > low else 1.0) + scale * right)
+
+
 def short(value: float, *, sign: bool = False) -> str:
     """Return a number in three digits, with a true minus; on demand with its sign, whichever that is."""
     if value == 0.0:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca.errors import InputError
-from kpca.plots._axes import COLOURS, INK, SMALL, FloatArray, panels_for, short, tidy
+from kpca.plots._axes import COLOURS, INK, SMALL, FloatArray, headline, panels_for, short, tidy
 
 if TYPE_CHECKING:
     from kpca.plots._axes import Axes, Figure
@@ -68,7 +68,7 @@ def control_chart(
         if onset is not None:
             axes.axvline(_before(places, onset), color=INK, linestyle=":", linewidth=1.4, zorder=1, label="onset")
         _panel(axes, name, places, value, bound)
-        axes.set_title(_summary(name, value, bound, onset), loc="left", fontsize=10, color=INK)
+        headline(axes, _summary(name, value, bound, onset), size=10)
     panels[-1].set_xlabel(place_name)
     _legend(figure, panels, own=ax is None)
     return figure

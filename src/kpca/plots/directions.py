@@ -18,6 +18,7 @@ from kpca.plots._axes import (
     component_name,
     dot_size,
     dots,
+    headline,
     how_many,
     labels_of,
     names_of,
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 
 _REACH = 0.8  # of the way to the edge of the rows: where the longest mean arrow ends
 _CELLS = 18  # of the grid from which the rows of a field are taken, each way
+_DOT = "#9DB2CE"  # light: the arrows are what is read first
 _FIELD = 1.2  # cells that a long arrow of a field may cross
-_TITLE: dict[str, Any] = {"fontweight": "bold", "color": INK, "pad": 17}  # a line of explanation fits below it
+_TITLE: dict[str, Any] = {"size": 12, "fontweight": "bold", "pad": 17}  # a line of explanation fits below it
 
 
 def biplot(
@@ -75,7 +77,9 @@ def biplot(
     scaled = labels is not None and len(np.unique(labels)) > len(COLOURS)  # has a colour bar
     figure, (axes,) = panels_for(ax, 1, 7.9 if scaled else 6.8, 6.7)
     points = dots(axes, P[:, 0], P[:, 1], labels, area=0.6 * dot_size(len(P)), names=0 if labels is None else 9)
-    axes.collections[0].set_alpha(0.35 if labels is None else 0.6)  # the arrows are what is read first
+    if labels is None:
+        axes.collections[0].set_color(_DOT)
+    axes.collections[0].set_alpha(0.6)
     if points is not None:
         figure.colorbar(points, ax=axes, shrink=0.8)
     axes.set_xlabel(_axis(source, found, components, 0))
@@ -86,11 +90,11 @@ def biplot(
     if chosen is None:
         mean = numbers_of("mean", found.mean, 2)  # shape: (2, v)
         order = np.argsort(-np.hypot(*mean), kind="stable")[:shown]
-        axes.set_title(f"Biplot: {len(order)} of {len(names)} variables", loc="left", **_TITLE)
+        headline(axes, f"Biplot: {len(order)} of {len(names)} variables", **_TITLE)
         _means(axes, P, mean[:, order], [names[j] for j in order], _unit(found))
     else:
         _field(axes, P, A[:, :, chosen], names[chosen], _unit(found))
-        axes.set_title(f"Where {names[chosen]} moves the rows", loc="left", **_TITLE)
+        headline(axes, f"Where {names[chosen]} moves the rows", **_TITLE)
     return figure
 
 

@@ -13,7 +13,10 @@ from kpca.plots._axes import (
     INK,
     SMALL,
     FloatArray,
+    factored,
+    headline,
     how_many,
+    leave_room,
     names_of,
     numbers_of,
     panels_for,
@@ -65,17 +68,13 @@ def contributions(found: Any, *, row: int | None = None, n: int = 15, ax: Any = 
         labels.append("not attributed")
         bars.append(gap)
     figure, (axes,) = panels_for(ax, 1, 7.0, 1.5 + 0.26 * len(bars))
-    signed_bars(axes, labels, np.array(bars), len(kept))
     name = _WORDS.get(str(found.statistic), str(found.statistic))
     who = f"Mean of {count:,} rows" if count > 1 and row is None else f"Row {row or 0}"
-    axes.set_title(
-        f"{who}: {name} {short(reached)}, baseline {short(start)}",
-        loc="left",
-        fontweight="bold",
-        fontsize=11,
-        color=INK,
-    )
-    axes.set_xlabel(f"contribution to the {name}, by {_method(str(found.method))}\nfrom {_baseline(found)}")
+    headline(axes, f"{who}: {name} {short(reached)}, baseline {short(start)}", fontweight="bold")
+    meaning = f"contribution to the {name}, by {_method(str(found.method))}\nfrom {_baseline(found)}"
+    lengths, meaning = factored(np.array(bars), meaning)
+    axes.set_xlabel(meaning)
+    signed_bars(axes, labels, lengths, len(kept))
     return figure
 
 
@@ -113,9 +112,8 @@ def signed_bars(axes: Axes, labels: list[str], bars: FloatArray, variables: int)
             color=INK,
         )
     axes.axvline(0.0, color=INK, linewidth=0.9)
-    low, high = min(float(bars.min()), 0.0), max(float(bars.max()), 0.0)
-    room = 0.14 * (high - low or 1.0)  # for the numbers at the ends
-    axes.set_xlim(low - room if low < 0.0 else 0.0, high + room)
     axes.set_yticks(places, labels)
     axes.set_ylim(len(bars) - 0.4, -0.6)
+    axes.locator_params(axis="x", nbins=6)
     tidy(axes, grid="x")
+    leave_room(axes, bars)

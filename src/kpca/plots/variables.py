@@ -8,7 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpca.errors import InputError
-from kpca.plots._axes import BAR, FAINT, INK, SMALL, FloatArray, how_many, names_of, numbers_of, panels_for, short, tidy
+from kpca.plots._axes import (
+    BAR,
+    FAINT,
+    INK,
+    SMALL,
+    FloatArray,
+    factored,
+    headline,
+    how_many,
+    leave_room,
+    names_of,
+    numbers_of,
+    panels_for,
+    short,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from kpca.plots._axes import Axes, Figure
@@ -36,8 +51,10 @@ def importance(found: Any, *, n: int = 20, per_component: bool = False, ax: Any 
     title = f"Importance of {len(order)} of {len(overall)} variables"
     if not per_component:
         figure, (axes,) = panels_for(ax, 1, 7.0, 1.3 + 0.26 * len(order))
-        _bars(axes, labels, overall[order])
-        axes.set_xlabel(f"mean change of the scores per {unit}")
+        headline(axes, title, fontweight="bold")
+        lengths, meaning = factored(overall[order], f"mean change of the scores per {unit}")
+        axes.set_xlabel(meaning)
+        _bars(axes, labels, lengths)
     else:
         each = numbers_of("importance per component", found.per_component, 2)
         if each.shape[1] != len(overall):
@@ -49,7 +66,7 @@ def importance(found: Any, *, n: int = 20, per_component: bool = False, ax: Any 
         axes.set_xlabel("component")
         step = -(-len(each) // 24)
         axes.set_xticks(range(0, len(each), step), [str(j + 1) for j in range(0, len(each), step)])
-    axes.set_title(title, loc="left", fontweight="bold", fontsize=11, color=INK)
+        headline(axes, title, fontweight="bold")
     return figure
 
 
@@ -82,9 +99,7 @@ def interactions(found: Any, *, n: int = 15, ax: Any = None) -> Figure:
     axes.set_xticks(range(len(order)), labels, rotation=90)
     for j in range(len(order)):
         axes.plot([j - 0.5, j + 0.5], [j - 0.5, j + 0.5], color=FAINT, linewidth=0.8)
-    axes.set_title(
-        f"Interactions of {len(order)} of {len(names)} variables", loc="left", fontweight="bold", fontsize=11, color=INK
-    )
+    headline(axes, f"Interactions of {len(order)} of {len(names)} variables", fontweight="bold")
     return figure
 
 
@@ -101,19 +116,18 @@ def _bars(axes: Axes, labels: list[str], values: FloatArray) -> None:
             fontsize=SMALL,
             color=INK,
         )
-    axes.set_xlim(0.0, 1.12 * max(float(values.max()), 1e-300))
     axes.set_yticks(places, labels)
     axes.set_ylim(len(values) - 0.4, -0.6)
+    axes.locator_params(axis="x", nbins=6)
     tidy(axes, grid="x")
+    leave_room(axes, values)
 
 
 def heat(axes: Axes, values: FloatArray, meaning: str) -> None:
     """Draw numbers from 0 up as shades, with a scale beside; a few are written into their cells too."""
+    values, meaning = factored(values, meaning)
     top = float(np.nanmax(values)) or 1.0
-    power = int(np.floor(np.log10(top)))
-    if not -2 < power < 3:  # one factor for all, rather than zeros in each cell
-        meaning = f"{meaning} (× $10^{{{power}}}$)"
-        values, top, power = values / 10.0**power, top / 10.0**power, 0
+    digits = max(1 - int(np.floor(np.log10(top))), 0)
     image = axes.imshow(values, cmap=_MAP, vmin=0.0, vmax=top, aspect="auto", interpolation="nearest")
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.85, pad=0.02)
     bar.set_label(textwrap.fill(meaning, _WIDTH), fontsize=SMALL + 1, color=INK)
@@ -125,4 +139,4 @@ def heat(axes: Axes, values: FloatArray, meaning: str) -> None:
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
             tone = "white" if value > 0.65 * top else INK
-            axes.text(j, i, f"{value:.{max(1 - power, 0)}f}", ha="center", va="center", fontsize=SMALL - 1, color=tone)
+            axes.text(j, i, f"{value:.{digits}f}", ha="center", va="center", fontsize=SMALL - 1, color=tone)

@@ -80,13 +80,15 @@ def test_the_sign_is_seen_without_colour() -> None:
 def test_numbers_at_the_bars_stay_inside(width: float, scale: float) -> None:
     axes = Figure(figsize=(width, 5.0), layout="constrained").subplots()
     found = shares()
-    figure = plots.contributions(shares(values=scale * found.values, score=scale * found.score), n=8, ax=axes)
+    figure = plots.contributions(
+        shares(values=scale * found.values, score=scale * found.score, baseline_score=scale * 50.0), n=8, ax=axes
+    )
     figure.draw_without_rendering()
     frame = axes.get_window_extent()
     for text in axes.texts:
         box = Text.get_window_extent(text)
         assert frame.x0 <= box.x0 and box.x1 <= frame.x1
-    assert ("10^{-7}" in axes.get_xlabel()) == (scale < 1e-3)
+    assert ("10^{-8}" in axes.get_xlabel()) == (scale < 1e-3)
 
 
 def test_a_single_other_variable_has_its_own_bar() -> None:
@@ -121,17 +123,17 @@ def test_nothing_contributes() -> None:
 
 def importance(d: int = 20, k: int = 3, scale: float = 1.0, **more: Any) -> SimpleNamespace:
     each = scale * np.random.default_rng(2).uniform(size=(k, d))
-    return SimpleNamespace(names=NAMES[:d], per_component=each, overall=np.linalg.norm(each, axis=0), **more)
+    return SimpleNamespace(names=NAMES[:d], by_component=each, values=np.linalg.norm(each, axis=0), **more)
 
 
 @pytest.mark.parametrize(("d", "n"), [(20, 6), (4, 20)])
 def test_importance_as_bars(d: int, n: int) -> None:
     found = importance(d, scaled=True)
     figure = plots.importance(found, n=n)
-    order = np.argsort(-found.overall)[:n]
+    order = np.argsort(-found.values)[:n]
     assert ticks(figure.axes[0].yaxis) == [NAMES[j] for j in order]
-    np.testing.assert_allclose(widths(figure), found.overall[order])
-    assert figure.axes[0].get_xlabel() == "mean change of the scores per one standard deviation"
+    np.testing.assert_allclose(widths(figure), found.values[order])
+    assert figure.axes[0].get_xlabel() == "mean change of the scores per standard deviation"
     assert figure.axes[0].get_title(loc="left") == f"Importance of {min(n, d)} of {d} variables"
     inside(figure)
 
@@ -139,10 +141,10 @@ def test_importance_as_bars(d: int, n: int) -> None:
 @pytest.mark.parametrize(("k", "scale", "factor"), [(3, 1.0, 1.0), (30, 1e-5, 1e6), (3, 1e7, 1e-6), (1, 0.0, 1.0)])
 def test_importance_per_component(k: int, scale: float, factor: float) -> None:
     found = importance(k=k, scale=scale)
-    figure = plots.importance(found, n=6, per_component=True)
-    order = np.argsort(-found.overall, kind="stable")[:6]
+    figure = plots.importance(found, n=6, by_component=True)
+    order = np.argsort(-found.values, kind="stable")[:6]
     shown = np.asarray(figure.axes[0].images[0].get_array())
-    np.testing.assert_allclose(shown, found.per_component[:, order].T * factor)
+    np.testing.assert_allclose(shown, found.by_component[:, order].T * factor)
     assert ticks(figure.axes[0].yaxis) == [NAMES[j] for j in order]
     assert ticks(figure.axes[0].xaxis)[0] == "1" and figure.axes[0].get_xlabel() == "component"
     assert ("×" in figure.axes[1].get_ylabel()) == (factor != 1.0)
@@ -150,8 +152,31 @@ def test_importance_per_component(k: int, scale: float, factor: float) -> None:
     inside(figure)
 
 
+def test_deviations_are_whiskers() -> None:
+    found = importance(5)
+    found.values[4], found.deviations = -0.01, np.linspace(0.1, 0.2, 5)
+    figure = plots.importance(found)
+    axes = figure.axes[0]
+    order = np.argsort(-found.values)
+    (whiskers,) = axes.collections
+    ends = np.array([segment[:, 0] for segment in whiskers.get_segments()])
+    np.testing.assert_allclose(
+        ends, np.column_stack([found.values - found.deviations, found.values + found.deviations])[order]
+    )
+    assert axes.get_xlabel() == "share of the variance lost when it is shuffled"
+    low, high = axes.get_xlim()
+    assert low < ends.min() and ends.max() < high
+    inside(figure)
+    plots.importance(found, by_component=True)
+
+
+def test_components_keep_their_numbers() -> None:
+    axes = plots.importance(importance(k=2, components=np.array([4, 1])), by_component=True).axes[0]
+    assert ticks(axes.xaxis) == ["5", "2"]
+
+
 def test_shades_are_darker_the_larger_in_grey_too() -> None:
-    image = plots.importance(importance(), per_component=True).axes[0].images[0]
+    image = plots.importance(importance(), by_component=True).axes[0].images[0]
     grey = image.get_cmap()(np.linspace(0, 1, 50))[:, :3] @ [0.299, 0.587, 0.114]
     assert (np.diff(grey) < 0).all()
 
@@ -240,14 +265,18 @@ def test_a_model_is_asked_for_its_arrows(monkeypatch: pytest.MonkeyPatch) -> Non
     """And says how much of the variance the components are."""
     asked = []
 
-    def given(model: Any, X: Any, *, components: tuple[int, int]) -> SimpleNamespace:
-        asked.append((model, X, components))
+    def given(model: Any, X: Any, *, components: tuple[int, int], **options: Any) -> SimpleNamespace:
+        asked.append((model, X, components, options))
         return arrows(components=components)
 
     monkeypatch.setitem(sys.modules, "kpca.explain", SimpleNamespace(arrows=given))
     model = SimpleNamespace(explained_variance_ratio_=np.array([0.5, 0.3, 0.1]))
     axes = plots.biplot(model, "rows", components=(2, 0)).axes[0]
-    assert asked == [(model, "rows", (2, 0))]
+    plots.biplot(model, "rows", np.arange(200), names="ab")
+    assert asked == [
+        (model, "rows", (2, 0), {"names": None}),
+        (model, "rows", (0, 1), {"names": "ab", "max_rows": 200}),  # as many as have labels
+    ]
     assert axes.get_xlabel() == "component 3 (10.0 % of variance)"
     assert axes.get_ylabel() == "component 1 (50.0 % of variance)"
 
@@ -302,7 +331,7 @@ def test_rows_that_nothing_moves() -> None:
     [
         lambda ax: plots.contributions(shares(), ax=ax),
         lambda ax: plots.importance(importance(), ax=ax),
-        lambda ax: plots.importance(importance(), per_component=True, ax=ax),
+        lambda ax: plots.importance(importance(), by_component=True, ax=ax),
         lambda ax: plots.interactions(pairs(), ax=ax),
         lambda ax: plots.biplot(arrows(), ax=ax),
     ],
@@ -318,7 +347,7 @@ def test_axes_of_ones_own(picture: Any) -> None:
 def test_long_names_are_cut_and_absent_ones_numbered() -> None:
     found = importance(3)
     found.names = ["a name that does not end after thirty letters", 7, "b"]
-    found.overall = np.array([3.0, 2.0, 1.0])
+    found.values = np.array([3.0, 2.0, 1.0])
     labels = ticks(plots.importance(found).axes[0].yaxis)
     assert labels == ["a name that does not end af…", "7", "b"]
     found.names = None
@@ -334,10 +363,10 @@ def test_long_names_are_cut_and_absent_ones_numbered() -> None:
         (lambda: plots.contributions(shares(names=["a"])), "names must have 20 entries.*got 1"),
         (lambda: plots.contributions(None), "contributions must be an array.*got None"),
         (lambda: plots.importance(importance(), n=2.5), "n must be a whole number.*got 2.5"),
-        (lambda: plots.importance(SimpleNamespace(names=["a"])), "overall importance must be"),
-        (lambda: plots.importance(SimpleNamespace(names=["a"], overall=[np.nan])), "must be finite numbers"),
+        (lambda: plots.importance(SimpleNamespace(names=["a"])), "importance must be"),
+        (lambda: plots.importance(SimpleNamespace(names=["a"], values=[np.nan])), "must be finite numbers"),
         (lambda: plots.interactions(pairs(1)), r"2 or more variables; got shape \(1, 1\)"),
-        (lambda: plots.interactions(importance()), "interactions must be"),
+        (lambda: plots.interactions(importance()), "interactions must be finite numbers in 2 dimensions"),
         (lambda: plots.biplot(arrows(), variable="x99"), "name of one of 20 variables, 'column 0'.*got 'x99'"),
         (lambda: plots.biplot(arrows(), variable=20), "or its number; got 20"),
         (lambda: plots.biplot(arrows(), y=[1, 2]), "one label per row, 200"),

@@ -44,6 +44,7 @@ def biplot(
     y: Any = None,
     *,
     n: int = 8,
+    names: Any = None,
     variable: str | int | None = None,
     components: tuple[int, int] = (0, 1),
     ax: Any = None,
@@ -58,19 +59,20 @@ def biplot(
     ----------
     source : a fitted model, or arrows: an object with `positions` (m, 2), `arrows` (m, 2, v), `mean` (2, v) and
         `names`, as `kpca.explain.arrows` returns it.
-    X : the rows to show, for a model; None is those it keeps.
+    X : the rows to show, for a model; None is those it keeps. Of many rows without labels a sample is shown.
     y : a class or a number per row, shown as colour, as `y` of `plots.scores`.
-    n : variables to show, those with the longest mean arrows.
+    n : variables to show, those with the longest mean arrows. The mean is short where the arrows of the rows turn.
+    names : of the columns, for a model that does not know them.
     variable : a name or number; show the field of this variable, an arrow at each of many rows, in place of the means.
     components : the two components, counted from 0, for a model.
     ax : axes to draw into; None is a new figure.
     """
-    found = _arrows(source, X, components)
+    found = _arrows(source, X, y, components, names)
     P = numbers_of("positions", found.positions, 2)  # shape: (m, 2)
     A = numbers_of("arrows", found.arrows, 3)  # shape: (m, 2, v)
     if P.shape[1] != 2 or A.shape[:2] != P.shape:
         raise InputError(f"A biplot needs arrows of two components at each of its rows; got {P.shape} and {A.shape}.")
-    names = names_of(found.names, A.shape[2])
+    called = names_of(found.names, A.shape[2])
     labels = labels_of(y, P)
     chosen = None if variable is None else _number(variable, found.names, A.shape[2])
     shown = how_many(n)
@@ -90,18 +92,20 @@ def biplot(
     if chosen is None:
         mean = numbers_of("mean", found.mean, 2)  # shape: (2, v)
         order = np.argsort(-np.hypot(*mean), kind="stable")[:shown]
-        headline(axes, f"Biplot: {len(order)} of {len(names)} variables", **_TITLE)
-        _means(axes, P, mean[:, order], [names[j] for j in order], _unit(found))
+        headline(axes, f"Biplot: {len(order)} of {len(called)} variables, {len(P):,} rows", **_TITLE)
+        _means(axes, P, mean[:, order], [called[j] for j in order], _unit(found))
     else:
-        _field(axes, P, A[:, :, chosen], names[chosen], _unit(found))
-        headline(axes, f"Where {names[chosen]} moves the rows", **_TITLE)
+        _field(axes, P, A[:, :, chosen], called[chosen], _unit(found))
+        headline(axes, f"Where {called[chosen]} moves the rows", **_TITLE)
     return figure
 
 
-def _arrows(source: Any, X: Any, components: tuple[int, int]) -> Any:
+def _arrows(source: Any, X: Any, y: Any, components: tuple[int, int], names: Any) -> Any:
     if hasattr(source, "positions"):
         return source
-    return import_module("kpca.explain").arrows(source, X, components=components)
+    # a sample of the rows has no labels: what has labels is shown whole
+    whole = {} if y is None else {"max_rows": max(len(y), 1)}
+    return import_module("kpca.explain").arrows(source, X, components=components, names=names, **whole)
 
 
 def _axis(source: Any, found: Any, components: tuple[int, int], which: int) -> str:

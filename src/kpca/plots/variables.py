@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kpca.errors import InputError
 from kpca.plots._axes import (
@@ -33,41 +34,54 @@ _WIDTH = 34  # letters of a line beside a scale
 _CELLS, _ACROSS = 230, 20  # of a heat map, in all and beside each other: more have no room for numbers
 
 
-def importance(found: Any, *, n: int = 20, per_component: bool = False, ax: Any = None) -> Figure:
+def importance(found: Any, *, n: int = 20, by_component: bool = False, ax: Any = None) -> Figure:
     """Return the importance of the variables that matter most, overall as bars or per component as a heat map.
 
     Parameters
     ----------
-    found : an object with `names`, `overall` (d,) and `per_component` (k, d), as `kpca.explain.importance` returns it.
+    found : what `kpca.explain.importance` or `kpca.explain.permutation_importance` returned: an object with `names`,
+        `values` (d,) and `by_component` (c, d). Standard deviations, `deviations` (d,), are drawn as whiskers.
     n : variables to show, at most.
-    per_component : show a heat map of variables by components in the place of bars.
+    by_component : show a heat map of variables by components in the place of bars.
     ax : axes to draw into; None is a new figure.
     """
-    overall = numbers_of("overall importance", getattr(found, "overall", None), 1)
-    names = names_of(found.names, len(overall))
-    order = np.argsort(-overall, kind="stable")[: how_many(n)]
+    values = numbers_of("importance", getattr(found, "values", None), 1)
+    names = names_of(found.names, len(values))
+    order = np.argsort(-values, kind="stable")[: how_many(n)]
     labels = [names[j] for j in order]
-    unit = "one standard deviation" if getattr(found, "scaled", False) else "one unit"
-    title = f"Importance of {len(order)} of {len(overall)} variables"
-    if not per_component:
-        figure, (axes,) = panels_for(ax, 1, 7.0, 1.3 + 0.26 * len(order))
-        headline(axes, title, fontweight="bold")
-        lengths, meaning = factored(overall[order], f"mean change of the scores per {unit}")
-        axes.set_xlabel(meaning)
-        _bars(axes, labels, lengths)
-    else:
-        each = numbers_of("importance per component", found.per_component, 2)
-        if each.shape[1] != len(overall):
-            raise InputError(f"per_component must have a column for each of {len(overall)} names; got {each.shape}.")
-        wide = float(np.clip(2.6 + 0.5 * len(each), 4.8, 12.0))
-        figure, (axes,) = panels_for(ax, 1, wide, max(1.5 + 0.28 * len(order), 3.6))
-        heat(axes, each[:, order].T, f"mean change of the score per {unit}")
-        axes.set_yticks(range(len(order)), labels)
-        axes.set_xlabel("component")
-        step = -(-len(each) // 24)
-        axes.set_xticks(range(0, len(each), step), [str(j + 1) for j in range(0, len(each), step)])
-        headline(axes, title, fontweight="bold")
+    title = f"Importance of {len(order)} of {len(values)} variables"
+    if by_component:
+        return _map_of_components(found, order, labels, title, ax)
+    figure, (axes,) = panels_for(ax, 1, 7.0, 1.3 + 0.26 * len(order))
+    headline(axes, title, fontweight="bold")
+    spread = getattr(found, "deviations", np.zeros_like(values))
+    lengths, meaning = factored(np.array([values[order], spread[order]]), _meaning(found))
+    axes.set_xlabel(meaning)
+    _bars(axes, labels, *lengths)
     return figure
+
+
+def _map_of_components(found: Any, order: NDArray[np.intp], labels: list[str], title: str, ax: Any) -> Figure:
+    each = np.maximum(numbers_of("importance by component", found.by_component, 2), 0.0)
+    if each.shape[1] != len(found.values):
+        raise InputError(f"by_component must have a column for each of {len(found.values)} names; got {each.shape}.")
+    wide = float(np.clip(2.6 + 0.5 * len(each), 4.8, 12.0))
+    figure, (axes,) = panels_for(ax, 1, wide, max(1.5 + 0.28 * len(order), 3.6))
+    heat(axes, each[:, order].T, _meaning(found))
+    axes.set_yticks(range(len(order)), labels)
+    axes.set_xlabel("component")
+    numbers = np.asarray(getattr(found, "components", np.arange(len(each))))
+    some = range(0, len(each), -(-len(each) // 24))
+    axes.set_xticks(some, [str(numbers[j] + 1) for j in some])
+    headline(axes, title, fontweight="bold")
+    return figure
+
+
+def _meaning(found: Any) -> str:
+    """Return what the figures of an importance are."""
+    if hasattr(found, "deviations"):
+        return "share of the variance lost when it is shuffled"
+    return f"mean change of the scores per {'standard deviation' if getattr(found, 'scaled', False) else 'unit'}"
 
 
 def interactions(found: Any, *, n: int = 15, ax: Any = None) -> Figure:
@@ -103,14 +117,16 @@ def interactions(found: Any, *, n: int = 15, ax: Any = None) -> Figure:
     return figure
 
 
-def _bars(axes: Axes, labels: list[str], values: FloatArray) -> None:
+def _bars(axes: Axes, labels: list[str], values: FloatArray, spread: FloatArray) -> None:
     places = np.arange(len(values))
     axes.barh(places, values, height=0.72, color=BAR)
-    for place, value in zip(places, values, strict=True):
+    if spread.any():
+        axes.errorbar(values, places, xerr=spread, fmt="none", ecolor=INK, elinewidth=1.2, capsize=2.5)
+    for place, value, more in zip(places, values, spread, strict=True):
         axes.annotate(
             short(float(value)),
-            (float(value), float(place)),
-            xytext=(4, 0),
+            (max(float(value), 0.0) + float(more), float(place)),
+            xytext=(5, 0),
             textcoords="offset points",
             va="center",
             fontsize=SMALL,
@@ -120,7 +136,7 @@ def _bars(axes: Axes, labels: list[str], values: FloatArray) -> None:
     axes.set_ylim(len(values) - 0.4, -0.6)
     axes.locator_params(axis="x", nbins=6)
     tidy(axes, grid="x")
-    leave_room(axes, values)
+    leave_room(axes, np.concatenate([values - spread, np.maximum(values, 0.0) + spread]))
 
 
 def heat(axes: Axes, values: FloatArray, meaning: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kpca import InputError, plots
+from kpca import InputError, KernelPCADetector, plots
 from kpca.statistics import Statistics
 
 LIMITS = SimpleNamespace(t2=9.0, spe=0.5, combined=12.0)
@@ -153,6 +153,19 @@ class Detector:
 def test_a_detector_and_rows() -> None:
     axes = plots.control_chart(Detector(LIMITS), np.arange(20.0)[:, None]).axes
     assert [len(marked(one)) for one in axes] == [10, 19, 7]
+
+
+def test_a_real_detector() -> None:
+    rng = np.random.default_rng(0)
+    normal = rng.standard_normal((200, 4))
+    later = np.concatenate([rng.standard_normal((30, 4)), 8.0 + rng.standard_normal((10, 4))])
+    detector = KernelPCADetector().fit(normal)
+    axes = plots.control_chart(detector, later, onset=30, statistic="combined").axes[0]
+    np.testing.assert_array_equal(labelled(axes, "statistic").get_ydata(), detector.statistics(later).combined)
+    assert labelled(axes, "limit").get_ydata()[0] == detector.limits_.combined
+    assert axes.get_title(loc="left").endswith("10 of 10 rows after")
+    with pytest.raises(InputError, match="call fit first"):
+        plots.control_chart(KernelPCADetector(), later)
 
 
 def test_axes_of_ones_own() -> None:

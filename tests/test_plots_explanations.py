@@ -152,6 +152,17 @@ def test_importance_per_component(k: int, scale: float, factor: float) -> None:
     inside(figure)
 
 
+@pytest.mark.parametrize("k", [1, 4, 30])
+def test_long_names_leave_room_for_the_title(k: int) -> None:
+    found = importance(k=k)
+    found.names = [f"a name that does not end, {j}" for j in range(20)]
+    inside(plots.importance(found, by_component=True))
+    inside(plots.importance(found))
+    pair = pairs(3)
+    pair.names = found.names[:3]
+    inside(plots.interactions(pair))
+
+
 def test_deviations_are_whiskers() -> None:
     found = importance(5)
     found.values[4], found.deviations = -0.01, np.linspace(0.1, 0.2, 5)

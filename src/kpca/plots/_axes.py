@@ -173,8 +173,13 @@ def numbers_of(name: str, values: Any, ndim: int) -> FloatArray:
     return found
 
 
-def headline(axes: Axes, text: str, *, size: int = 11, **style: Any) -> None:
-    """Write a title at the left, in as many lines as the width of the axes asks for."""
+def headline(axes: Axes, text: str, *, size: int = 11, settle: bool = False, **style: Any) -> None:
+    """Write a title at the left, in as many lines as the width of the axes asks for.
+
+    `settle` finds that width by a layout of the figure; else it is about what it will be.
+    """
+    if settle:
+        axes.figure.canvas.figure.draw_without_rendering()
     points = axes.get_window_extent().width / axes.figure.dpi * 72.0
     letters = max(int(points / (0.56 * size)), 16)
     axes.set_title(textwrap.fill(text, letters), loc="left", fontsize=size, color=INK, **style)

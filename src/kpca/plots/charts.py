@@ -48,6 +48,17 @@ def control_chart(
     onset : the row at which a known fault begins; rows beyond the limit are then counted before it and after.
     index : a number or a time per row for the horizontal axis; None is the row number, from 0.
     ax : axes to draw into, one per statistic; None is a new figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kpca import KernelPCADetector, plots
+    >>> rng = np.random.default_rng(0)
+    >>> detector = KernelPCADetector().fit(rng.standard_normal((200, 4)))
+    >>> later = np.concatenate([rng.standard_normal((30, 4)), 8.0 + rng.standard_normal((10, 4))])
+    >>> figure = plots.control_chart(detector, later, onset=30)
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['T²', 'SPE', 'combined']
     """
     found, limits = _statistics(source, against)
     names = _chosen(statistic)

@@ -65,7 +65,7 @@ def _map_of_components(found: Any, order: NDArray[np.intp], labels: list[str], t
     each = np.maximum(numbers_of("importance by component", found.by_component, 2), 0.0)
     if each.shape[1] != len(found.values):
         raise InputError(f"by_component must have a column for each of {len(found.values)} names; got {each.shape}.")
-    wide = float(np.clip(2.6 + 0.5 * len(each), 4.8, 12.0))
+    wide = float(np.clip(2.0 + 0.08 * max(map(len, labels)) + 0.5 * len(each), 4.8, 12.0))
     figure, (axes,) = panels_for(ax, 1, wide, max(1.5 + 0.28 * len(order), 3.6))
     heat(axes, each[:, order].T, _meaning(found))
     axes.set_yticks(range(len(order)), labels)
@@ -73,7 +73,7 @@ def _map_of_components(found: Any, order: NDArray[np.intp], labels: list[str], t
     numbers = np.asarray(getattr(found, "components", np.arange(len(each))))
     some = range(0, len(each), -(-len(each) // 24))
     axes.set_xticks(some, [str(numbers[j] + 1) for j in some])
-    headline(axes, title, fontweight="bold")
+    headline(axes, title, settle=True, fontweight="bold")
     return figure
 
 
@@ -113,7 +113,7 @@ def interactions(found: Any, *, n: int = 15, ax: Any = None) -> Figure:
     axes.set_xticks(range(len(order)), labels, rotation=90)
     for j in range(len(order)):
         axes.plot([j - 0.5, j + 0.5], [j - 0.5, j + 0.5], color=FAINT, linewidth=0.8)
-    headline(axes, f"Interactions of {len(order)} of {len(names)} variables", fontweight="bold")
+    headline(axes, f"Interactions of {len(order)} of {len(names)} variables", settle=True, fontweight="bold")
     return figure
 
 

@@ -205,7 +205,7 @@ def test_which_model_is_underneath():
 def test_landmarks_judge_as_the_exact_model_does(monkeypatch):
     X, fresh = ring(600), ring(300, seed=1)
     exact = KernelPCADetector(approximation=None).fit(X)
-    monkeypatch.setattr("kpca.detector._detector._EXACT_ROWS", 100)
+    monkeypatch.setattr("kpca.detector.modelling._EXACT_ROWS", 100)
     landmarks = KernelPCADetector().fit(X)
     assert isinstance(landmarks.model_, IncrementalKernelPCA)
     np.testing.assert_allclose(landmarks.score_samples(fresh), exact.score_samples(fresh), rtol=0.05)

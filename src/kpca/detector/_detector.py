@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -22,22 +21,13 @@ from kpca.approximation import check_approximation
 from kpca.chunks import as_source, in_memory, stacked
 from kpca.detector.lags import lagged, remembered
 from kpca.detector.limits import Calibration, Limits, check_limit
+from kpca.detector.modelling import Model, Recipe, components_for, wide_kernel
 from kpca.errors import InputError
-from kpca.features import Nystroem
-from kpca.incremental import IncrementalKernelPCA
 from kpca.kernel_pca import KernelPCA
-from kpca.kernels.widening import has_bandwidth, widened
 from kpca.settings import thread_count
 from kpca.statistics import STATISTICS, Measure, Statistics, check_statistic, measure_of
 
 FloatArray = NDArray[Any]
-Model = KernelPCA | IncrementalKernelPCA
-# Components where none are asked for: one per column, or one per so many rows if that is more; but not more than these.
-_ROWS_EACH, _MOST_BY_ROWS = 30, 30
-_MOST_BY_COLUMNS, _FEWEST_ROWS_EACH = 100, 5
-# Rows up to which "auto" is exact, and the landmarks it takes beyond: of a wide kernel these are hardly fewer.
-_EXACT_ROWS = 5000
-_LANDMARKS, _LANDMARKS_PER_COMPONENT = 300, 4
 # From so many rows on, this many of them are held out once, instead of each of them in turn.
 _MANY_ROWS, _HELD_OUT = 50_000, 20_000
 # Rows that a model is made from at least.
@@ -114,8 +104,7 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     offset_: float
     centre_: FloatArray
     scaler_: Any
-    _kernel: kernels.Kernel
-    _count: int | float
+    _recipe: Recipe
     _measure: Measure
     _calibration: Calibration
     _past: FloatArray | None  # the newest scaled rows, for those to come
@@ -193,17 +182,19 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             if rows.shape[0] == 0:
                 return self
             scaled = self._scaled(rows)
-            wide = lagged(scaled, self.lags, self._past)
-            judged = self._judge(wide)
-            known = self.model_
-            # a copy, as batches are added to it: what shares the model with this detector does not change
-            model = self._streamed(known.X_fit_) if isinstance(known, KernelPCA) else copy.copy(known)
-            self.model_ = model.partial_fit(wide)
-            self._measure = measure_of(self.model_)
+            self._learn(lagged(scaled, self.lags, self._past))
             self._past = remembered(scaled, self.lags, self._past) if self.lags else None
-            self._calibration = self._calibration.extended(judged, float(self.forgetting))
-            self._set_limits(None)
         return self
+
+    def _learn(self, rows: Any) -> None:
+        """Add rows, scaled and with lags, to the model, after a look at how it judges them."""
+        judged, known = self._judge(rows), self.model_
+        # a copy, as batches are added to it: what shares the model with this detector does not change
+        model = self._recipe.stream(known.X_fit_) if isinstance(known, KernelPCA) else copy.copy(known)
+        self.model_ = model.partial_fit(rows)
+        self._measure = measure_of(self.model_)
+        self._calibration = self._calibration.extended(judged, float(self.forgetting))
+        self._set_limits(None)
 
     def _fit(self, X: Any, *, streaming: bool) -> None:
         self.scaler_ = self._fitted_scaler(X)
@@ -214,13 +205,11 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
                 f"A detector needs at least {_FEWEST_ROWS + self.lags} rows to learn what is normal from; got "
                 f"{X.shape[0]} sample(s)."
             )
-        self._kernel = self._resolved(rows)
-        self._count = self._components(*rows.shape)
-        approximation = self._approximation(rows.shape[0])
-        self.model_ = self._streamed(rows) if streaming else self._model(rows, approximation)
+        self._recipe = self._made_recipe(rows)
+        self.model_ = self._recipe.stream(rows) if streaming else self._recipe.model(rows, rows.shape[0])
         self._measure = measure_of(self.model_)
         own = self._judge(rows)
-        held = own if self.limit == "theory" else self._held_out(rows, approximation)
+        held = own if self.limit == "theory" else self._held_out(rows)
         self._calibration = Calibration.of(held)
         self._set_limits(own)
         self._past = remembered(scaled, self.lags) if self.lags else None
@@ -230,7 +219,7 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _set_limits(self, own: Statistics | None) -> None:
         """Set the limits, and the offset that goes with them; `own` are the statistics of the rows of a whole fit."""
-        linear = isinstance(self._kernel, kernels.Linear)
+        linear = isinstance(self._recipe.kernel, kernels.Linear)
         fitted = (len(self._calibration.weights), len(self._measure.variances)) if linear else None
         confidence = float(self.confidence)
         self.limits_ = self._calibration.limits(self.limit, confidence, fitted=fitted)
@@ -249,11 +238,27 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             self.offset_ = -self._calibration.quantile(self.statistic, 1.0 - float(self.contamination))
 
-    def _held_out(self, rows: Any, approximation: Any) -> Statistics:
+    def _made_recipe(self, rows: Any) -> Recipe:
+        parameters: dict[str, Any] = {"degree": self.degree, "coef0": self.coef0, "kernel_params": self.kernel_params}
+        if isinstance(self.gamma, str) and self.gamma == "wide":
+            kernel = wide_kernel(rows, self.kernel, **parameters)
+        else:
+            kernel = kernels.resolve(self.kernel, rows, gamma=kernels.resolve_gamma(self.gamma, rows), **parameters)
+        kernel.check(rows)
+        return Recipe(
+            kernel=kernel,
+            count=components_for(self.n_components, *rows.shape),
+            approximation=self.approximation,
+            forgetting=float(self.forgetting),
+            seed=inputs.seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+        )
+
+    def _held_out(self, rows: Any) -> Statistics:
         """Return the statistics of rows by models that did not see them."""
         parts: list[Statistics] = []
         for fitted, held in self._splits(rows):
-            measure = measure_of(self._model(rows[fitted], approximation))
+            measure = measure_of(self._recipe.model(rows[fitted], rows.shape[0]))
             parts.append(measure(rows[held], threads=thread_count(self.n_jobs)))
         return Statistics(**{name: np.concatenate([part[name] for part in parts]) for name in STATISTICS})
 
@@ -271,74 +276,6 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         for others, held in splits:
             near = (others >= held.min() - self.lags) & (others <= held.max() + self.lags)
             yield others[~near] if self.lags else others, held
-
-    # -- the model --------------------------------------------------------------------------------------------------
-
-    def _model(self, rows: Any, approximation: Any) -> Model:
-        with _landmarks_may_be_few():
-            if approximation is None:
-                model: Model = KernelPCA(self._count_for(rows), kernel=self._kernel, copy_X=False, n_jobs=self.n_jobs)
-            else:
-                model = self._incremental(rows, approximation)
-            return model.fit(rows)
-
-    def _streamed(self, rows: Any) -> IncrementalKernelPCA:
-        """Return a model that can go on learning."""
-        given = self.approximation
-        exact = given is None or (isinstance(given, str) and given == "auto")
-        with _landmarks_may_be_few():
-            return self._incremental(rows, self._landmarks() if exact else given).fit(rows)
-
-    def _incremental(self, rows: Any, approximation: Any) -> IncrementalKernelPCA:
-        return IncrementalKernelPCA(
-            self._count_for(rows),
-            kernel=self._kernel,
-            approximation=approximation,
-            forgetting=self.forgetting,
-            random_state=inputs.seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-        )
-
-    def _count_for(self, rows: Any) -> int | float:
-        """Return how many components are asked for, of these rows."""
-        return min(self._count, int(rows.shape[0])) if isinstance(self._count, int) else self._count
-
-    def _approximation(self, n: int) -> Any:
-        """Return None where the model of n rows is exact, or what its features are made of."""
-        auto = isinstance(self.approximation, str) and self.approximation == "auto"
-        if auto and (n <= _EXACT_ROWS or isinstance(self._kernel, kernels.Linear)):
-            return None
-        return self._landmarks() if auto else self.approximation
-
-    def _landmarks(self) -> Nystroem:
-        rank = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * self._count if isinstance(self._count, int) else 0)
-        return Nystroem(rank=rank, landmarks="rpcholesky" if self._kernel.psd else "kmeans")
-
-    def _components(self, n: int, d: int) -> int | float:
-        asked = self.n_components
-        if asked is None:
-            by_rows, by_columns = min(n // _ROWS_EACH, _MOST_BY_ROWS), min(d, _MOST_BY_COLUMNS)
-            return max(1, min(max(by_rows, by_columns), n // _FEWEST_ROWS_EACH))
-        return int(asked) if isinstance(asked, Integral) else float(asked)
-
-    def _resolved(self, rows: Any) -> kernels.Kernel:
-        wide = isinstance(self.gamma, str) and self.gamma == "wide"
-        found = self._with_gamma(rows, "median" if wide else self.gamma)
-        if wide:
-            wider = widened(found, rows.shape[1] ** 0.5) if has_bandwidth(found) else self._with_gamma(rows, None)
-            found = wider or found
-        found.check(rows)
-        return found
-
-    def _with_gamma(self, rows: Any, gamma: Any) -> kernels.Kernel:
-        return kernels.resolve(
-            self.kernel,
-            rows,
-            gamma=kernels.resolve_gamma(gamma, rows),
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        )
 
     # -- judging ----------------------------------------------------------------------------------------------------
 
@@ -377,11 +314,11 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         return remembered(self._taken(X, reset=False), self.lags, history) if self.lags else None
 
     def _judge(self, rows: Any) -> Statistics:
-        self._kernel.check(rows)
+        self._recipe.kernel.check(rows)
         found = self._measure(rows, threads=thread_count(self.n_jobs))
         if not np.isfinite(found.combined).all():
             row = int(np.flatnonzero(~np.isfinite(found.combined))[0])
-            raise InputError(f"Kernel values must be finite; those of row {row} are not: {self._kernel.remedy}.")
+            raise InputError(f"Kernel values must be finite; those of row {row} are not: {self._recipe.kernel.remedy}.")
         return found
 
     # -- rows -------------------------------------------------------------------------------------------------------
@@ -434,12 +371,4 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-_FITTED_PRIVATE = ("_kernel", "_count", "_measure", "_calibration", "_past", "_normal")
-
-
-@contextmanager
-def _landmarks_may_be_few() -> Iterator[None]:
-    """Silence the remark that fewer landmarks explain all rows: of a wide kernel that is to be expected."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*landmarks? explains? all rows")
-        yield
+_FITTED_PRIVATE = ("_recipe", "_measure", "_calibration", "_past", "_normal")

@@ -1,0 +1,101 @@
+"""Which model a detector stands on: kernel, number of components, exact or by landmarks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from kpca import kernels
+from kpca.features import Nystroem
+from kpca.incremental import IncrementalKernelPCA
+from kpca.kernel_pca import KernelPCA
+from kpca.kernels.widening import has_bandwidth, widened
+
+Model = KernelPCA | IncrementalKernelPCA
+# Components where none are asked for: one per column, or one per so many rows if that is more; but not more than these.
+_ROWS_EACH, _MOST_BY_ROWS = 30, 30
+_MOST_BY_COLUMNS, _FEWEST_ROWS_EACH = 100, 5
+# Rows up to which "auto" is exact, and the landmarks it takes beyond: a wide kernel needs few.
+_EXACT_ROWS = 5000
+_LANDMARKS, _LANDMARKS_PER_COMPONENT = 300, 4
+
+
+def wide_kernel(rows: Any, kernel: Any, **parameters: Any) -> kernels.Kernel:
+    """Return a kernel with a bandwidth of sqrt(d) median distances; one without distances has gamma 1/n_features."""
+    gamma = kernels.resolve_gamma("median", rows)
+    found = kernels.resolve(kernel, rows, gamma=gamma, **parameters)
+    if not has_bandwidth(found):
+        return kernels.resolve(kernel, rows, gamma=kernels.resolve_gamma(None, rows), **parameters)
+    return widened(found, float(np.sqrt(rows.shape[1]))) or found
+
+
+def components_for(asked: int | float | None, n: int, d: int) -> int | float:
+    """Return how many components, or which share of the variance, are taken of n rows of d columns."""
+    if asked is not None:
+        return int(asked) if isinstance(asked, Integral) else float(asked)
+    by_rows, by_columns = min(n // _ROWS_EACH, _MOST_BY_ROWS), min(d, _MOST_BY_COLUMNS)
+    return max(1, min(max(by_rows, by_columns), n // _FEWEST_ROWS_EACH))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides on a model, but for its rows."""
+
+    kernel: kernels.Kernel
+    count: int | float
+    approximation: Any
+    forgetting: float
+    seed: int
+    n_jobs: int | None
+
+    def model(self, rows: Any, n: int) -> Model:
+        """Return the model of some of n rows: with landmarks, if n is that many."""
+        features = self.approximation
+        if self._auto:
+            exact = n <= _EXACT_ROWS or isinstance(self.kernel, kernels.Linear)
+            features = None if exact else self._landmarks()
+        if features is not None:
+            return self._incremental(rows, features)
+        return KernelPCA(self._count(rows), kernel=self.kernel, copy_X=False, n_jobs=self.n_jobs).fit(rows)
+
+    def stream(self, rows: Any) -> IncrementalKernelPCA:
+        """Return a model that can go on learning."""
+        features = self._landmarks() if self._auto or self.approximation is None else self.approximation
+        return self._incremental(rows, features)
+
+    @property
+    def _auto(self) -> bool:
+        return isinstance(self.approximation, str) and self.approximation == "auto"
+
+    def _incremental(self, rows: Any, features: Any) -> IncrementalKernelPCA:
+        model = IncrementalKernelPCA(
+            self._count(rows),
+            kernel=self.kernel,
+            approximation=features,
+            forgetting=self.forgetting,
+            random_state=self.seed,
+            n_jobs=self.n_jobs,
+        )
+        with _few_landmarks_are_enough():
+            return model.fit(rows)
+
+    def _count(self, rows: Any) -> int | float:
+        return min(self.count, int(rows.shape[0])) if isinstance(self.count, int) else self.count
+
+    def _landmarks(self) -> Nystroem:
+        rank = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * self.count if isinstance(self.count, int) else 0)
+        return Nystroem(rank=rank, landmarks="rpcholesky" if self.kernel.psd else "kmeans")
+
+
+@contextmanager
+def _few_landmarks_are_enough() -> Iterator[None]:
+    """Silence the remark that fewer landmarks explain all rows: of a wide kernel that is to be expected."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*landmarks? explains? all rows")
+        yield

@@ -1,0 +1,93 @@
+"""Names at the tips of arrows that do not cover each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kpca.plots._axes import INK, SMALL, FloatArray
+
+if TYPE_CHECKING:
+    from kpca.plots._axes import Axes
+
+_DISTANCES = np.arange(4.0, 160.0, 6.0)  # of a name from its tip, in points
+_TURNS = (
+    0.0,
+    0.3,
+    -0.3,
+    0.6,
+    -0.6,
+    1.0,
+    -1.0,
+    1.4,
+    -1.4,
+    1.9,
+    -1.9,
+    2.4,
+    -2.4,
+)  # away from the direction of its arrow, in radians
+_FAR = 9.0  # points: a name that is further away has a line to its tip
+_STYLE: dict[str, Any] = {"fontsize": SMALL + 1, "color": INK, "ha": "center", "va": "center", "zorder": 6}
+
+
+def place_names(axes: Axes, tips: FloatArray, directions: FloatArray, names: Sequence[str]) -> None:
+    """Write a name beyond each tip, or as near to it as there is room that no other name takes."""
+    root = axes.figure.canvas.figure
+    root.draw_without_rendering()  # now it is known where everything is
+    point = root.dpi / 72.0
+    ends = axes.transData.transform(tips)
+    towards = ends - axes.transData.transform(tips - directions)
+    shafts = (ends[:, None, :] - towards[:, None, :] * np.linspace(0.0, 0.8, 25)[:, None]).reshape(-1, 2)
+    frame = np.array([-4.0, -4.0, 4.0, 4.0]) * point  # around the names of classes
+    taken = [np.asarray(text.get_window_extent().extents) + frame for text in axes.texts if text.get_text()]
+    room = _Room(np.asarray(axes.get_window_extent().extents), shafts, taken, point)
+    for tip, end, way, name in zip(tips, ends, towards, names, strict=True):
+        text = axes.annotate(name, tuple(tip), textcoords="offset points", xytext=(0.0, 0.0), **_STYLE)
+        box = text.get_window_extent()
+        text.remove()
+        half = np.array([box.width, box.height]) / 2.0 + 1.5 * point
+        middle = room.place(end, float(np.arctan2(way[1], way[0])), half)
+        far = float(np.hypot(*np.maximum(np.abs(middle - end) - half, 0.0))) > _FAR * point
+        axes.annotate(
+            name,
+            tuple(tip),
+            textcoords="offset points",
+            xytext=tuple((middle - end) / point),
+            bbox={"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
+            arrowprops={"arrowstyle": "-", "color": "#888888", "linewidth": 0.7} if far else None,
+            **_STYLE,
+        )
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What is free of a picture, in pixels; a box is (left, lower, right, upper)."""
+
+    frame: FloatArray
+    shafts: FloatArray  # points along the arrows, shape: (s, 2)
+    taken: list[FloatArray]  # boxes
+    point: float  # pixels of a typographic point
+
+    def place(self, end: FloatArray, angle: float, half: FloatArray) -> FloatArray:
+        """Return the middle of a box near a tip that covers no other box, and little of the arrows; take it."""
+        best, fewest = end, np.inf
+        for distance in _DISTANCES:
+            for turn in _TURNS:
+                way = np.array([np.cos(angle + turn), np.sin(angle + turn)])
+                # as far as the edge of the box, in this direction, is from its middle
+                reach = float(np.min(half / np.maximum(np.abs(way), 1e-9)))
+                middle = end + way * (distance * self.point + reach)
+                cost = self._cost(middle - half, middle + half) + distance / 12.0 + abs(turn)
+                if cost < fewest:
+                    best, fewest = middle, cost
+        self.taken.append(np.concatenate([best - half, best + half]))
+        return best
+
+    def _cost(self, low: FloatArray, high: FloatArray) -> float:
+        covered = sum(bool((low < box[2:]).all() and (box[:2] < high).all()) for box in self.taken)
+        outside = bool((low < self.frame[:2]).any() or (high > self.frame[2:]).any())
+        crossed = int(((low < self.shafts) & (self.shafts < high)).all(axis=1).sum())
+        return 100.0 * (covered + outside) + crossed

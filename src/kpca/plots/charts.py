@@ -1,0 +1,256 @@
+"""Control charts: the statistics of monitoring row after row, and where they leave their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.errors import InputError
+from kpca.plots._axes import COLOURS, INK, SMALL, FloatArray, headline, panels_for, short, tidy
+
+if TYPE_CHECKING:
+    from kpca.plots._axes import Axes, Figure
+
+_LABELS = {"t2": "T²", "spe": "SPE", "combined": "combined"}
+_COLUMNS = 1200  # of a chart: about what a screen can tell apart
+_STEEP = 10.0  # times the limit: a statistic that goes beyond is shown on a logarithmic scale
+_DEPTH = 1e-3  # of the limit: what is below it on a logarithmic scale is of no interest
+_LINE, _BEYOND, _ALARM = "#8BA5C6", COLOURS[5], "#F6F0DE"  # light enough for marks and limits to stand out
+
+
+def control_chart(
+    source: Any,
+    against: Any,
+    *,
+    statistic: str | Sequence[str] | None = None,
+    alarm: Any = None,
+    onset: int | None = None,
+    index: Any = None,
+    ax: Any = None,
+) -> Figure:
+    """Return a chart of T², SPE and both combined, row after row, with limits and the rows beyond them.
+
+    A statistic that goes far beyond its limit is on a logarithmic scale. Of long series every column of the picture
+    shows the smallest and the largest value of its rows: no spike is lost.
+
+    Parameters
+    ----------
+    source : a fitted KernelPCADetector, or statistics: an object with `t2`, `spe` and `combined`, shape (m,) each, or
+        what `kpca.detector.monitor` yielded, as a list. NaN is a row without statistics, a gap in the line.
+    against : for a detector the rows to show; else the limits, an object with the names of the statistics, each a
+        number or a number per row; infinity is no limit.
+    statistic : the ones to show, of "t2", "spe" and "combined"; None all.
+    alarm : rows to shade: True for each of them, shape (m,), slices, or pairs (start, stop) of row numbers.
+    onset : the row at which a known fault begins; rows beyond the limit are then counted before it and after.
+    index : a number or a time per row for the horizontal axis; None is the row number, from 0.
+    ax : axes to draw into, one per statistic; None is a new figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kpca import KernelPCADetector, plots
+    >>> rng = np.random.default_rng(0)
+    >>> detector = KernelPCADetector().fit(rng.standard_normal((200, 4)))
+    >>> later = np.concatenate([rng.standard_normal((30, 4)), 8.0 + rng.standard_normal((10, 4))])
+    >>> figure = plots.control_chart(detector, later, onset=30)
+    >>> [axes.get_ylabel() for axes in figure.axes]
+    ['T²', 'SPE', 'combined']
+    """
+    found, limits = _statistics(source, against)
+    names = _chosen(statistic)
+    values = [_values(name, found) for name in names]
+    count = len(values[0])
+    if any(len(value) != count for value in values):
+        raise InputError(f"The statistics must have the same rows; got {', '.join(str(len(v)) for v in values)}.")
+    bounds = [_limit(name, limits, count) for name in names]
+    places, place_name = _places(index, count)
+    windows = _windows(getattr(found, "alarm", None) if alarm is None else alarm, count)
+    if onset is not None and not (isinstance(onset, int | np.integer) and 0 <= onset < count):
+        raise InputError(f"onset must be a row number from 0 to {count - 1}, or None; got {onset!r}.")
+    figure, panels = panels_for(ax, len(names), 9.0, 0.9 + 2.1 * len(names))
+    for axes, name, value, bound in zip(panels, names, values, bounds, strict=True):
+        for start, stop in windows:
+            ends = _before(places, start), _before(places, stop)
+            axes.axvspan(*ends, facecolor=_ALARM, edgecolor="#B5A36A", linewidth=0.8, zorder=0, label="alarm")
+        if onset is not None:
+            axes.axvline(_before(places, onset), color=INK, linestyle=":", linewidth=1.4, zorder=1, label="onset")
+        _panel(axes, name, places, value, bound)
+        headline(axes, _summary(name, value, bound, onset), size=10)
+    panels[-1].set_xlabel(place_name)
+    _legend(figure, panels, own=ax is None)
+    return figure
+
+
+def _statistics(source: Any, against: Any) -> tuple[Any, Any]:
+    """Return statistics and limits."""
+    if hasattr(source, "limits_"):
+        return source.statistics(against), source.limits_
+    if callable(getattr(source, "statistics", None)):
+        raise InputError("The detector must be fitted before its chart can be drawn: call fit first.")
+    if isinstance(source, list | tuple) and source and all(hasattr(row, "alarm") for row in source):
+        parts = {name: np.array([getattr(row, name) for row in source]) for name in (*_LABELS, "alarm")}
+        return SimpleNamespace(**parts), against
+    return source, against
+
+
+def _values(name: str, found: Any) -> FloatArray:
+    """Return a statistic of all rows; what overflowed is infinite, what is missing NaN.  # shape: (m,)"""
+    try:
+        values = np.asarray(getattr(found, name, None), dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != 1 or not np.isfinite(values).any():
+        raise InputError(f"The statistic {name!r} must be an array of numbers, one per row; got {found!r}.")
+    return values
+
+
+def _chosen(statistic: Any) -> list[str]:
+    names = list(_LABELS) if statistic is None else [statistic] if isinstance(statistic, str) else list(statistic)
+    if not names or not set(names) <= set(_LABELS):
+        raise InputError(f"statistic must be one or more of {', '.join(map(repr, _LABELS))}; got {statistic!r}.")
+    return names
+
+
+def _limit(name: str, limits: Any, count: int) -> FloatArray:
+    """Return the limit at each row.  # shape: (m,)"""
+    limit = np.asarray(getattr(limits, name, np.nan), dtype=np.float64)
+    if limit.shape not in {(), (count,)} or np.isnan(limit).any():
+        raise InputError(f"limits must have {name!r} as a number, or one for each of {count} rows; got {limits!r}.")
+    return np.broadcast_to(limit, (count,))
+
+
+def _places(index: Any, count: int) -> tuple[NDArray[Any], str]:
+    """Return where the rows stand on the horizontal axis, and what that is called."""
+    if index is None:
+        return np.arange(count), "row"
+    places = np.asarray(index)
+    if places.shape != (count,) or places.dtype.kind not in "iufM":
+        raise InputError(
+            f"index must be {count} numbers or times, one per row; got shape {places.shape}, {places.dtype}."
+        )
+    name = getattr(index, "name", None)
+    return places, str(name) if name else "time" if places.dtype.kind == "M" else "row"
+
+
+def _windows(alarm: Any, count: int) -> list[tuple[int, int]]:
+    """Return pairs (start, stop), the stop not included."""
+    if alarm is None:
+        return []
+    if isinstance(alarm, list | tuple) and alarm and all(isinstance(window, slice) for window in alarm):
+        alarm = [window.indices(count)[:2] for window in alarm]
+    given = np.asarray(alarm)
+    if given.dtype == bool and given.shape == (count,):
+        turns = np.flatnonzero(np.diff(given.astype(np.int8), prepend=0, append=0))
+        return [(int(start), int(stop)) for start, stop in turns.reshape(-1, 2)]
+    if given.size == 0:
+        return []
+    whole = given.dtype.kind in "iu" and given.ndim == 2 and given.shape[1] == 2
+    if not whole or (given < 0).any() or (given > count).any() or (given[:, 0] >= given[:, 1]).any():
+        raise InputError(
+            f"alarm must be a truth value for each of {count} rows, slices, or pairs of row numbers (start, stop) "
+            f"with start < stop; got shape {given.shape}, {given.dtype}."
+        )
+    return [(int(start), int(stop)) for start, stop in given]
+
+
+def _before(places: NDArray[Any], row: int) -> Any:
+    """Return the middle between a row and the one before it, so that no line hides the row itself."""
+    if row in {0, len(places)}:
+        return places[min(row, len(places) - 1)]
+    return places[row - 1] + (places[row] - places[row - 1]) / 2
+
+
+def _panel(axes: Axes, name: str, places: NDArray[Any], values: FloatArray, limit: FloatArray) -> None:
+    shown = _columns(values, limit)
+    x, y, bound = places[shown], values[shown], limit[shown]
+    beyond = y > bound
+    log, low, high = _range(y, bound)
+    y = np.minimum(y, high)  # infinity is at the upper edge
+    size = float(np.clip(6000.0 / len(y), 5.0, 24.0))
+    axes.plot(x, y, color=_LINE, linewidth=0.8, label="statistic")
+    if len(values) <= 60:  # few enough to be seen one by one
+        axes.scatter(x[~beyond], y[~beyond], s=14, color=_LINE, zorder=3)
+    axes.scatter(
+        x[beyond], y[beyond], s=size, marker="^", color=_BEYOND, linewidths=0, zorder=3, label="beyond the limit"
+    )
+    axes.plot(x, bound, color=INK, linestyle=(0, (5, 3)), linewidth=1.2, zorder=4, label="limit")
+    bounded = bool(np.isfinite(bound[-1]))
+    axes.annotate(
+        f"limit {short(float(bound[-1]))}" if bounded else "no limit",
+        (1.0, float(bound[-1]) if bounded else high),
+        xycoords=("axes fraction", "data"),
+        xytext=(3, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=SMALL,
+        color=INK,
+    )
+    if log:
+        axes.set_yscale("log", nonpositive="clip")
+    axes.set_ylim(low, high)
+    axes.set_ylabel(_LABELS[name])
+    axes.margins(x=0.01)
+    if places.dtype.kind in "iu":
+        axes.locator_params(axis="x", integer=True)
+    tidy(axes, grid="y")
+    axes.tick_params(which="minor", length=0)
+
+
+def _range(y: FloatArray, bound: FloatArray) -> tuple[bool, float, float]:
+    """Return whether the scale is logarithmic, and its two ends."""
+    finite = np.concatenate([y[np.isfinite(y)], bound[np.isfinite(bound)]])
+    highest, least = float(finite.max()), float(bound.min())
+    if least > 0.0 and highest > _STEEP * least:
+        lowest = max(0.7 * float(y.min(initial=np.inf, where=y > 0.0)), _DEPTH * least)
+        return True, min(lowest, 0.7 * least), 1.6 * highest
+    return False, min(0.0, 1.05 * float(finite.min())), 1.08 * highest if highest > 0.0 else 1.0
+
+
+def _columns(values: FloatArray, limit: FloatArray) -> NDArray[np.intp]:
+    """Return the rows to draw: all of a short series, of each column of a long one the lowest and the highest."""
+    width = -(-len(values) // _COLUMNS)
+    if width <= 2:
+        return np.arange(len(values))
+    whole = len(values) // width * width
+    starts = np.arange(0, whole, width)
+    seen = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        excess = np.where(values > limit, values - limit, -np.inf)  # where the limit moves, not in the order of values
+    kept = [np.arange(whole, len(values))]
+    for quantity in (np.where(seen, -values, -np.inf), np.where(seen, values, -np.inf), excess):
+        kept.append(starts + quantity[:whole].reshape(-1, width).argmax(axis=1))
+    return np.unique(np.concatenate(kept)).astype(np.intp)
+
+
+def _summary(name: str, values: FloatArray, limit: FloatArray, onset: int | None) -> str:
+    """Return how many rows are beyond the limit, in words."""
+    beyond, missing = values > limit, int(np.isnan(values).sum())
+    gaps = f"; {missing:,} missing" if missing else ""
+    if not onset:  # none, or from the first row
+        return f"{_LABELS[name]}: {_share(beyond)} beyond the limit{gaps}"
+    parts = f"{_share(beyond[:onset])} before the onset, {_share(beyond[onset:])} after"
+    return f"{_LABELS[name]}: beyond the limit {parts}{gaps}"
+
+
+def _share(beyond: NDArray[np.bool_]) -> str:
+    percent = f" ({100.0 * beyond.mean():.1f} %)" if len(beyond) > 20 else ""  # of a few rows it says nothing
+    return f"{beyond.sum():,} of {len(beyond):,} rows{percent}"
+
+
+def _legend(figure: Figure, panels: Sequence[Axes], *, own: bool) -> None:
+    """Write once what is drawn: below the panels, or into the first of axes that are not ours."""
+    entries: dict[str, Any] = {}
+    for axes in panels:
+        handles: tuple[list[Any], list[str]] = axes.get_legend_handles_labels()
+        for handle, label in zip(*handles, strict=True):
+            if label != "beyond the limit" or len(handle.get_offsets()):
+                entries.setdefault(label, handle)
+    style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "markerscale": 1.6}
+    if own:
+        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries), **style)
+    else:
+        panels[0].legend(entries.values(), entries.keys(), loc="best", **style)

@@ -321,3 +321,25 @@ def classical_scaling(D, k):
     B = -(S - S.mean(axis=0)[None, :] - S.mean(axis=1)[:, None] + S.mean()) / 2
     values, U = spectrum(B)
     return U[:, :k] * np.sqrt(np.maximum(values[:k], 0.0)), values
+
+
+def slow_statistics(kernel, X, new, k):
+    """Return T^2, SPE and combined of new rows from the whole kernel matrix, as the definitions say."""
+    n = len(X)
+    both = np.vstack([X, new])
+    K = kernel(both, both)
+    inside = K[:n, :n]
+    centred = inside - inside.mean(axis=0) - inside.mean(axis=1)[:, None] + inside.mean()
+    values, vectors = np.linalg.eigh(centred)
+    values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+    found = {"t2": [], "spe": [], "combined": []}
+    for i in range(n, len(both)):
+        row = K[i, :n]
+        product = row - row.mean() - inside.mean(axis=0) + inside.mean()  # <phi(x) - mean, phi(x_j) - mean>
+        scores = vectors.T @ product / np.sqrt(values)
+        length = K[i, i] - 2 * row.mean() + inside.mean()
+        variances = values / (n - 1)
+        t2, spe = np.sum(scores**2 / variances), length - np.sum(scores**2)
+        for name, value in (("t2", t2), ("spe", spe), ("combined", t2 + spe / variances[-1])):
+            found[name].append(value)
+    return {name: np.array(values) for name, values in found.items()}

@@ -23,6 +23,8 @@ LAYERS = [
     ["planning"],
     [
         "projection",
+        "derivatives",
+        "statistics",
         "decompose",
         "following",
         "preimage",

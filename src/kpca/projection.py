@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,13 @@ class Centre:
         return float(self.coefficients @ self.levels)
 
 
+class Parts(NamedTuple):
+    """What a projection splits rows into."""
+
+    scores: FloatArray  # t, shape: (m, k)
+    residuals: FloatArray  # the squared length of what the components leave, shape: (m,)
+
+
 @dataclass(frozen=True)
 class LinearProjection:
     """t(x) = V'(x - mean): the linear kernel in the primal."""
@@ -57,16 +64,22 @@ class LinearProjection:
             scores = np.asarray(X @ self.components.T) - self.mean @ self.components.T
         return scores
 
-    def residuals(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return |x - mean|^2 - |t|^2: what the components leave of each row.  # shape: (m,)"""
-        left = np.empty(X.shape[0])
+    def parts(self, X: Any, *, threads: int = 1) -> Parts:
+        """Return the scores, and |x - mean|^2 - |t|^2: what the components leave of each row."""
+        scores, left = np.empty((X.shape[0], len(self.components))), np.empty(X.shape[0])
         step = band_rows(X.shape[1])
         for start in range(0, X.shape[0], step):
-            part = X[start : start + step]
+            here = slice(start, start + step)
+            part = X[here]
             rows = (part.toarray() if sparse.issparse(part) else part) - self.mean
-            rows -= (rows @ self.components.T) @ self.components
-            left[start : start + step] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        return left
+            own = rows @ self.components.T
+            rows -= own @ self.components
+            scores[here], left[here] = own, np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        return Parts(scores, left)
+
+    def doubled(self) -> LinearProjection:
+        """Return the projection in double precision."""
+        return replace(self, components=self.components.astype(np.float64), mean=self.mean.astype(np.float64))
 
     def flipped(self, signs: FloatArray) -> LinearProjection:
         """Return the projection with the signs of some components changed."""
@@ -99,19 +112,28 @@ class KernelProjection:
         scores -= self.offset
         return scores
 
-    def residuals(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return |phi(x) - P phi(x)|^2 = k(x, x) - 2 k_x'c + c'Kc - |t|^2, at least 0.  # shape: (m,)"""
+    def parts(self, X: Any, *, threads: int = 1) -> Parts:
+        """Return the scores, and |phi(x) - P phi(x)|^2 = k(x, x) - 2 k_x'c + c'Kc - |t|^2.
+
+        The latter is negative for some rows if the kernel is not positive semidefinite: it is no squared length then.
+        """
         cross, X = self._cross(X, threads)
         left: FloatArray = self.kernel.diagonal(X).astype(np.float64)
         if self.centre is None:
-            products = cross @ self.coefficients
+            scores = (cross @ self.coefficients).astype(np.float64, copy=False) - self.offset
         else:
             c = self.centre.coefficients
-            products = cross @ np.column_stack([self.coefficients, c])
+            products = (cross @ np.column_stack([self.coefficients, c])).astype(np.float64, copy=False)
             left += self.centre.square - 2.0 * (products[:, -1] + cross.constant * c.sum())
-            products = products[:, :-1] - self.offset
-        left -= np.einsum("ij,ij->i", products, products)
-        return np.maximum(left, 0.0, out=left)
+            scores = products[:, :-1] - self.offset
+        left -= np.einsum("ij,ij->i", scores, scores)
+        if self.kernel.psd:
+            np.maximum(left, 0.0, out=left)  # rounding
+        return Parts(scores, left)
+
+    def doubled(self) -> KernelProjection:
+        """Return the projection in double precision."""
+        return replace(self, precision=np.dtype(np.float64), memo={})
 
     def _cross(self, X: Any, threads: int) -> tuple[CrossGram, Any]:
         """Return the kernel values of new rows with the known ones, and the new rows in the form of those."""
@@ -176,18 +198,23 @@ class FeatureProjection:
         self._each(X, lambda features: features @ self.directions, scores, threads)
         return scores - self.offset
 
-    def residuals(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return |f(x) - mean|^2 - |t|^2: what the components leave of the features.  # shape: (m,)"""
+    def parts(self, X: Any, *, threads: int = 1) -> Parts:
+        """Return the scores, and |f(x) - mean|^2 - |t|^2: what the components leave of the features."""
+        k = self.directions.shape[1]
 
-        def left(features: FloatArray) -> FloatArray:
+        def work(features: FloatArray) -> FloatArray:
             rows = features - self.mean
-            rows -= (rows @ self.directions) @ self.directions.T
-            lengths: FloatArray = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-            return lengths
+            scores = rows @ self.directions
+            rows -= scores @ self.directions.T
+            return np.column_stack([scores, np.einsum("ij,ij->i", rows, rows, dtype=np.float64)])
 
-        residuals = np.empty(X.shape[0])
-        self._each(X, left, residuals, threads)
-        return residuals
+        both = np.empty((X.shape[0], k + 1))
+        self._each(X, work, both, threads)
+        return Parts(both[:, :k], both[:, k])
+
+    def doubled(self) -> FeatureProjection:
+        """Return the projection in double precision."""
+        return replace(self, directions=self.directions.astype(np.float64), mean=self.mean.astype(np.float64))
 
     def _each(self, X: Any, work: Callable[[FloatArray], FloatArray], out: FloatArray, threads: int) -> None:
         """Write what `work` makes of the features of the rows of X, a piece at a time."""

@@ -115,7 +115,9 @@ class RestoringMixin(abc.ABC):
                 "kernel of kpca."
             )
         threads = thread_count(self.n_jobs)
-        return np.concatenate(self._in_pieces(X, lambda rows: projection.residuals(rows, threads=threads)))
+        left = self._in_pieces(X, lambda rows: projection.parts(rows, threads=threads).residuals)
+        errors: FloatArray = np.maximum(np.concatenate(left), 0.0)
+        return errors
 
     @available_if(_can_score)  # type: ignore[untyped-decorator]
     def score_samples(self, X: Any) -> FloatArray:

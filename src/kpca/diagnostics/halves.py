@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kpca.decompose import Request, decompose
 from kpca.kernels import Kernel
 from kpca.kernels._checks import as_float64
-from kpca.projection import Projection
+from kpca.projection import MatrixProjection, Projection
 
 if TYPE_CHECKING:
     from kpca.diagnostics.case import Case
@@ -43,14 +43,8 @@ class Half:
 
     def parts(self, X: Any, threads: int) -> tuple[FloatArray, FloatArray]:
         """Return the scores of rows and the squared length of what they leave of each.  # shapes: (m, k), (m,)"""
-        scores = np.asarray(self.projection(X, threads=threads), dtype=np.float64)
-        return scores, residuals(self.projection, X, threads)
-
-
-def residuals(projection: Projection, X: Any, threads: int) -> FloatArray:
-    """Return the squared length of what the components leave of each row.  # shape: (m,)"""
-    left: FloatArray = projection.residuals(X, threads=threads)  # type: ignore[union-attr]  # no matrix comes here
-    return left
+        assert not isinstance(self.projection, MatrixProjection)
+        return self.projection.parts(X, threads=threads)
 
 
 def halves_of(case: Case) -> list[Half]:

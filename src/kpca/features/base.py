@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -31,3 +31,14 @@ class FeatureMap(Protocol):
 
     def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
         """Return k(x, x) - |f(x)|^2, at least 0; 0 also where it says nothing, if not `exact`.  # shape: (m,)"""
+
+
+@runtime_checkable
+class DifferentiableMap(FeatureMap, Protocol):
+    """A feature map that may have gradients."""
+
+    def why_no_pull(self) -> str | None:
+        """Return None if the features have gradients, else why they have not, as part of a sentence."""
+
+    def pull(self, X: FloatArray, G: FloatArray) -> FloatArray:
+        """Return sum_r G_ir df_r(x_i)/dx of dense rows, in float64.  # shape: (m, d)"""

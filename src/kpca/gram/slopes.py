@@ -91,6 +91,18 @@ class Slopes:
             gradients[part] = pull(weights)
         return sums, gradients
 
+    def jacobian(self, Z: FloatArray, A: FloatArray) -> FloatArray:
+        """Return the gradients of sum_j A_jl k(z_i, b_j), one product with d columns for each l.  # shape: (m, k, d)"""
+        gradients = np.empty((len(Z), A.shape[1], Z.shape[1]), self.dtype)
+        columns = np.ascontiguousarray(A.T, dtype=self.dtype)
+        step = rows_per_tile(self._n)
+        for start in range(0, len(Z), step):
+            part = slice(start, start + step)
+            _, pull = self._node.at(Z[part])
+            for number, column in enumerate(columns):
+                gradients[part, number] = pull(np.broadcast_to(column, (len(Z[part]), self._n)))
+        return gradients
+
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return k(z_i, z_i) and its gradient with respect to z_i.  # shapes: (m,), (m, d)"""
         values, gradients = self._node.own(Z.astype(np.float64, copy=False))

@@ -97,7 +97,7 @@ class HeldOutVariance(Criterion):
         """Return the losses by row.  # shape: (len(counts), m)"""
         projection = fitted.found.projection
         assert not isinstance(projection, MatrixProjection)
-        left = projection.residuals(fitted.held_out, threads=fitted.threads)
+        left = projection.parts(fitted.held_out, threads=fitted.threads).residuals
         squares = np.square(fitted.held_out_scores, dtype=np.float64)
         total = float(np.mean(left + squares.sum(axis=1))) or 1.0
         return np.array([(left + squares[:, count:].sum(axis=1)) / total for count in counts])

@@ -63,11 +63,11 @@ def _radial(name, s, gamma):
 
 
 def mixed_derivatives(name, Z, B, A, pairs, *, gamma, degree=3, coef0=1.0):
-    """sum_l A_lj d^2 k(z_i, b_l) / dz^p dz^q, from the derivative of each pair of rows by hand; one gamma per feature."""
+    """sum_l A_lj d^2 k(z_i, b_l) / dz^p dz^q, from the derivative of each pair of rows by hand; gamma may be many."""
     g = np.broadcast_to(np.asarray(gamma, dtype=np.float64), B.shape[1:])
     out = np.zeros((len(Z), A.shape[1], len(pairs)))
-    for i, l, e in np.ndindex(len(Z), len(B), len(pairs)):
-        (z, b), (p, q) = (Z[i], B[l]), pairs[e]
+    for i, row, e in np.ndindex(len(Z), len(B), len(pairs)):
+        (z, b), (p, q) = (Z[i], B[row]), pairs[e]
         if name == "rbf":  # d/dz^p e^-g.(z - b)^2 = -2 g_p (z - b)_p k, once more
             k = np.exp(-np.sum(g * (z - b) ** 2))
             value = (4 * g[p] * g[q] * (z - b)[p] * (z - b)[q] - 2 * g[p] * (p == q)) * k
@@ -81,7 +81,7 @@ def mixed_derivatives(name, Z, B, A, pairs, *, gamma, degree=3, coef0=1.0):
             value = np.exp(-r) * (n[p] * n[q] - ((p == q) - n[p] * n[q]) / r) / (lengths[p] * lengths[q])
         else:
             raise ValueError(name)
-        out[i, :, e] += A[l] * value
+        out[i, :, e] += A[row] * value
     return out
 
 

@@ -97,7 +97,7 @@ def test_curvature_is_the_second_derivative(kernel: RadialKernel, dtype: Any, to
     spread = np.abs(t) if isinstance(kernel, RBF) or getattr(kernel, "alpha", 0) > 1e3 else 1.0
     normal = expected > np.finfo(dtype).tiny
     assert (np.abs(curvature - expected) <= tolerance * np.maximum(spread, 1.0) * expected)[normal].all()
-    assert normal.sum() > 12
+    assert normal.sum() >= 12
 
 
 @every

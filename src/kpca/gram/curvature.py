@@ -286,7 +286,7 @@ class _Cosine:
 
         def second(p: int, q: int) -> FloatArray:
             u_p, u_q = U[:, p, None], U[:, q, None]
-            matrix = (3.0 * u_p * u_q - float(p == q)) * c
+            matrix: FloatArray = (3.0 * u_p * u_q - float(p == q)) * c
             matrix -= u_p * V[:, q]
             matrix -= u_q * V[:, p]
             matrix *= inverse

@@ -13,9 +13,9 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from kpca.errors import InputError
-from kpca.explain.mixed import MEASURES, Measure, Slope, Strengths, slope_of, strengths
+from kpca.explain.mixed import MEASURES, Measure, Slope, Strengths, check_mixed, slope_of, strengths
 from kpca.kernel_pca import KernelPCA
-from kpca.projection import LinearProjection, Projection
+from kpca.projection import KernelProjection, LinearProjection, Projection
 from kpca.settings import thread_count
 
 FloatArray = NDArray[Any]
@@ -114,7 +114,8 @@ def interactions(
     check_is_fitted(model)
     measured = _valid("measure", measure, MEASURES)
     projection: Projection = model._projecting()
-    rows = _dense(model._known_rows()[0] if X is None else model._checked(X))
+    check_mixed(projection)
+    rows = _dense(_kept(model, projection) if X is None else model._checked(X))
     d, k = rows.shape[1], len(model.eigenvalues_)
     labels = _names(model, X, names, d)
     chosen = np.arange(k) if components is None else _numbers("components", components, k)
@@ -205,6 +206,14 @@ def _some(X: FloatArray, limit: int, rng: np.random.Generator) -> FloatArray:
     if len(X) <= limit:
         return X
     return X[np.sort(rng.choice(len(X), limit, replace=False))]
+
+
+def _kept(model: Any, projection: Projection) -> Any:
+    """Return the rows that the model keeps: those of the fit, or its landmarks."""
+    kept = projection.X if isinstance(projection, KernelProjection) else getattr(model, "X_fit_", None)
+    if kept is None:
+        raise InputError("X must be given: the model keeps no rows; pass some of those it was fitted to.")
+    return kept
 
 
 def _dense(X: Any) -> FloatArray:

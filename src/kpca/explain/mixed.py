@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.derivatives import derivatives_of
+from kpca.derivatives import derivatives_of, why_no_derivatives
 from kpca.errors import InputError
 from kpca.gram.curvature import Curvature
 from kpca.projection import FeatureProjection, KernelProjection, LinearProjection, Projection
@@ -45,6 +45,14 @@ class Strengths:
     overall: FloatArray  # shape: (pairs,)
     each: FloatArray  # per component, shape: (k, pairs)
     partners: NDArray[np.intp] | None  # the variable that a joint pair goes along with most, shape: (pairs,)
+
+
+def check_mixed(projection: Projection) -> None:
+    """Raise InputError if the scores have no second derivatives."""
+    features = isinstance(projection, FeatureProjection)
+    reason = "random features have none here" if features else why_no_derivatives(projection)
+    if reason is not None:
+        raise InputError(f"Interactions are second derivatives, and there are none: {reason}.")
 
 
 def slope_of(projection: Projection, X: FloatArray, components: FloatArray, scale: FloatArray, threads: int) -> Slope:
@@ -74,13 +82,9 @@ def strengths(
 ) -> Strengths:
     """Return how strongly the pairs act together at the rows of X, a bounded number of pairs at a time."""
     k = len(components)
-    if isinstance(projection, FeatureProjection):
-        raise InputError(
-            "Interactions are second derivatives, and random features have none here: fit with landmarks, or exactly."
-        )
     if isinstance(projection, LinearProjection) or not pairs:
         return Strengths(np.zeros(len(pairs)), np.zeros((k, len(pairs))), None)
-    assert isinstance(projection, KernelProjection)  # others have no gradients either
+    assert isinstance(projection, KernelProjection)  # see check_mixed
     curvature = Curvature(projection.kernel, projection.X)
     A = projection.coefficients[:, components]
     overall, each = np.empty(len(pairs)), np.empty((k, len(pairs)))

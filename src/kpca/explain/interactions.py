@@ -96,11 +96,11 @@ def interactions(
     The raw material is d^2 t_j / dx^p dx^q at the samples (`max_rows` of them, by chance), times both columns' standard
     deviations if `scaled`. The default, "joint", finds products (x2 = x0 x1, exclusive or, a parabola) among variables
     that have nothing to do with each other, without a null, with at least as many components as variables (twice as
-    many for bandwidths below the median distance). It does not see a structure that is symmetric in every variable, such as a ring; for that take
-    measure="total", about as many components as variables, a bandwidth no wider than the median distance, and
-    permutations=5: columns are permuted independently, the model is fitted again, and the mean of its strengths is
-    subtracted. What kernel PCA does not spend leading components on is not found at all. Kernels of inner products see
-    products with every column that is not centred, so centre the data for them.
+    many for bandwidths below the median distance). It does not see a structure that is symmetric in every variable,
+    such as a ring; for that take measure="total", as many components as variables and not more, a bandwidth no wider
+    than the median distance, and permutations=5: columns are permuted independently, the model is fitted again, and the
+    mean of its strengths is subtracted. What kernel PCA spends no leading components on is not found at all. Kernels of
+    inner products see products with every column that is not centred, so centre the data for them.
 
     Parameters
     ----------

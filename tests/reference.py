@@ -62,6 +62,29 @@ def _radial(name, s, gamma):
     raise ValueError(name)
 
 
+def mixed_derivatives(name, Z, B, A, pairs, *, gamma, degree=3, coef0=1.0):
+    """sum_l A_lj d^2 k(z_i, b_l) / dz^p dz^q, from the derivative of each pair of rows by hand; gamma may be many."""
+    g = np.broadcast_to(np.asarray(gamma, dtype=np.float64), B.shape[1:])
+    out = np.zeros((len(Z), A.shape[1], len(pairs)))
+    for i, row, e in np.ndindex(len(Z), len(B), len(pairs)):
+        (z, b), (p, q) = (Z[i], B[row]), pairs[e]
+        if name == "rbf":  # d/dz^p e^-g.(z - b)^2 = -2 g_p (z - b)_p k, once more
+            k = np.exp(-np.sum(g * (z - b) ** 2))
+            value = (4 * g[p] * g[q] * (z - b)[p] * (z - b)[q] - 2 * g[p] * (p == q)) * k
+        elif name == "poly":
+            value = degree * (degree - 1) * g[p] * g[q] * b[p] * b[q] * (np.sum(g * z * b) + coef0) ** (degree - 2)
+        elif name == "exponential":  # of r = |z - b| in units of l: e^-r (n_p n_q - ([p = q] - n_p n_q) / r) / l^2
+            lengths = 1 / np.sqrt(2 * g)
+            gap = (z - b) / lengths
+            r = np.linalg.norm(gap)
+            n = gap / r
+            value = np.exp(-r) * (n[p] * n[q] - ((p == q) - n[p] * n[q]) / r) / (lengths[p] * lengths[q])
+        else:
+            raise ValueError(name)
+        out[i, :, e] += A[row] * value
+    return out
+
+
 def centred(K, weights=None):
     """W^1/2 H K H' W^1/2 with H = I - 1 w'/sum(w), written out."""
     n = len(K)

@@ -357,6 +357,26 @@ def test_derivative_is_the_slope(case: Case) -> None:
 
 
 @every_profile
+def test_curvature_is_the_slope_of_the_slope(case: Case) -> None:
+    kernel = case.kernel
+    assert isinstance(kernel, ProfileKernel)
+    t = np.concatenate([np.geomspace(1e-8, 1e-3, 20), np.geomspace(1e-3, 20.0, 60), np.geomspace(20.0, 1e6, 30)])
+    t = -t if isinstance(kernel, RadialKernel) else np.concatenate([t, [] if case.non_negative else -t])
+    before = t.copy()
+    h = 1e-5 * np.abs(t)
+    curvature = (kernel.derivative(t + h) - kernel.derivative(t - h)) / (2 * h)
+    slope = np.abs(kernel.derivative(t))
+    error = np.abs(kernel.curvature(t) - curvature)
+    assert np.isfinite(kernel.curvature(t)).all()
+    assert (error <= 1e-7 * np.abs(curvature) + 4e-15 * np.maximum(slope, 1.0) / h + 1e-300).all()
+    assert_array_equal(t, before)
+    single = t[np.abs(t) < 30].astype(np.float32)
+    rounded = kernel.curvature(single)
+    assert rounded.dtype == np.float32
+    close(rounded, kernel.curvature(single.astype(np.float64)), 2e-5)
+
+
+@every_profile
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_prepare_keeps_dtype_and_sparsity(case: Case, dtype: Any) -> None:
     kernel = case.kernel

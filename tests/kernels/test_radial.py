@@ -28,15 +28,30 @@ def drop(kernel: RadialKernel, t: float) -> float:
     """f(t) - 1 with sixty digits, from the formula as it stands."""
     with localcontext() as context:
         context.prec = 60
+        return float(profile(kernel, -Decimal(float(t))) - 1)
+
+
+def bend(kernel: RadialKernel, t: float) -> float:
+    """f''(t) from second differences with so many digits that 30 of them are left."""
+    with localcontext() as context:
         s = -Decimal(float(t))
-        if isinstance(kernel, RBF):
-            return float((-s).exp() - 1)
-        if isinstance(kernel, RationalQuadratic):
-            return float((-Decimal(kernel.alpha) * (1 + s).ln()).exp() - 1)
-        u = s.sqrt()
-        nu = kernel.nu if isinstance(kernel, Matern) else 0.5
-        factor = {0.5: Decimal(1), 1.5: 1 + u, 2.5: 1 + u + u * u / 3}[nu]
-        return float(factor * (-u).exp() - 1)
+        # f may be 1 - 1e-300 u, so digits for the size of t as well
+        context.prec = 100 + 2 * abs(s.adjusted()) + int(s.sqrt())
+        h = s.scaleb(-25)
+        sides = profile(kernel, s + h) + profile(kernel, s - h) - 2 * profile(kernel, s)
+        return float(sides / (h * h))
+
+
+def profile(kernel: RadialKernel, s: Decimal) -> Decimal:
+    """f(-s), from the formula as it stands."""
+    if isinstance(kernel, RBF):
+        return (-s).exp()
+    if isinstance(kernel, RationalQuadratic):
+        return (-Decimal(kernel.alpha) * (1 + s).ln()).exp()
+    u = s.sqrt()
+    nu = kernel.nu if isinstance(kernel, Matern) else 0.5
+    factor = {0.5: Decimal(1), 1.5: 1 + u, 2.5: 1 + u + u * u / 3}[nu]
+    return factor * (-u).exp()
 
 
 @every
@@ -67,6 +82,36 @@ def test_zero_and_infinity(kernel: RadialKernel, dtype: Any) -> None:
     assert np.isinf(slope[0]) == kernel.singular_at_zero
     assert (slope[:2] > 0).all()
     assert kernel.singular_at_zero == (kernel in (Exponential(1.0), Matern(0.5)))
+
+
+@every
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 4e-14), (np.float32, 3e-5)])
+def test_curvature_is_the_second_derivative(kernel: RadialKernel, dtype: Any, tolerance: float) -> None:
+    t = -np.concatenate([np.geomspace(1e-20, 1.0, 15), np.geomspace(2.0, 300.0, 12)]).astype(dtype)
+    before = t.copy()
+    curvature = kernel.curvature(t)
+    assert curvature.dtype == dtype
+    assert_array_equal(t, before)
+    expected = np.array([bend(kernel, x) for x in t])
+    # e^t of a large t has lost as many digits as t has before the point
+    spread = np.abs(t) if isinstance(kernel, RBF) or getattr(kernel, "alpha", 0) > 1e3 else 1.0
+    normal = expected > np.finfo(dtype).tiny
+    assert (np.abs(curvature - expected) <= tolerance * np.maximum(spread, 1.0) * expected)[normal].all()
+    assert normal.sum() >= 12
+
+
+@every
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_curvature_at_zero_and_infinity(kernel: RadialKernel, dtype: Any) -> None:
+    ends = np.array([0.0, -0.0, -np.inf, -np.finfo(dtype).max, -np.finfo(dtype).tiny], dtype=dtype)
+    curvature = kernel.curvature(ends)
+    assert not np.isnan(curvature).any()
+    assert_array_equal(curvature[2:4], 0)
+    pole = kernel in (Exponential(1.0), Matern(0.5), Matern(1.5))
+    assert_array_equal(np.isinf(curvature[:2]), pole)
+    assert (curvature[[0, 1, 4]] > 0).all()
+    if kernel != Exponential(1.0) and kernel != Matern(0.5):
+        assert np.isfinite(curvature[4])
 
 
 @every

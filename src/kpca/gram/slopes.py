@@ -36,11 +36,11 @@ DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 # As for tiles (gram/_numpy.py): float32 distances while eps max|b|^2 is below the first, close pairs from differences
 # where float64 ones are worse than the second, close being t above -eps (|z|^2 + |b|^2) times the third.
 _SINGLE_DISTANCE_ERROR = 4e-6
-_DOUBLE_DISTANCE_ERROR = 1e-11
+DOUBLE_DISTANCE_ERROR = 1e-11
 _CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
 _PAIRS_AT_ONCE = 8192
 # Rows whose directions differ by no more agree: most digits of v - cos theta u are rounding there.
-_KINK = 1e-9
+KINK = 1e-9
 # Rows so far out, in bandwidths, that squares would overflow count as being here: every profile is flat by then.
 _FARTHEST = {DOUBLE: 1e150, SINGLE: 1e17}
 _NUMBERS_AT_ONCE = 2**21
@@ -256,15 +256,8 @@ class _Angular:
 
     def __init__(self, B: FloatArray, dtype: np.dtype[Any]) -> None:
         self._dtype = dtype
-        directions, lengths = self._split(B)
+        directions, lengths = directions_and_lengths(B)
         self._V, self._lengths = directions.astype(dtype, copy=False), lengths.astype(dtype, copy=False)
-
-    @staticmethod
-    def _split(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return directions and lengths in float64.  # shapes: (m, d), (m,)"""
-        X = X.astype(np.float64, copy=False)
-        directions = Cosine().prepare(X)
-        return directions, np.einsum("ij,ij->i", X, directions)
 
     def _tangent(self, C: FloatArray, cosines: FloatArray, U: FloatArray, lengths: FloatArray) -> FloatArray:
         """Return sum_j C_ij (v_j - (u_i.v_j) u_i) / |z_i|, and 0 for rows of zeros."""
@@ -281,7 +274,7 @@ class _Cosine(_Angular):
     """u.v: the Jacobian of normalisation is (I - u u') / |z|."""
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
-        U, lengths = (part.astype(self._dtype, copy=False) for part in self._split(Z))
+        U, lengths = (part.astype(self._dtype, copy=False) for part in directions_and_lengths(Z))
         cosines = U @ self._V.T
         return cosines, lambda W: self._tangent(W, cosines, U, lengths)
 
@@ -293,13 +286,13 @@ class _Steps(_Angular):
     """1 - theta / pi: grad theta = -(v - cos theta u) / (|z| sin theta), of length 1 / |z|; 0 where rows agree."""
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
-        U, lengths = self._split(Z)
+        U, lengths = directions_and_lengths(Z)
         theta = angles(U, self._V.astype(np.float64, copy=False))
         cosines = np.cos(theta)
 
         def pull(W: FloatArray) -> FloatArray:
             sines = np.sin(theta)
-            kink = sines <= _KINK
+            kink = sines <= KINK
             C = np.where(kink, 0.0, W / np.where(kink, 1.0, np.pi * sines))
             C[:, self._lengths == 0] = 0.0
             return self._tangent(C, cosines, U, lengths).astype(self._dtype, copy=False)
@@ -317,7 +310,7 @@ class _Rectified(_Angular):
     """
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
-        U, lengths = self._split(Z)
+        U, lengths = directions_and_lengths(Z)
         theta = angles(U, self._V.astype(np.float64, copy=False))
         scale = self._lengths / np.pi
         values = np.sin(theta) + (np.pi - theta) * np.cos(theta)
@@ -352,19 +345,12 @@ class _Radial:
             self._work = DOUBLE
             self._B, self._norms = self._prepared(B)
         error = float(np.finfo(self._work).eps) * radius
-        self._correct = kernel.singular_at_zero or (error > _DOUBLE_DISTANCE_ERROR and self._work == DOUBLE)
+        self._correct = kernel.singular_at_zero or (error > DOUBLE_DISTANCE_ERROR and self._work == DOUBLE)
         self._close = -float(np.finfo(self._work).eps) * _CLOSE[self._work]
 
     def _prepared(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return centred and scaled rows, and their squared lengths.  # shapes: (m, d), (m,)"""
-        limit = _FARTHEST[self._work]
-        with np.errstate(over="ignore"):
-            rows = (X - self._centre) * self._factors
-        far = np.abs(rows).max(axis=1, initial=0.0) > limit
-        if far.any():
-            outer = rows[far].clip(-1e300, 1e300)
-            rows[far] = outer * (limit / np.abs(outer).max(axis=1))[:, None]
-        rows = rows.astype(self._work, copy=False)
+        rows = scaled_rows(X, self._centre, self._factors, self._work)
         return rows, np.einsum("ij,ij->i", rows, rows)
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
@@ -405,6 +391,26 @@ class _Radial:
 
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full(len(Z), self._at_zero), np.zeros(Z.shape)
+
+
+def directions_and_lengths(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return rows of length 1 and their former lengths, in float64; rows of zeros stay.  # shapes: (m, d), (m,)"""
+    X = X.astype(np.float64, copy=False)
+    directions = Cosine().prepare(X)
+    return directions, np.einsum("ij,ij->i", X, directions)
+
+
+def scaled_rows(X: FloatArray, centre: FloatArray, factors: FloatArray, dtype: np.dtype[Any] = DOUBLE) -> FloatArray:
+    """Return (X - centre) * factors, with rows too far out for their squares brought in.  # shape: (m, d)"""
+    limit = _FARTHEST[dtype]
+    with np.errstate(over="ignore"):
+        rows = (X - centre) * factors
+    far = np.abs(rows).max(axis=1, initial=0.0) > limit
+    if far.any():
+        outer = rows[far].clip(-1e300, 1e300)
+        rows[far] = outer * (limit / np.abs(outer).max(axis=1))[:, None]
+    scaled: FloatArray = rows.astype(dtype, copy=False)
+    return scaled
 
 
 def _chunks(i: NDArray[np.intp], j: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:

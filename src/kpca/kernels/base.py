@@ -2,7 +2,7 @@
 
 A profile kernel is `prepare(X)` (scale, stretch or normalise the rows) followed by f(t), where t = x.y (dot kernels) or
 t = -||x - y||^2 (radial kernels) of the prepared rows, so that t grows with similarity. f and f' are all an engine
-needs for tiles by GEMM, and all that pre-images and explanations need for gradients.
+needs for tiles by GEMM, and all that pre-images and explanations need for gradients; f'' is for second derivatives.
 """
 
 from __future__ import annotations
@@ -108,6 +108,13 @@ class ProfileKernel(Kernel):
     @abc.abstractmethod
     def derivative(self, t: FloatArray) -> FloatArray:
         """Return f'(t), the derivative with respect to t, as a new array."""
+
+    @abc.abstractmethod
+    def curvature(self, t: FloatArray) -> FloatArray:
+        """Return f''(t), the second derivative with respect to t, as a new array; infinite where f' has a pole or kink.
+
+        Of the radial ones, that is t = 0 for Matern 1/2 (exponential) and 3/2.
+        """
 
     @abc.abstractmethod
     def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:

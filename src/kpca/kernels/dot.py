@@ -50,6 +50,10 @@ class Linear(DotKernel):
         """f'(t) = 1."""
         return np.ones_like(t)
 
+    def curvature(self, t: FloatArray) -> FloatArray:
+        """f''(t) = 0."""
+        return np.zeros_like(t)
+
 
 @dataclass(frozen=True)
 class Polynomial(DotKernel):
@@ -98,6 +102,14 @@ class Polynomial(DotKernel):
         slope *= self.degree
         return slope
 
+    def curvature(self, t: FloatArray) -> FloatArray:
+        """f''(t) = degree (degree - 1) (t + coef0)^(degree - 2); infinite at base 0 for a degree between 1 and 2."""
+        if self.degree in (0, 1):
+            return np.zeros_like(t)
+        bend = _power(t + t.dtype.type(self.coef0), self.degree - 2)
+        bend *= self.degree * (self.degree - 1)
+        return bend
+
 
 @dataclass(frozen=True)
 class Sigmoid(DotKernel):
@@ -136,6 +148,13 @@ class Sigmoid(DotKernel):
         slope: FloatArray = 4.0 * decay / np.square(1.0 + decay)
         return slope
 
+    def curvature(self, t: FloatArray) -> FloatArray:
+        """f''(t) = -2 tanh(t + coef0) f'(t)."""
+        bend = self.derivative(t)
+        bend *= -2.0
+        bend *= np.tanh(t + t.dtype.type(self.coef0))
+        return bend
+
 
 @dataclass(frozen=True)
 class Cosine(DotKernel):
@@ -162,6 +181,10 @@ class Cosine(DotKernel):
     def derivative(self, t: FloatArray) -> FloatArray:
         """f'(t) = 1, with respect to the normalised inner product."""
         return np.ones_like(t)
+
+    def curvature(self, t: FloatArray) -> FloatArray:
+        """f''(t) = 0, with respect to the normalised inner product."""
+        return np.zeros_like(t)
 
 
 def _power(base: FloatArray, exponent: float) -> FloatArray:

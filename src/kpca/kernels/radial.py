@@ -56,6 +56,10 @@ class RBF(RadialKernel):
         """f'(t) = e^t."""
         return np.exp(t)
 
+    def curvature(self, t: FloatArray) -> FloatArray:
+        """f''(t) = e^t."""
+        return np.exp(t)
+
     def shifted(self, t: FloatArray) -> FloatArray:
         """f(t) - 1 = expm1(t), in place."""
         return np.expm1(t, out=t)
@@ -107,6 +111,23 @@ class _MaternProfile(RadialKernel):
                 decay /= 2.0 * np.abs(u)
             return decay
         decay *= 0.5 if self._order == 1.5 else (1.0 + u) / 6.0
+        return decay
+
+    def curvature(self, t: FloatArray) -> FloatArray:
+        """f'' = (1 + u) e^-u / (4 u^3), e^-u / (4u) or e^-u / 12; at t = 0 the first two are infinite."""
+        u = _root(t)
+        decay = np.exp(-u)
+        if self._order == 2.5:
+            decay /= 12.0
+            return decay
+        u = np.abs(u)  # t = 0 may be a -0 here
+        with np.errstate(divide="ignore", over="ignore"):
+            decay /= 4.0 * u
+            if self._order == 0.5:
+                # one after the other: u^2 may vanish where the quotient does not overflow yet
+                decay *= 1.0 + u
+                decay /= u
+                decay /= u
         return decay
 
     def shifted(self, t: FloatArray) -> FloatArray:
@@ -215,6 +236,13 @@ class RationalQuadratic(RadialKernel):
         slope *= self.alpha
         slope /= 1.0 - t
         return slope
+
+    def curvature(self, t: FloatArray) -> FloatArray:
+        """f''(t) = alpha (alpha + 1) (1 - t)^-(alpha + 2)."""
+        bend = self.derivative(t)
+        bend *= self.alpha + 1.0
+        bend /= 1.0 - t
+        return bend
 
     def shifted(self, t: FloatArray) -> FloatArray:
         """f(t) - 1 = expm1(-alpha log1p(-t)), in place."""

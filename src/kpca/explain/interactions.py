@@ -1,0 +1,232 @@
+"""Which pairs of variables act together in the components: mixed second derivatives of the scores."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from kpca.errors import InputError
+from kpca.explain.mixed import MEASURES, Measure, Slope, Strengths, check_mixed, slope_of, strengths
+from kpca.kernel_pca import KernelPCA
+from kpca.projection import KernelProjection, LinearProjection, Projection
+from kpca.settings import thread_count
+
+FloatArray = NDArray[Any]
+# So many variables are looked at unless others are asked for: 190 pairs.
+_VARIABLES = 20
+# A null is fitted to at most so many rows.
+_NULL_ROWS = 2000
+_ROWS_IN_PRINT = 10
+
+
+@dataclass(frozen=True)
+class Interactions:
+    """How strongly pairs of variables act together.
+
+    Attributes
+    ----------
+    names : of the variables that were looked at.
+    variables : their columns, shape (v,).
+    values : strengths over all chosen components, shape (v, v); symmetric, 0 on the diagonal. With a null, what is left
+        when its mean is subtracted, which may be negative.
+    components : per component, shape (k, v, v), never less a null.
+    measure : "joint", "net" or "total".
+    partners : for "joint", the column of the variable that each pair goes along with most (-1 on the diagonal), else
+        None.
+    null : the mean strengths with columns permuted, shape (v, v), or None.
+    """
+
+    names: tuple[str, ...]
+    variables: NDArray[np.intp]
+    values: FloatArray
+    components: FloatArray
+    measure: Measure
+    partners: NDArray[np.intp] | None = None
+    null: FloatArray | None = None
+
+    def top(self, n: int = 10) -> list[tuple[str, str, float]]:
+        """Return the n strongest pairs, the strongest first."""
+        return [(self.names[i], self.names[j], float(self.values[i, j])) for i, j in self._order()[:n]]
+
+    def to_pandas(self) -> Any:
+        """Return the strengths as a data frame, variables by variables."""
+        try:
+            import pandas  # type: ignore[import-untyped]  # not a dependency
+        except ImportError:
+            raise InputError("to_pandas needs pandas, which is not installed: use `values` and `names`.") from None
+        return pandas.DataFrame(self.values, index=self.names, columns=self.names)
+
+    def _order(self) -> list[tuple[int, int]]:
+        rows, columns = np.triu_indices(len(self.names), 1)
+        order = np.argsort(-self.values[rows, columns], kind="stable")
+        return [(int(rows[e]), int(columns[e])) for e in order]
+
+    def __str__(self) -> str:
+        width = max((len(name) for name in self.names), default=1)
+        above = "" if self.null is None else ", above columns permuted"
+        lines = [f"{self.measure} interactions of {len(self.names)} variables{above}"]
+        pairs = self.top(_ROWS_IN_PRINT)
+        lines += [f"{first:>{width}} x {second:<{width}}  {value:.3g}" for first, second, value in pairs]
+        left = len(self.names) * (len(self.names) - 1) // 2 - len(pairs)
+        return "\n".join([*lines, f"... and {left} weaker pairs"] if left > 0 else lines)
+
+
+def interactions(
+    model: Any,
+    X: Any = None,
+    *,
+    variables: Iterable[int | str] | None = None,
+    components: Iterable[int] | None = None,
+    max_rows: int = 500,
+    names: Sequence[str] | None = None,
+    scaled: bool = True,
+    measure: Measure = "joint",
+    permutations: int = 0,
+    random_state: int = 0,
+) -> Interactions:
+    """Return how strongly each pair of variables acts together in the components of a fitted model.
+
+    The raw material is d^2 t_j / dx^p dx^q at the samples (`max_rows` of them, by chance), times both columns' standard
+    deviations if `scaled`. The default, "joint", finds products (x2 = x0 x1, exclusive or, a parabola) among variables
+    that have nothing to do with each other, without a null, with at least as many components as variables (twice as
+    many for bandwidths below the median distance). It does not see a structure that is symmetric in every variable,
+    such as a ring; for that take measure="total", as many components as variables and not more, a bandwidth no wider
+    than the median distance, and permutations=5: columns are permuted independently, the model is fitted again, and the
+    mean of its strengths is subtracted. What kernel PCA spends no leading components on is not found at all. Kernels of
+    inner products see products with every column that is not centred, so centre the data for them.
+
+    Parameters
+    ----------
+    X : rows at which to look; None: those that the model keeps.
+    variables : columns or names; None: all, or the 20 of largest gradients if there are more.
+    components : numbers of components; None: all.
+    measure : "joint", "net" (the norm over components of the mean derivative) or "total" (the mean over samples of the
+        norm over components).
+    permutations : how many fits to permuted columns the null is the mean of; 0: none.
+    """
+    check_is_fitted(model)
+    measured = _valid("measure", measure, MEASURES)
+    projection: Projection = model._projecting()
+    check_mixed(projection)
+    rows = _dense(_kept(model, projection) if X is None else model._checked(X))
+    d, k = rows.shape[1], len(model.eigenvalues_)
+    labels = _names(model, X, names, d)
+    chosen = np.arange(k) if components is None else _numbers("components", components, k)
+    rng = np.random.default_rng(random_state)
+    sample = _some(rows, max_rows, rng)
+    scale = sample.std(axis=0) if scaled else np.ones(d)
+    threads = thread_count(getattr(model, "n_jobs", None))
+    slope = slope_of(projection, sample, chosen, scale, threads)
+    columns = _columns(variables, labels, slope)
+    pairs = [(int(p), int(q)) for p, q in itertools.combinations(columns, 2)]
+
+    def measure_all(projection: Projection, X: FloatArray, slope: Slope, variances: FloatArray) -> Strengths:
+        found = variances[chosen].astype(np.float64)
+        return strengths(
+            projection,
+            X,
+            pairs,
+            slope=slope,
+            variances=found,
+            components=chosen,
+            scale=scale,
+            measure=measured,
+            threads=threads,
+        )
+
+    observed = measure_all(projection, sample, slope, model.explained_variance_)
+    values, null = observed.overall, None
+    if permutations > 0 and not isinstance(projection, LinearProjection):
+        null = np.zeros(len(pairs))
+        for _ in range(permutations):
+            permuted = rng.permuted(_some(rows, _NULL_ROWS, rng), axis=0)
+            other = KernelPCA(int(chosen.max()) + 1, kernel=model.kernel_, center=model.center, n_jobs=model.n_jobs)
+            other.fit(permuted)
+            some = _some(permuted, max_rows, rng)
+            again = slope_of(other._projection, some, chosen, scale, threads)
+            null += measure_all(other._projection, some, again, other.explained_variance_).overall / permutations
+        values = values - null
+    v = len(columns)
+    return Interactions(
+        names=tuple(labels[p] for p in columns),
+        variables=columns,
+        values=_square(values, v),
+        components=np.stack([_square(row, v) for row in observed.each]),
+        measure=measured,
+        partners=None if observed.partners is None else _square(observed.partners, v, -1),
+        null=None if null is None else _square(null, v),
+    )
+
+
+def _square(values: FloatArray, v: int, diagonal: int = 0) -> FloatArray:
+    """Return the values of pairs as a symmetric matrix.  # shape: (v, v)"""
+    matrix = np.full((v, v), diagonal, dtype=values.dtype)
+    rows, columns = np.triu_indices(v, 1)
+    matrix[rows, columns] = matrix[columns, rows] = values
+    return matrix
+
+
+def _columns(variables: Iterable[int | str] | None, labels: list[str], slope: Slope) -> NDArray[np.intp]:
+    """Return the columns that are asked for, or the most important ones, in their order."""
+    if variables is None:
+        most = np.argsort(-slope.importance, kind="stable")[:_VARIABLES]
+        return np.sort(most)
+    numbers: list[int] = []
+    for variable in variables:
+        if isinstance(variable, str) and variable not in labels:
+            raise InputError(f"variables must be names of columns or numbers; got {variable!r}: see `names`.")
+        numbers.append(labels.index(variable) if isinstance(variable, str) else variable)
+    return _numbers("variables", numbers, len(labels))
+
+
+def _numbers(name: str, numbers: Iterable[int], limit: int) -> NDArray[np.intp]:
+    """Return different numbers from 0 to limit - 1 as an array."""
+    found = np.array(list(numbers))
+    whole = found.dtype.kind in "iu" and found.ndim == 1
+    if not whole or len(found) == 0 or found.min() < 0 or found.max() >= limit or len(set(found.tolist())) < len(found):
+        raise InputError(f"{name} must be different whole numbers from 0 to {limit - 1}; got {found.tolist()}.")
+    return found.astype(np.intp)
+
+
+def _valid(name: str, value: Measure, options: tuple[Measure, ...]) -> Measure:
+    if value not in options:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, options))}; got {value!r}.")
+    return value
+
+
+def _some(X: FloatArray, limit: int, rng: np.random.Generator) -> FloatArray:
+    """Return at most `limit` rows, drawn without replacement, in their order."""
+    if len(X) <= limit:
+        return X
+    return X[np.sort(rng.choice(len(X), limit, replace=False))]
+
+
+def _kept(model: Any, projection: Projection) -> Any:
+    """Return the rows that the model keeps: those of the fit, or its landmarks."""
+    kept = projection.X if isinstance(projection, KernelProjection) else getattr(model, "X_fit_", None)
+    if kept is None:
+        raise InputError("X must be given: the model keeps no rows; pass some of those it was fitted to.")
+    return kept
+
+
+def _dense(X: Any) -> FloatArray:
+    rows: FloatArray = (X.toarray() if sparse.issparse(X) else np.asarray(X)).astype(np.float64, copy=False)
+    return rows
+
+
+def _names(model: Any, X: Any, names: Sequence[str] | None, d: int) -> list[str]:
+    """Return what the columns are called."""
+    given = names if names is not None else getattr(model, "feature_names_in_", getattr(X, "columns", None))
+    if given is None:
+        return [f"x{column}" for column in range(d)]
+    labels = [str(name) for name in given]
+    if len(labels) != d:
+        raise InputError(f"names must be one for each of the {d} columns; got {len(labels)}.")
+    return labels

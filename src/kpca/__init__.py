@@ -22,6 +22,7 @@ __all__ = [
     "compress",
     "config",
     "diagnostics",
+    "explain",
     "get_config",
     "kernels",
     "plan",
@@ -45,6 +46,7 @@ _HOME = {
     "compress": "compression",
     "config": "settings",
     "diagnostics": "diagnostics",
+    "explain": "explain",
     "get_config": "settings",
     "kernels": "kernels",
     "plan": "planning",
@@ -56,7 +58,7 @@ _HOME = {
 }
 
 if TYPE_CHECKING:
-    from kpca import diagnostics, kernels, plots, preimage, selection
+    from kpca import diagnostics, explain, kernels, plots, preimage, selection
     from kpca.comparison import compare
     from kpca.compression import compress
     from kpca.errors import Cancelled, InputError

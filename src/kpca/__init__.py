@@ -14,6 +14,7 @@ __all__ = [
     "IncrementalKernelPCA",
     "InputError",
     "KernelPCA",
+    "KernelPCADetector",
     "Nystroem",
     "Plan",
     "RandomFeatures",
@@ -21,6 +22,7 @@ __all__ = [
     "compare",
     "compress",
     "config",
+    "detector",
     "diagnostics",
     "explain",
     "get_config",
@@ -39,12 +41,14 @@ _HOME = {
     "IncrementalKernelPCA": "incremental",
     "InputError": "errors",
     "KernelPCA": "kernel_pca",
+    "KernelPCADetector": "detector",
     "Nystroem": "features",
     "Plan": "planning",
     "RandomFeatures": "features",
     "compare": "comparison",
     "compress": "compression",
     "config": "settings",
+    "detector": "detector",
     "diagnostics": "diagnostics",
     "explain": "explain",
     "get_config": "settings",
@@ -58,9 +62,10 @@ _HOME = {
 }
 
 if TYPE_CHECKING:
-    from kpca import diagnostics, explain, kernels, plots, preimage, selection
+    from kpca import detector, diagnostics, explain, kernels, plots, preimage, selection
     from kpca.comparison import compare
     from kpca.compression import compress
+    from kpca.detector import KernelPCADetector
     from kpca.errors import Cancelled, InputError
     from kpca.features import Nystroem, RandomFeatures
     from kpca.incremental import IncrementalKernelPCA

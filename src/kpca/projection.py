@@ -21,6 +21,8 @@ from kpca.settings import memory_budget
 FloatArray = NDArray[Any]
 # Features of the rows that are projected at once.
 _PIECE_NUMBERS = 500_000
+# Residuals below this many units in the last place of what they are the difference of are 0.
+_ROUNDING = 16.0
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,11 @@ class LinearProjection:
             here = slice(start, start + step)
             part = X[here]
             rows = (part.toarray() if sparse.issparse(part) else part) - self.mean
+            rounding = np.square(_ROUNDING * np.finfo(rows.dtype).eps) * np.einsum("ij,ij->i", rows, rows)
             own = rows @ self.components.T
             rows -= own @ self.components
-            scores[here], left[here] = own, np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+            squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+            scores[here], left[here] = own, np.where(squares > rounding, squares, 0.0)
         return Parts(scores, left)
 
     def doubled(self) -> LinearProjection:
@@ -119,6 +123,7 @@ class KernelProjection:
         """
         cross, X = self._cross(X, threads)
         left: FloatArray = self.kernel.diagonal(X).astype(np.float64)
+        rounding = _ROUNDING * float(np.finfo(np.float64).eps) * np.abs(left)
         if self.centre is None:
             scores = (cross @ self.coefficients).astype(np.float64, copy=False) - self.offset
         else:
@@ -128,7 +133,7 @@ class KernelProjection:
             scores = products[:, :-1] - self.offset
         left -= np.einsum("ij,ij->i", scores, scores)
         if self.kernel.psd:
-            np.maximum(left, 0.0, out=left)  # rounding
+            left[left <= rounding] = 0.0
         return Parts(scores, left)
 
     def doubled(self) -> KernelProjection:

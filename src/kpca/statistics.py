@@ -25,6 +25,8 @@ from kpca.projection import MatrixProjection, Projection
 
 FloatArray = NDArray[Any]
 STATISTICS = ("t2", "spe", "combined")
+# Rows whose scores are held at once.
+_ROWS_AT_ONCE = 2**15
 # Components of a variance below this share of the largest are rounding; what they would explain is left to the SPE.
 _SMALLEST = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
 
@@ -59,9 +61,12 @@ class Measure:
     def __call__(self, X: Any, *, threads: int = 1) -> Statistics:
         """Return the statistics of rows that have been checked; one pass over their kernel values."""
         assert not isinstance(self.projection, MatrixProjection)
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores, spe = self.projection.parts(X, threads=threads)
-            t2 = np.square(scores) @ (1.0 / self.variances)
+        t2, spe = np.empty((2, X.shape[0]))
+        for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+            here = slice(start, start + _ROWS_AT_ONCE)
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores, spe[here] = self.projection.parts(X[here], threads=threads)
+                t2[here] = np.square(scores) @ (1.0 / self.variances)
         return Statistics(t2, spe, t2 + spe / self.outside)
 
     @property

@@ -1,0 +1,445 @@
+"""KernelPCADetector: rows that do not belong, with limits and causes."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.model_selection import BaseCrossValidator, KFold
+from sklearn.preprocessing import RobustScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from kpca import inputs, kernels
+from kpca.approximation import check_approximation
+from kpca.chunks import as_source, in_memory, stacked
+from kpca.detector.lags import lagged, remembered
+from kpca.detector.limits import Calibration, Limits, check_limit
+from kpca.errors import InputError
+from kpca.features import Nystroem
+from kpca.incremental import IncrementalKernelPCA
+from kpca.kernel_pca import KernelPCA
+from kpca.kernels.widening import has_bandwidth, widened
+from kpca.settings import thread_count
+from kpca.statistics import STATISTICS, Measure, Statistics, check_statistic, measure_of
+
+FloatArray = NDArray[Any]
+Model = KernelPCA | IncrementalKernelPCA
+# Components where none are asked for: one per column, or one per so many rows if that is more; but not more than these.
+_ROWS_EACH, _MOST_BY_ROWS = 30, 30
+_MOST_BY_COLUMNS, _FEWEST_ROWS_EACH = 100, 5
+# Rows up to which "auto" is exact, and the landmarks it takes beyond: of a wide kernel these are hardly fewer.
+_EXACT_ROWS = 5000
+_LANDMARKS, _LANDMARKS_PER_COMPONENT = 300, 4
+# From so many rows on, this many of them are held out once, instead of each of them in turn.
+_MANY_ROWS, _HELD_OUT = 50_000, 20_000
+# Rows that a model is made from at least.
+_FEWEST_ROWS = 5
+# Normal rows that are kept, for the baselines of contributions.
+_KEPT = 1000
+_SCALERS = ("standard", "robust")
+
+
+class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
+    """Anomalies by kernel PCA: T^2 within the components, the true residual (SPE) outside of them, limits and causes.
+
+    Columns are standardised, a model of the normal rows is fitted, and rows are judged by how far they are from it.
+    `decision_function` and `predict` go by one statistic; `statistics` gives all three.
+
+    Parameters
+    ----------
+    n_components : int, float or None
+        As in `KernelPCA`; None is one per column (at most 100), or one per 30 rows (at most 30) if that is more.
+    kernel, degree, coef0, kernel_params : as in `KernelPCA`. "linear" is PCA monitoring.
+    gamma : float, "wide", "scale", "median", array or None
+        As in `KernelPCA`; "wide" is a bandwidth of sqrt(d) median distances where distances count, d the number of
+        columns, so that a row that is off in one of them is not lost in the distances of all (for other kernels, such
+        as poly, 1/n_features).
+    statistic : {"combined", "spe", "t2"}
+        What rows are judged by. "combined" is T^2 + SPE / v with v the variance of the last component: the squared
+        Mahalanobis distance in feature space that gives all directions outside the components that variance.
+    limit : {"quantile", "kde", "theory"}
+        Where normal ends: a quantile of rows that were held out, or of their smoothed density; or theory, from the rows
+        of the fit: a scaled chi2 of the same mean and variance (T^2 of the linear kernel: the F distribution).
+    confidence : float
+        The share of normal rows that is to stay within the limit. Single rows beyond it are to be expected; `monitor`
+        asks for several before it calls them an alarm.
+    contamination : "auto" or float in (0, 0.5]
+        A number sets the limit so that this share of the rows of the fit are beyond it, instead of `confidence`.
+    scale : "standard", "robust" or None
+        How columns are scaled: mean and standard deviation, median and interquartile range, not at all.
+    lags : int
+        For processes that remember: a row is judged together with so many rows before it. Rows are then in the order of
+        time; before the first row of X that row itself stands.
+    approximation : "auto", None, "nystroem", "rff", `kpca.Nystroem` or `kpca.RandomFeatures`
+        As in `KernelPCA`, but "auto" is exact for up to 5000 rows and takes landmarks beyond: 300, or four per
+        component.
+    forgetting : float in (0, 1]
+        For `partial_fit`: before each batch the weight of all earlier rows is multiplied by this.
+    folds : int or cross-validator of scikit-learn
+        How rows are held out for limits: in so many parts, each in turn (blocks in time, if there are lags). Of more
+        than 50 000 rows 20 000 are held out once.
+    random_state : seed of what is held out, and of landmarks.
+    n_jobs : threads; None is `kpca.config(threads=...)`.
+
+    Attributes
+    ----------
+    limits_ : `t2`, `spe`, `combined`, and what they are from.
+    offset_ : the limit of the chosen statistic with a minus: `decision_function` is `score_samples` - offset_.
+    model_ : the fitted `KernelPCA` or `IncrementalKernelPCA`, of scaled (and lagged) rows.
+    scaler_ : scikit-learn's scaler, or None.
+    centre_ : (d * (lags + 1),), the mean of the rows the model was made from, scaled.
+    n_features_in_, feature_names_in_.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kpca import KernelPCADetector
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 500)
+    >>> ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> detector = KernelPCADetector().fit(ring)
+    >>> detector.predict([[1.0, 0.0], [0.0, 0.0], [30.0, 30.0]]).tolist()
+    [1, -1, -1]
+    """
+
+    model_: Model
+    limits_: Limits
+    offset_: float
+    centre_: FloatArray
+    scaler_: Any
+    _kernel: kernels.Kernel
+    _count: int | float
+    _measure: Measure
+    _calibration: Calibration
+    _past: FloatArray | None  # the newest scaled rows, for those to come
+    _normal: FloatArray
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = "wide",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        statistic: str = "combined",
+        limit: str = "quantile",
+        confidence: float = 0.95,
+        contamination: float | str = "auto",
+        scale: str | None = "standard",
+        lags: int = 0,
+        approximation: Any = "auto",
+        forgetting: float = 1.0,
+        folds: Any = 5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.statistic = statistic
+        self.limit = limit
+        self.confidence = confidence
+        self.contamination = contamination
+        self.scale = scale
+        self.lags = lags
+        self.approximation = approximation
+        self.forgetting = forgetting
+        self.folds = folds
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # -- fitting ----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn what is normal from the rows of X, most of which should be.
+
+        Parameters
+        ----------
+        X : (n, d) array, data frame or CSR matrix; with lags, in the order of time.
+        y : ignored.
+        """
+        with inputs.unchanged_on_error(self):
+            for name in [name for name in vars(self) if name.endswith("_") or name in _FITTED_PRIVATE]:
+                delattr(self, name)
+            self._check_parameters()
+            self._fit(self._taken(X, reset=True), streaming=False)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from more normal rows, so that slow drift is followed; limits then come from how they were judged.
+
+        The first batch decides on scales, bandwidth and landmarks, and so must be typical. After `fit` the model goes
+        on as a stream (an exact one by landmarks among its rows). All rows are learned from: leave faults out, as
+        `kpca.detector.monitor(..., adapt=True)` does.
+        """
+        with inputs.unchanged_on_error(self):
+            if not hasattr(self, "model_"):
+                self._check_parameters()
+                self._fit(self._taken(X, reset=True), streaming=True)
+                return self
+            rows = self._taken(X, reset=False)
+            if rows.shape[0] == 0:
+                return self
+            scaled = self._scaled(rows)
+            wide = lagged(scaled, self.lags, self._past)
+            judged = self._judge(wide)
+            known = self.model_
+            # a copy, as batches are added to it: what shares the model with this detector does not change
+            model = self._streamed(known.X_fit_) if isinstance(known, KernelPCA) else copy.copy(known)
+            self.model_ = model.partial_fit(wide)
+            self._measure = measure_of(self.model_)
+            self._past = remembered(scaled, self.lags, self._past) if self.lags else None
+            self._calibration = self._calibration.extended(judged, float(self.forgetting))
+            self._set_limits(None)
+        return self
+
+    def _fit(self, X: Any, *, streaming: bool) -> None:
+        self.scaler_ = self._fitted_scaler(X)
+        scaled = self._scaled(X)
+        rows = lagged(scaled, self.lags)[self.lags :]
+        if rows.shape[0] < _FEWEST_ROWS:
+            raise InputError(
+                f"A detector needs at least {_FEWEST_ROWS + self.lags} rows to learn what is normal from; got "
+                f"{X.shape[0]} sample(s)."
+            )
+        self._kernel = self._resolved(rows)
+        self._count = self._components(*rows.shape)
+        approximation = self._approximation(rows.shape[0])
+        self.model_ = self._streamed(rows) if streaming else self._model(rows, approximation)
+        self._measure = measure_of(self.model_)
+        own = self._judge(rows)
+        held = own if self.limit == "theory" else self._held_out(rows, approximation)
+        self._calibration = Calibration.of(held)
+        self._set_limits(own)
+        self._past = remembered(scaled, self.lags) if self.lags else None
+        self.centre_ = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
+        normal = np.flatnonzero(own[self.statistic] <= max(-self.offset_, float(np.median(own[self.statistic]))))
+        self._normal = rows[normal[:: max(1, len(normal) // _KEPT)]]
+
+    def _set_limits(self, own: Statistics | None) -> None:
+        """Set the limits, and the offset that goes with them; `own` are the statistics of the rows of a whole fit."""
+        linear = isinstance(self._kernel, kernels.Linear)
+        fitted = (len(self._calibration.weights), len(self._measure.variances)) if linear else None
+        confidence = float(self.confidence)
+        self.limits_ = self._calibration.limits(self.limit, confidence, fitted=fitted)
+        if isinstance(self.contamination, str):
+            needed = int(np.ceil(confidence / (1.0 - confidence)))
+            if self.limit == "quantile" and self.limits_.rows < needed:
+                warnings.warn(
+                    f"A limit at {confidence:g} needs {needed} rows; of {self.limits_.rows} the largest statistic is "
+                    "the limit, which more normal rows will exceed than asked: give more rows, or take limit='kde'.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            self.offset_ = -self.limits_[self.statistic]
+        elif own is not None:
+            self.offset_ = float(np.quantile(-own[self.statistic], float(self.contamination)))
+        else:
+            self.offset_ = -self._calibration.quantile(self.statistic, 1.0 - float(self.contamination))
+
+    def _held_out(self, rows: Any, approximation: Any) -> Statistics:
+        """Return the statistics of rows by models that did not see them."""
+        parts: list[Statistics] = []
+        for fitted, held in self._splits(rows):
+            measure = measure_of(self._model(rows[fitted], approximation))
+            parts.append(measure(rows[held], threads=thread_count(self.n_jobs)))
+        return Statistics(**{name: np.concatenate([part[name] for part in parts]) for name in STATISTICS})
+
+    def _splits(self, rows: Any) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Return which rows are fitted and which are held out; with lags these have no moment in common."""
+        n = rows.shape[0]
+        if isinstance(self.folds, BaseCrossValidator):
+            splits = self.folds.split(rows)
+        elif n > _MANY_ROWS and not self.lags:
+            order = np.random.default_rng(inputs.seed_of(self.random_state)).permutation(n)
+            splits = iter([(np.sort(order[_HELD_OUT:]), np.sort(order[:_HELD_OUT]))])
+        else:
+            seed = None if self.lags else inputs.seed_of(self.random_state)
+            splits = KFold(min(int(self.folds), n), shuffle=not self.lags, random_state=seed).split(np.empty(n))
+        for others, held in splits:
+            near = (others >= held.min() - self.lags) & (others <= held.max() + self.lags)
+            yield others[~near] if self.lags else others, held
+
+    # -- the model --------------------------------------------------------------------------------------------------
+
+    def _model(self, rows: Any, approximation: Any) -> Model:
+        with _landmarks_may_be_few():
+            if approximation is None:
+                model: Model = KernelPCA(self._count_for(rows), kernel=self._kernel, copy_X=False, n_jobs=self.n_jobs)
+            else:
+                model = self._incremental(rows, approximation)
+            return model.fit(rows)
+
+    def _streamed(self, rows: Any) -> IncrementalKernelPCA:
+        """Return a model that can go on learning."""
+        given = self.approximation
+        exact = given is None or (isinstance(given, str) and given == "auto")
+        with _landmarks_may_be_few():
+            return self._incremental(rows, self._landmarks() if exact else given).fit(rows)
+
+    def _incremental(self, rows: Any, approximation: Any) -> IncrementalKernelPCA:
+        return IncrementalKernelPCA(
+            self._count_for(rows),
+            kernel=self._kernel,
+            approximation=approximation,
+            forgetting=self.forgetting,
+            random_state=inputs.seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+        )
+
+    def _count_for(self, rows: Any) -> int | float:
+        """Return how many components are asked for, of these rows."""
+        return min(self._count, int(rows.shape[0])) if isinstance(self._count, int) else self._count
+
+    def _approximation(self, n: int) -> Any:
+        """Return None where the model of n rows is exact, or what its features are made of."""
+        auto = isinstance(self.approximation, str) and self.approximation == "auto"
+        if auto and (n <= _EXACT_ROWS or isinstance(self._kernel, kernels.Linear)):
+            return None
+        return self._landmarks() if auto else self.approximation
+
+    def _landmarks(self) -> Nystroem:
+        rank = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * self._count if isinstance(self._count, int) else 0)
+        return Nystroem(rank=rank, landmarks="rpcholesky" if self._kernel.psd else "kmeans")
+
+    def _components(self, n: int, d: int) -> int | float:
+        asked = self.n_components
+        if asked is None:
+            by_rows, by_columns = min(n // _ROWS_EACH, _MOST_BY_ROWS), min(d, _MOST_BY_COLUMNS)
+            return max(1, min(max(by_rows, by_columns), n // _FEWEST_ROWS_EACH))
+        return int(asked) if isinstance(asked, Integral) else float(asked)
+
+    def _resolved(self, rows: Any) -> kernels.Kernel:
+        wide = isinstance(self.gamma, str) and self.gamma == "wide"
+        found = self._with_gamma(rows, "median" if wide else self.gamma)
+        if wide:
+            wider = widened(found, rows.shape[1] ** 0.5) if has_bandwidth(found) else self._with_gamma(rows, None)
+            found = wider or found
+        found.check(rows)
+        return found
+
+    def _with_gamma(self, rows: Any, gamma: Any) -> kernels.Kernel:
+        return kernels.resolve(
+            self.kernel,
+            rows,
+            gamma=kernels.resolve_gamma(gamma, rows),
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        )
+
+    # -- judging ----------------------------------------------------------------------------------------------------
+
+    def statistics(self, X: Any) -> Statistics:
+        """Return T^2, SPE and both combined for the rows of X, which may lie in files or come in chunks."""
+        check_is_fitted(self)
+        if in_memory(X):
+            return self._statistics_after(X, None)
+        parts, past = [], None
+        for chunk in as_source(X).chunks():
+            parts.append(self._statistics_after(chunk, past))
+            past = self._history(chunk, past)
+        return Statistics(**{name: np.concatenate([part[name] for part in parts]) for name in STATISTICS})
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Return the chosen statistic with a minus: the lower, the more abnormal.  # shape: (m,)"""
+        return -self.statistics(X)[self.statistic]
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return how far rows are within the limit; negative beyond it.  # shape: (m,)"""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return 1 for rows within the limit and -1 beyond it.  # shape: (m,)"""
+        inside: NDArray[np.int64] = np.where(self.decision_function(X) < 0, -1, 1)
+        return inside
+
+    def _statistics_after(self, X: Any, history: Any) -> Statistics:
+        """Return the statistics of rows that follow on others."""
+        rows = self._scaled(self._taken(X, reset=False))
+        past = None if history is None or not self.lags else self._scaled(history)
+        return self._judge(lagged(rows, self.lags, past))
+
+    def _history(self, X: Any, history: Any) -> Any:
+        """Return what `_statistics_after` has to know of these rows and the ones before."""
+        return remembered(self._taken(X, reset=False), self.lags, history) if self.lags else None
+
+    def _judge(self, rows: Any) -> Statistics:
+        self._kernel.check(rows)
+        found = self._measure(rows, threads=thread_count(self.n_jobs))
+        if not np.isfinite(found.combined).all():
+            row = int(np.flatnonzero(~np.isfinite(found.combined))[0])
+            raise InputError(f"Kernel values must be finite; those of row {row} are not: {self._kernel.remedy}.")
+        return found
+
+    # -- rows -------------------------------------------------------------------------------------------------------
+
+    def _taken(self, X: Any, *, reset: bool) -> Any:
+        """Return rows in double precision: T^2 asks for all digits of small variances."""
+        if not in_memory(X):
+            X = stacked(list(as_source(X).chunks()))
+        X = inputs.check_data(self, X, reset=reset)
+        if self.lags and sparse.issparse(X):
+            raise InputError("lags need dense rows; got a sparse matrix: densify it.")
+        return X.astype(np.float64, copy=False)
+
+    def _fitted_scaler(self, X: Any) -> Any:
+        if self.scale is None:
+            return None
+        dense = not sparse.issparse(X)
+        if self.scale == "robust":
+            return RobustScaler(with_centering=dense).fit(X)
+        return StandardScaler(with_mean=dense).fit(X)
+
+    def _scaled(self, X: Any) -> Any:
+        return X if self.scaler_ is None or X.shape[0] == 0 else self.scaler_.transform(X)
+
+    def _check_parameters(self) -> None:
+        inputs.check_n_components(self.n_components)
+        inputs.check_jobs(self.n_jobs)
+        check_statistic(self.statistic)
+        check_limit(self.limit, self.confidence)
+        inputs.whole_number("lags", self.lags, 0)
+        if not isinstance(self.folds, BaseCrossValidator):
+            inputs.whole_number("folds", self.folds, 2)
+        share = self.contamination
+        auto = isinstance(share, str) and share == "auto"
+        if not auto and (isinstance(share, bool) or not isinstance(share, Real) or not 0.0 < float(share) <= 0.5):
+            raise InputError(f"contamination must be 'auto' or a number above 0 and at most 0.5; got {share!r}.")
+        if self.scale is not None and self.scale not in _SCALERS:
+            raise InputError(f"scale must be 'standard', 'robust' or None; got {self.scale!r}.")
+        fade = self.forgetting
+        if isinstance(fade, bool) or not isinstance(fade, Real) or not 0.0 < float(fade) <= 1.0:
+            raise InputError(f"forgetting must be a number above 0 and at most 1, which forgets nothing; got {fade!r}.")
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        if precomputed:
+            raise InputError("A detector needs rows of data; kernel='precomputed' has none: take a kernel of kpca.")
+        check_approximation(self.approximation, precomputed=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+_FITTED_PRIVATE = ("_kernel", "_count", "_measure", "_calibration", "_past", "_normal")
+
+
+@contextmanager
+def _landmarks_may_be_few() -> Iterator[None]:
+    """Silence the remark that fewer landmarks explain all rows: of a wide kernel that is to be expected."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*landmarks? explains? all rows")
+        yield

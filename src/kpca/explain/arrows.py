@@ -103,15 +103,15 @@ def arrows(
     chosen = chosen_components(components, subject.model.n_components_)
     if len(chosen) != 2:
         raise InputError(f"components must be two, for the two axes of a biplot; got {len(chosen)}.")
-    m, d = subject.rows.shape
-    scale = subject.spread() if scaled else np.ones(d)
+    m, d = subject.rows.shape[0], len(subject.names)
+    scale = subject.scale(scaled)
     count = d if variables is None else min(whole_number("variables", variables, 1), d)
     columns = np.arange(d) if count == d else np.sort(_longest(subject, chosen, scale)[:count])
     require(16 * m * count, memory_budget, "or ask for fewer variables or rows")
     found = np.empty((m, 2, count))
     derivatives = subject.derivatives(chosen, "arrows")
-    for part, rows in subject.tiles(2 * d, _NUMBERS_AT_ONCE):
-        found[part] = derivatives.jacobian(rows)[:, :, columns] * scale[columns]
+    for part, rows in subject.tiles(2 * len(scale), _NUMBERS_AT_ONCE):
+        found[part] = subject.per_variable(derivatives.jacobian(rows) * scale)[:, :, columns]
     return Arrows(
         names=tuple(subject.names[column] for column in columns),
         columns=columns,
@@ -125,8 +125,9 @@ def arrows(
 
 
 def _longest(subject: Subject, components: NDArray[np.intp], scale: FloatArray) -> NDArray[np.intp]:
-    """Return the columns, those with the longest arrows on average first.  # shape: (d,)"""
-    derivatives, lengths = subject.derivatives(components, "arrows"), np.zeros(subject.rows.shape[1])
-    for _, rows in subject.tiles(2 * len(lengths), _NUMBERS_AT_ONCE):
-        lengths += np.sqrt(np.square(derivatives.jacobian(rows)).sum(axis=1)).sum(axis=0)
-    return np.argsort(-lengths * scale, kind="stable")
+    """Return the variables, those with the longest arrows on average first.  # shape: (d,)"""
+    derivatives, lengths = subject.derivatives(components, "arrows"), np.zeros(len(subject.names))
+    for _, rows in subject.tiles(2 * len(scale), _NUMBERS_AT_ONCE):
+        moved = subject.per_variable(derivatives.jacobian(rows) * scale)
+        lengths += np.sqrt(np.square(moved).sum(axis=1)).sum(axis=0)
+    return np.argsort(-lengths, kind="stable")

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kpca.errors import InputError
 from kpca.explain.names import chosen_components, component_title, row_labels
+from kpca.explain.subject import subject_of
 from kpca.explain.table import data_frame, number, text_table
 from kpca.incremental import IncrementalKernelPCA
 from kpca.inputs import whole_number
 from kpca.kernel_pca import KernelPCA
-from kpca.projection import KernelProjection
 
 FloatArray = NDArray[Any]
 
@@ -86,8 +85,9 @@ def extremes(model: Any, X: Any = None, *, components: Any = None, n: int = 5, i
 
     Parameters
     ----------
-    model : a fitted KernelPCA (also of a precomputed kernel) or IncrementalKernelPCA, or a Pipeline that ends in one.
-    X : rows as `model.transform` takes them; None is the rows that the model keeps (all of the fit, or landmarks).
+    model : a fitted KernelPCA (also of a precomputed kernel), IncrementalKernelPCA or KernelPCADetector, or a Pipeline
+        that ends in one.
+    X : rows as the model takes them; None is the rows that the model keeps (all of the fit, or landmarks).
     components : which components, counted from 0; None is all.
     n : how many rows at each end; at most all of them.
     ids : what the rows are called, one for each; None is the index of a pandas frame, or numbers.
@@ -120,17 +120,11 @@ def extremes(model: Any, X: Any = None, *, components: Any = None, n: int = 5, i
 def _scores(model: Any, X: Any) -> FloatArray:
     """Return the scores of rows, or of those that the model keeps.  # shape: (m, k)"""
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not isinstance(last, KernelPCA | IncrementalKernelPCA):
-        raise InputError(
-            f"model must be a fitted KernelPCA or IncrementalKernelPCA, or a Pipeline that ends in one; got "
-            f"{type(last).__name__}."
-        )
-    check_is_fitted(last)
-    if X is not None:
-        return np.asarray(model.transform(X), dtype=np.float64)
-    if isinstance(last, KernelPCA) and not hasattr(last, "feature_map_"):
-        return last._fitted_scores().astype(np.float64)
-    projection = last._projecting()
-    if not isinstance(projection, KernelProjection):
-        raise InputError("X must be given, the rows to look for extremes among: this model does not keep any.")
-    return last._scores_of(projection.X).astype(np.float64)
+    if isinstance(last, KernelPCA | IncrementalKernelPCA):
+        check_is_fitted(last)
+        if X is not None:
+            return np.asarray(model.transform(X), dtype=np.float64)
+        if isinstance(last, KernelPCA) and not hasattr(last, "feature_map_"):
+            return last._fitted_scores().astype(np.float64)
+    subject = subject_of(model, X)
+    return subject.scores(subject.rows)

@@ -90,8 +90,8 @@ def importance(
 
     Parameters
     ----------
-    model : a fitted KernelPCA or IncrementalKernelPCA, or a Pipeline that ends in one: its other steps then transform
-        X, and the variables are their results.
+    model : a fitted KernelPCA, IncrementalKernelPCA or KernelPCADetector (whose lags are summed up), or a Pipeline that
+        ends in one: its other steps then transform X, and the variables are their results.
     X : rows to look at; None is the rows that the model keeps (all of the fit, or landmarks).
     components : which components, counted from 0; None is all.
     max_rows : of more rows than this a sample is used, always the same.
@@ -117,10 +117,16 @@ def importance(
     chosen = chosen_components(components, subject.model.n_components_)
     weights = _shares(subject, chosen) if weighted else np.ones(len(chosen))
     by_component, overall = gradient_sizes(subject, chosen, weights)
-    if scaled:
-        spread = subject.spread()
-        by_component, overall = by_component * spread, overall * spread
-    return Importance(subject.names, overall, by_component, chosen, scaled, weighted, subject.rows.shape[0])
+    scale = subject.scale(scaled)
+    return Importance(
+        subject.names,
+        subject.per_variable(overall * scale),
+        subject.per_variable(by_component * scale),
+        chosen,
+        scaled,
+        weighted,
+        subject.rows.shape[0],
+    )
 
 
 def gradient_sizes(

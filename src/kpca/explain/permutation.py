@@ -101,10 +101,10 @@ def permutation_importance(
 
     With `refit` the question is another one: the model is fitted anew to the rows with the shuffled column, and the
     figure is the share of the components' variance that is gone. A variable that merely has variance loses nothing by
-    being shuffled, one that belongs to a structure takes the structure with it: so rings, clusters and products are
-    found among noise of the same variance, without knowing which components they are in. Take an rbf kernel narrower
-    than usual, about four times the gamma of "median", and about as many components as columns. Figures below 0 are
-    chance, and positive ones of the same size are as well.
+    being shuffled, one that belongs to a structure takes the structure with it: so variables of rings, clusters and
+    products come out first among noise of the same variance, without knowing which components they are in. Take an rbf
+    kernel narrower than usual, about four times the gamma of "median", and about as many components as columns. Figures
+    below 0 are chance, and positive ones of about that size may be as well.
 
     Parameters
     ----------
@@ -185,16 +185,16 @@ def _each_column(
     threads: int,
 ) -> FloatArray:
     """Return losses over variances for every column and shuffle, 0 without variance.  # shape: (repeats, c + 1, d)"""
-    d = subject.rows.shape[1]
+    d = len(subject.names)
     total = np.append(variances, variances.sum())
     shares = np.zeros((len(shuffles), len(total), d))
-    still = np.ptp(subject.rows, axis=0) == 0
+    still = subject.per_variable(np.ptp(subject.rows, axis=0)) == 0
     cases = [(number, column) for column in range(d) if not still[column] for number in range(len(shuffles))]
 
     def work(case: tuple[int, int]) -> FloatArray:
         number, column = case
         rows = subject.rows.copy()
-        rows[:, column] = rows[shuffles[number], column]
+        rows[:, column::d] = rows[shuffles[number], column::d]  # with its past, where there are lags
         lost = losses(rows)
         return np.append(lost, lost.sum())
 

@@ -23,6 +23,7 @@ from kpca.settings import thread_count
 
 FloatArray = NDArray[Any]
 Model = KernelPCA | IncrementalKernelPCA
+_NO_ROWS = "X must have at least one row to explain the model at; got none."
 _NEEDS_ROWS = "Explanations need columns that can be changed, which a precomputed kernel does not have: fit to rows."
 
 
@@ -31,8 +32,10 @@ class Subject:
     """A fitted model and rows as it takes them."""
 
     model: Model
-    rows: Any  # dense or CSR, shape: (m, d)
-    names: tuple[str, ...]  # of the columns
+    rows: Any  # dense or CSR, shape: (m, copies * d)
+    names: tuple[str, ...]  # of the d variables
+    copies: int = 1  # of each variable: now, and at earlier moments; all variables of one moment lie together
+    units: FloatArray | None = None  # of the columns, where the model sees them scaled, shape: (d,)
 
     @property
     def projection(self) -> Projection:
@@ -66,6 +69,17 @@ class Subject:
         constant = np.ptp(rows, axis=0) == 0
         return np.where(constant, 0.0, rows.std(axis=0))
 
+    def scale(self, scaled: bool) -> FloatArray:
+        """Return what slopes are multiplied by: per standard deviation, or per unit.  # shape: (copies * d,)"""
+        if scaled:
+            return self.spread()
+        return np.ones(self.rows.shape[1]) if self.units is None else np.tile(1.0 / self.units, self.copies)
+
+    def per_variable(self, values: FloatArray) -> FloatArray:
+        """Return sums over the copies of each variable.  # shape: (..., d)"""
+        sums: FloatArray = values.reshape(*values.shape[:-1], self.copies, len(self.names)).sum(axis=-2)
+        return sums
+
     def tiles(self, numbers_per_row: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
         """Yield dense rows, few enough that so many numbers for each stay within `at_once`."""
         step = max(1, at_once // max(numbers_per_row, 1))
@@ -90,19 +104,38 @@ def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None
 
     Parameters
     ----------
-    model : a fitted KernelPCA or IncrementalKernelPCA, or a Pipeline that ends in one.
+    model : a fitted KernelPCA, IncrementalKernelPCA or KernelPCADetector, or a Pipeline that ends in one.
     X : rows as `model` takes them; None: those that the model keeps.
     names : of the columns, of what the last step of a pipeline sees.
     most : of rows that are read in chunks, a sample of so many is looked at.
     """
+    from kpca.detector import KernelPCADetector  # which may ask for explanations itself
+
     if isinstance(model, Pipeline):
         return _of_pipeline(model, X, names, most)
+    if isinstance(model, KernelPCADetector):
+        return _of_detector(model, X, names)
     if not isinstance(model, KernelPCA | IncrementalKernelPCA):
         raise InputError(
-            f"model must be a fitted KernelPCA or IncrementalKernelPCA, or a Pipeline that ends in one; got "
-            f"{type(model).__name__}."
+            "model must be a fitted KernelPCA, IncrementalKernelPCA or KernelPCADetector, or a Pipeline that ends in "
+            f"one; got {type(model).__name__}."
         )
     return _of_model(model, X, names, getattr(model, "feature_names_in_", None), most)
+
+
+def _of_detector(detector: Any, X: Any, names: Any) -> Subject:
+    """Return the subject of the detector's model; earlier moments of a variable are copies of it."""
+    from kpca.detector.lags import lagged
+
+    check_is_fitted(detector)
+    rows = _kept_rows(detector.model_)
+    if X is not None:
+        rows = lagged(detector._scaled(detector._taken(X, reset=False)), detector.lags)
+        if rows.shape[0] == 0:
+            raise InputError(_NO_ROWS)
+    labels = column_names(names, getattr(detector, "feature_names_in_", None), X, detector.n_features_in_)
+    units = getattr(detector.scaler_, "scale_", None)
+    return Subject(detector.model_, rows, labels, detector.lags + 1, units)
 
 
 def _of_model(model: Model, X: Any, names: Any, known: Iterable[Any] | None, most: int | None) -> Subject:
@@ -115,7 +148,7 @@ def _of_model(model: Model, X: Any, names: Any, known: Iterable[Any] | None, mos
         X = sample_rows(source, most or 1000, 0)
     rows = _kept_rows(model) if X is None else model._checked(X)
     if rows.shape[0] == 0:
-        raise InputError("X must have at least one row to explain the model at; got none.")
+        raise InputError(_NO_ROWS)
     return Subject(model, rows, column_names(names, known, X, rows.shape[1]))
 
 

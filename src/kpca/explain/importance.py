@@ -83,9 +83,10 @@ def importance(
     """Return how much each variable moves the components: the mean size of the gradients of the scores.
 
     For variable m that is the mean over rows x of |dt_j/dx^m| per component j, and of their norm over all chosen
-    components. It costs as much as d products with the kernel matrix, and no more memory than a few tiles. Kernel PCA is unsupervised, so noise that has variance moves components too; look at the components that
-    stand out only (`KernelPCA("auto")` or `kpca.selection.n_components`), or ask `permutation_importance(refit=True)`
-    which variables have to do with each other.
+    components. It costs as much as d products with the kernel matrix, and no more memory than a few tiles. Kernel PCA
+    is unsupervised, so noise that has variance moves components too: look at the components that stand out only
+    (`KernelPCA("auto")` or `kpca.selection.n_components`), or ask `permutation_importance(refit=True)` which variables
+    have to do with each other.
 
     Parameters
     ----------

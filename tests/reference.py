@@ -352,3 +352,34 @@ def integrated_gradients(gradients, rows, baseline, steps=20_000):
     for step in range(steps):
         total += gradients(baseline + (step + 0.5) / steps * D)
     return D * total / steps
+
+
+def slopes(score, x, step=1e-6):
+    """The gradient of scores at one row, by central differences.  # shape: (k, d)"""
+    columns = []
+    for m in range(len(x)):
+        there, back = x.copy(), x.copy()
+        there[m] += step
+        back[m] -= step
+        columns.append((score(there[None])[0] - score(back[None])[0]) / (2 * step))
+    return np.array(columns).T
+
+
+def importance(score, X, weights=1.0, step=1e-6):
+    """Mean over rows of |dt_j/dx^m| and of its norm over j, times the standard deviation of column m: a double loop."""
+    k, d = score(X[:1]).shape[1], X.shape[1]
+    each, overall = np.zeros((k, d)), np.zeros(d)
+    for x in X:
+        slope = slopes(score, x, step)
+        for m in range(d):
+            each[:, m] += np.abs(slope[:, m]) / len(X)
+            overall[m] += np.sqrt(np.sum(weights * slope[:, m] ** 2)) / len(X)
+    return each * X.std(axis=0), overall * X.std(axis=0)
+
+
+def shuffled_share(score, X, column, order):
+    """Half the mean squared change of each score over its variance when a column is taken in another order."""
+    moved = X.copy()
+    moved[:, column] = X[order, column]
+    before, after = score(X), score(moved)
+    return np.array([0.5 * np.mean((after[:, j] - t) ** 2) / np.var(t) for j, t in enumerate(before.T)])

@@ -24,6 +24,7 @@ __all__ = [
     "config",
     "detector",
     "diagnostics",
+    "explain",
     "get_config",
     "kernels",
     "plan",
@@ -49,6 +50,7 @@ _HOME = {
     "config": "settings",
     "detector": "detector",
     "diagnostics": "diagnostics",
+    "explain": "explain",
     "get_config": "settings",
     "kernels": "kernels",
     "plan": "planning",
@@ -60,7 +62,7 @@ _HOME = {
 }
 
 if TYPE_CHECKING:
-    from kpca import detector, diagnostics, kernels, plots, preimage, selection
+    from kpca import detector, diagnostics, explain, kernels, plots, preimage, selection
     from kpca.comparison import compare
     from kpca.compression import compress
     from kpca.detector import KernelPCADetector

@@ -1,5 +1,20 @@
-"""What the components of a fitted model are made of, in terms of the variables."""
+"""What drives a component: variables by gradient or by shuffling, pairs of them, arrows for a biplot, extreme rows."""
 
+from kpca.explain.arrows import Arrows, arrows
+from kpca.explain.extremes import Extremes, extremes
+from kpca.explain.importance import Importance, importance
 from kpca.explain.interactions import Interactions, interactions
+from kpca.explain.permutation import PermutationImportance, permutation_importance
 
-__all__ = ["Interactions", "interactions"]
+__all__ = [
+    "Arrows",
+    "Extremes",
+    "Importance",
+    "Interactions",
+    "PermutationImportance",
+    "arrows",
+    "extremes",
+    "importance",
+    "interactions",
+    "permutation_importance",
+]

@@ -1,0 +1,199 @@
+"""What is explained: a fitted model, the rows to explain it at, and what their columns are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from kpca.chunks import as_source, in_memory, sample_rows
+from kpca.derivatives import Derivatives, derivatives_of, why_no_derivatives
+from kpca.errors import InputError
+from kpca.explain.names import column_names
+from kpca.incremental import IncrementalKernelPCA
+from kpca.kernel_pca import KernelPCA
+from kpca.projection import FeatureProjection, KernelProjection, LinearProjection, MatrixProjection, Projection
+from kpca.settings import thread_count
+
+FloatArray = NDArray[Any]
+Model = KernelPCA | IncrementalKernelPCA
+_NO_ROWS = "X must have at least one row to explain the model at; got none."
+_NEEDS_ROWS = "Explanations need columns that can be changed, which a precomputed kernel does not have: fit to rows."
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A fitted model and rows as it takes them."""
+
+    model: Model
+    rows: Any  # dense or CSR, shape: (m, copies * d)
+    names: tuple[str, ...]  # of the d variables
+    copies: int = 1  # of each variable: now, and at earlier moments; all variables of one moment lie together
+    units: FloatArray | None = None  # of the columns, where the model sees them scaled, shape: (d,)
+
+    @property
+    def projection(self) -> Projection:
+        """The projection on all components."""
+        return self.model._projecting()
+
+    @property
+    def threads(self) -> int:
+        """How many threads to work on."""
+        return thread_count(self.model.n_jobs)
+
+    def scores(self, rows: Any) -> FloatArray:
+        """Return the scores of rows like these in double precision.  # shape: (m, k)"""
+        return self.model._scores_of(rows).astype(np.float64, copy=False)
+
+    def sampled(self, most: int, seed: int = 0) -> Subject:
+        """Return at most so many of the rows, drawn by chance, in their order."""
+        m = self.rows.shape[0]
+        if m <= most:
+            return self
+        some = np.sort(np.random.default_rng(seed).choice(m, most, replace=False))
+        return replace(self, rows=self.rows[some])
+
+    def dense(self) -> Subject:
+        """Return the rows as a dense array of double precision."""
+        return replace(self, rows=_dense(self.rows))
+
+    def spread(self) -> FloatArray:
+        """Return the standard deviation of each column, exactly 0 for a constant one.  # shape: (d,)"""
+        rows = _dense(self.rows)
+        constant = np.ptp(rows, axis=0) == 0
+        return np.where(constant, 0.0, rows.std(axis=0))
+
+    def scale(self, scaled: bool) -> FloatArray:
+        """Return what slopes are multiplied by: per standard deviation, or per unit.  # shape: (copies * d,)"""
+        if scaled:
+            return self.spread()
+        return np.ones(self.rows.shape[1]) if self.units is None else np.tile(1.0 / self.units, self.copies)
+
+    def per_variable(self, values: FloatArray) -> FloatArray:
+        """Return sums over the copies of each variable.  # shape: (..., d)"""
+        sums: FloatArray = values.reshape(*values.shape[:-1], self.copies, len(self.names)).sum(axis=-2)
+        return sums
+
+    def tiles(self, numbers_per_row: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield dense rows, few enough that so many numbers for each stay within `at_once`."""
+        step = max(1, at_once // max(numbers_per_row, 1))
+        for start in range(0, self.rows.shape[0], step):
+            part = slice(start, min(start + step, self.rows.shape[0]))
+            yield part, _dense(self.rows[part])
+
+    def derivatives(self, components: NDArray[np.intp], what: str) -> Derivatives:
+        """Return the gradients of some components, or say which explanation does not need them."""
+        projection = self.projection
+        reason = why_no_derivatives(projection)
+        if reason is not None:
+            raise InputError(
+                f"{what} needs gradients, and there are none: {reason}; take permutation_importance, which only "
+                "shuffles columns."
+            )
+        return derivatives_of(_chosen(projection, components), threads=self.threads)
+
+
+def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None = None) -> Subject:
+    """Return the subject of an explanation, or raise InputError where there is none.
+
+    Parameters
+    ----------
+    model : a fitted KernelPCA, IncrementalKernelPCA or KernelPCADetector, or a Pipeline that ends in one.
+    X : rows as `model` takes them; None: those that the model keeps.
+    names : of the columns, of what the last step of a pipeline sees.
+    most : of rows that are read in chunks, a sample of so many is looked at.
+    """
+    from kpca.detector import KernelPCADetector  # which may ask for explanations itself
+
+    if isinstance(model, Pipeline):
+        return _of_pipeline(model, X, names, most)
+    if isinstance(model, KernelPCADetector):
+        return _of_detector(model, X, names)
+    if not isinstance(model, KernelPCA | IncrementalKernelPCA):
+        raise InputError(
+            "model must be a fitted KernelPCA, IncrementalKernelPCA or KernelPCADetector, or a Pipeline that ends in "
+            f"one; got {type(model).__name__}."
+        )
+    return _of_model(model, X, names, getattr(model, "feature_names_in_", None), most)
+
+
+def _of_detector(detector: Any, X: Any, names: Any) -> Subject:
+    """Return the subject of the detector's model; earlier moments of a variable are copies of it."""
+    from kpca.detector.lags import lagged
+
+    check_is_fitted(detector)
+    rows = _kept_rows(detector.model_)
+    if X is not None:
+        rows = lagged(detector._scaled(detector._taken(X, reset=False)), detector.lags)
+        if rows.shape[0] == 0:
+            raise InputError(_NO_ROWS)
+    labels = column_names(names, getattr(detector, "feature_names_in_", None), X, detector.n_features_in_)
+    units = getattr(detector.scaler_, "scale_", None)
+    return Subject(detector.model_, rows, labels, detector.lags + 1, units)
+
+
+def _of_model(model: Model, X: Any, names: Any, known: Iterable[Any] | None, most: int | None) -> Subject:
+    check_is_fitted(model)
+    if isinstance(model._projecting(), MatrixProjection):
+        raise InputError(_NEEDS_ROWS)
+    if X is not None and not in_memory(X):
+        source = as_source(X)
+        known = source.names if known is None else known
+        X = sample_rows(source, most or 1000, 0)
+    rows = _kept_rows(model) if X is None else model._checked(X)
+    if rows.shape[0] == 0:
+        raise InputError(_NO_ROWS)
+    return Subject(model, rows, column_names(names, known, X, rows.shape[1]))
+
+
+def _of_pipeline(pipeline: Pipeline, X: Any, names: Any, most: int | None) -> Subject:
+    """Return the subject of the last step; its columns are what the steps before make of those of X."""
+    last = pipeline.steps[-1][1]
+    before = [step for _, step in pipeline.steps[:-1] if step is not None and not isinstance(step, str)]
+    if not before:
+        return subject_of(last, X, names, most=most)
+    check_is_fitted(last)
+    rows = X
+    labels = getattr(before[0], "feature_names_in_", getattr(X, "columns", None))
+    for step in before:
+        rows = None if rows is None else step.transform(rows)
+        labels = step.get_feature_names_out(labels) if hasattr(step, "get_feature_names_out") else None
+    known = getattr(last, "feature_names_in_", labels)
+    if names is None and known is not None:
+        names = known if len(list(known)) == last.n_features_in_ else None
+    return subject_of(last, rows, names, most=most)
+
+
+def _kept_rows(model: Model) -> Any:
+    projection = model._projecting()
+    if isinstance(projection, KernelProjection):
+        return projection.X
+    rows = getattr(model, "X_fit_", None)
+    if rows is None:
+        raise InputError("X must be given, the rows to explain this model at: it does not keep any.")
+    return rows
+
+
+def _chosen(projection: Projection, components: NDArray[np.intp]) -> Projection:
+    """Return the projection on some components."""
+    match projection:
+        case LinearProjection():
+            return replace(projection, components=projection.components[components])
+        case KernelProjection():
+            A = np.ascontiguousarray(projection.coefficients[:, components])
+            return replace(projection, coefficients=A, offset=projection.offset[components])
+        case FeatureProjection():
+            return replace(projection, directions=np.ascontiguousarray(projection.directions[:, components]))
+        case MatrixProjection():
+            raise InputError(_NEEDS_ROWS)
+
+
+def _dense(X: Any) -> FloatArray:
+    rows: FloatArray = (X.toarray() if sparse.issparse(X) else np.asarray(X)).astype(np.float64, copy=False)
+    return rows

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "kpca"
 LAYERS = [
     ["errors", "blas"],
     ["storage"],
-    ["settings", "progress", "inputs", "linalg", "chunks", "sinks", "container"],
+    ["settings", "progress", "inputs", "linalg", "chunks", "sinks", "container", "tables", "naming"],
     ["kernels"],
     ["gram"],
     ["spectrum", "features"],

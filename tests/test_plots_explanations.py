@@ -1,6 +1,5 @@
 """Pictures of explanations: which variables are shown, in which order, with which numbers."""
 
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -280,7 +279,7 @@ def test_a_model_is_asked_for_its_arrows(monkeypatch: pytest.MonkeyPatch) -> Non
         asked.append((model, X, components, options))
         return arrows(components=components)
 
-    monkeypatch.setitem(sys.modules, "kpca.explain", SimpleNamespace(arrows=given))
+    monkeypatch.setattr("kpca.plots.directions.explain", SimpleNamespace(arrows=given))
     model = SimpleNamespace(explained_variance_ratio_=np.array([0.5, 0.3, 0.1]))
     axes = plots.biplot(model, "rows", components=(2, 0)).axes[0]
     plots.biplot(model, "rows", np.arange(200), names="ab")

@@ -83,7 +83,8 @@ class LinearProjection:
 
     def doubled(self) -> LinearProjection:
         """Return the projection in double precision."""
-        return replace(self, components=self.components.astype(np.float64), mean=self.mean.astype(np.float64))
+        directions = _orthonormal(self.components.T.astype(np.float64))
+        return replace(self, components=directions.T, mean=self.mean.astype(np.float64))
 
     def flipped(self, signs: FloatArray) -> LinearProjection:
         """Return the projection with the signs of some components changed."""
@@ -219,7 +220,8 @@ class FeatureProjection:
 
     def doubled(self) -> FeatureProjection:
         """Return the projection in double precision."""
-        return replace(self, directions=self.directions.astype(np.float64), mean=self.mean.astype(np.float64))
+        directions = _orthonormal(self.directions.astype(np.float64))
+        return replace(self, directions=directions, mean=self.mean.astype(np.float64))
 
     def _each(self, X: Any, work: Callable[[FloatArray], FloatArray], out: FloatArray, threads: int) -> None:
         """Write what `work` makes of the features of the rows of X, a piece at a time."""
@@ -240,6 +242,15 @@ class FeatureProjection:
         if k >= self.directions.shape[1]:
             return self
         return replace(self, directions=np.ascontiguousarray(self.directions[:, :k]))
+
+
+def _orthonormal(V: FloatArray) -> FloatArray:
+    """Return columns of length 1 or 0 that are orthogonal to rounding, of ones that are to single precision.
+
+    One step of Newton's iteration for the nearest orthonormal columns, which squares the error.
+    """
+    nearest: FloatArray = 1.5 * V - 0.5 * (V @ (V.T @ V))
+    return nearest
 
 
 Projection = LinearProjection | KernelProjection | MatrixProjection | FeatureProjection

@@ -21,12 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca.derivatives import Derivatives, derivatives_of
 from kpca.errors import InputError
-from kpca.projection import MatrixProjection, Projection
+from kpca.projection import KernelProjection, MatrixProjection, Projection
 
 FloatArray = NDArray[Any]
 STATISTICS = ("t2", "spe", "combined")
 # Rows whose scores are held at once.
 _ROWS_AT_ONCE = 2**15
+# Units in the last place that a statistic may be off by.
+_ROUNDING = 16.0
 # Components of a variance below this share of the largest are rounding; what they would explain is left to the SPE.
 _SMALLEST = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
 
@@ -105,6 +107,16 @@ class Surface:
         # w_j + a is exactly 0 for the SPE, which must not become the difference of two large numbers
         values: FloatArray = self.distance * left + np.square(scores) @ (self.weights + self.distance)
         return values
+
+    def resolution(self, X: FloatArray) -> FloatArray:
+        """Return how small a difference of s means nothing, because of rounding.  # shape: (m,)"""
+        X = X.astype(np.float64, copy=False)
+        scores, left = self.projection.parts(X, threads=self.threads)
+        terms = np.abs(left) + np.square(scores).sum(axis=1)
+        if isinstance(self.projection, KernelProjection):
+            terms += np.abs(self.projection.kernel.diagonal(X))
+        resolution: FloatArray = _ROUNDING * float(np.finfo(np.float64).eps) * self.distance * terms
+        return resolution
 
     def gradients(self, X: FloatArray) -> FloatArray:
         """Return the gradient of s at each row.  # shape: (m, d)"""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, astuple
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from kpca.detector.monitor import RowStatus, monitor
 from kpca.detector.rules import run_rule
+from kpca.detector.watching import RowStatus, monitor
 from kpca.errors import InputError
 from kpca.kernels import Chi2, Linear
 from kpca.statistics import Statistics
@@ -38,7 +39,7 @@ class Plain(BaseEstimator):  # type: ignore[misc]
     def __init__(self, columns: int = 2, lags: int = 0, limit: float = 9.0) -> None:
         self.n_features_in_, self.lags, self.statistic = columns, lags, "t2"
         self.limits_ = {"t2": limit, "spe": limit, "combined": 2 * limit}
-        self._kernel = Linear()
+        self._recipe = SimpleNamespace(kernel=Linear())
         self.mean = np.zeros(columns)
         self.learned: list[np.ndarray] = []
 
@@ -298,7 +299,7 @@ def test_wrong_arguments_are_refused_at_once() -> None:
 
 def test_rows_that_the_kernel_refuses_name_the_row() -> None:
     detector = Plain()
-    detector._kernel = Chi2()
+    detector._recipe = SimpleNamespace(kernel=Chi2())
     with pytest.raises(InputError, match=r"From row 3 of the stream on: .*negative"):
         list(monitor(detector, [np.ones((3, 2)), -np.ones((2, 2))]))
 

@@ -19,11 +19,15 @@ from sklearn.utils.validation import check_is_fitted
 from kpca import inputs, kernels
 from kpca.approximation import check_approximation
 from kpca.chunks import as_source, in_memory, stacked
+from kpca.detector.baselines import baseline_rows
+from kpca.detector.causes import Causes, root_causes
+from kpca.detector.contributions import Contributions, contributions_of
 from kpca.detector.lags import lagged, remembered
 from kpca.detector.limits import Calibration, Limits, check_limit
 from kpca.detector.modelling import Model, Recipe, components_for, wide_kernel
 from kpca.errors import InputError
 from kpca.kernel_pca import KernelPCA
+from kpca.naming import column_names
 from kpca.settings import thread_count
 from kpca.statistics import STATISTICS, Measure, Statistics, check_statistic, measure_of
 
@@ -303,11 +307,73 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         inside: NDArray[np.int64] = np.where(self.decision_function(X) < 0, -1, 1)
         return inside
 
+    # -- causes -----------------------------------------------------------------------------------------------------
+
+    def contributions(
+        self, X: Any, *, statistic: str | None = None, method: str = "integrated", baseline: Any = "mean"
+    ) -> Contributions:
+        """Return how much each variable contributes to the statistic of each row.
+
+        Parameters
+        ----------
+        X : rows; with lags, in the order of time.
+        statistic : {"combined", "spe", "t2"}; None is that of the detector.
+        method : {"integrated", "gradient"}
+            Gradients integrated along the line from the baseline, which add up to the difference of both statistics; or
+            the gradient at the row times the difference of the two, which is faster and need not.
+        baseline : "mean", "nearest" or an array
+            What rows are compared with: the mean of the fit, the nearest of at most 1000 normal rows of the fit, or one
+            row (or one for each row of X) in the units of the data.
+        """
+        check_is_fitted(self)
+        name = self.statistic if statistic is None else check_statistic(statistic)
+        surface = self._measure.surface(name, threads=thread_count(self.n_jobs))
+        rows = self._seen(X)
+        if sparse.issparse(rows):
+            raise InputError("Contributions need dense rows; got a sparse matrix: densify it.")
+        compared, called = baseline_rows(
+            baseline, rows, centre=self.centre_, known=self._normal, prepare=self._constant_rows
+        )
+        names = column_names(None, getattr(self, "feature_names_in_", None), X, self.n_features_in_)
+        return contributions_of(
+            surface, rows, compared, names=names, statistic=name, lags=self.lags, method=method, baseline_name=called
+        )
+
+    def root_causes(
+        self,
+        X: Any,
+        rows: Any = None,
+        *,
+        statistic: str | None = None,
+        method: str = "integrated",
+        baseline: Any = "mean",
+    ) -> Causes:
+        """Return the variables ranked by their share of an alarm.
+
+        Parameters
+        ----------
+        X : rows in the order of time.
+        rows : the rows of the alarm, a slice, numbers or a mask, such as a window of `kpca.detector.alarm_windows`;
+            None is all of X. The first few dozen rows of an alarm say most: controllers answer to a fault, and spread
+            it.
+        statistic, method, baseline : as in `contributions`.
+        """
+        return root_causes(self.contributions(X, statistic=statistic, method=method, baseline=baseline), rows)
+
+    def _constant_rows(self, X: FloatArray) -> Any:
+        """Return rows as the model sees them if they have been the same for as long as it remembers."""
+        return np.tile(self._scaled(self._taken(X, reset=False)), self.lags + 1)
+
+    # -- rows -------------------------------------------------------------------------------------------------------
+
     def _statistics_after(self, X: Any, history: Any) -> Statistics:
         """Return the statistics of rows that follow on others."""
+        return self._judge(self._seen(X, history))
+
+    def _seen(self, X: Any, history: Any = None) -> Any:
+        """Return rows as the model sees them: scaled, and with those before them."""
         rows = self._scaled(self._taken(X, reset=False))
-        past = None if history is None or not self.lags else self._scaled(history)
-        return self._judge(lagged(rows, self.lags, past))
+        return lagged(rows, self.lags, None if history is None or not self.lags else self._scaled(history))
 
     def _history(self, X: Any, history: Any) -> Any:
         """Return what `_statistics_after` has to know of these rows and the ones before."""
@@ -320,8 +386,6 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             row = int(np.flatnonzero(~np.isfinite(found.combined))[0])
             raise InputError(f"Kernel values must be finite; those of row {row} are not: {self._recipe.kernel.remedy}.")
         return found
-
-    # -- rows -------------------------------------------------------------------------------------------------------
 
     def _taken(self, X: Any, *, reset: bool) -> Any:
         """Return rows in double precision: T^2 asks for all digits of small variances."""

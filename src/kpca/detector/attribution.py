@@ -45,6 +45,9 @@ class Surface(Protocol):
     def gradients(self, X: FloatArray) -> FloatArray:
         """Return its gradient at each row.  # shape: (m, d)"""
 
+    def resolution(self, X: FloatArray) -> FloatArray:
+        """Return how small a difference of the statistic means nothing, because of rounding.  # shape: (m,)"""
+
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
@@ -54,11 +57,13 @@ class Attribution:
     ----------
     values : (m, d), contributions.
     score, baseline_score : (m,), the statistic of the rows and of their baselines.
+    resolution : (m,), differences of the statistics that are rounding.
     """
 
     values: FloatArray
     score: FloatArray
     baseline_score: FloatArray
+    resolution: FloatArray
 
     @property
     def gap(self) -> FloatArray:
@@ -68,8 +73,9 @@ class Attribution:
 
     @property
     def relative_gap(self) -> FloatArray:
-        """The size of the gap over the larger of both statistics; 0 where there is no gap.  # shape: (m,)"""
-        return np.asarray(np.abs(self.gap) / _scale(self.score, self.baseline_score))
+        """The size of the gap over the larger of both statistics; 0 where it is rounding.  # shape: (m,)"""
+        gap = np.abs(self.gap)
+        return np.where(gap <= self.resolution, 0.0, gap / _scale(self.score, self.baseline_score))
 
 
 def attribute(surface: Surface, rows: FloatArray, baseline: FloatArray, method: str = "integrated") -> Attribution:
@@ -91,13 +97,16 @@ def attribute(surface: Surface, rows: FloatArray, baseline: FloatArray, method: 
     score = surface.values(rows)
     baseline_score = np.broadcast_to(surface.values(baseline), score.shape).copy()
     whole = np.broadcast_to(baseline, rows.shape)
+    resolution = np.maximum(surface.resolution(rows), surface.resolution(baseline))
     if method == "gradient":
-        return Attribution(surface.gradients(rows) * (rows - whole), score, baseline_score)
+        return Attribution(surface.gradients(rows) * (rows - whole), score, baseline_score, resolution)
     values = np.empty(rows.shape)
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
-        values[part] = _Lines(surface, rows[part], whole[part], score[part], baseline_score[part]).integral()
-    found = Attribution(values, score, baseline_score)
+        ends = (baseline_score[part], score[part])
+        values[part] = _Lines(surface, rows[part], whole[part], ends, resolution[part]).integral()
+    # as many pieces as fail at once may each be off by rounding
+    found = Attribution(values, score, baseline_score, _FAILING_PIECES * resolution)
     _warn_of_gaps(found)
     return found
 
@@ -106,12 +115,17 @@ class _Lines:
     """Lines from baselines to rows, integrated piece by piece."""
 
     def __init__(
-        self, surface: Surface, rows: FloatArray, baseline: FloatArray, score: FloatArray, baseline_score: FloatArray
+        self,
+        surface: Surface,
+        rows: FloatArray,
+        baseline: FloatArray,
+        ends: tuple[FloatArray, FloatArray],
+        resolution: FloatArray,
     ) -> None:
         self._surface, self._baseline = surface, baseline
         self._D = rows - baseline  # shape: (m, d)
-        self._ends = (baseline_score, score)
-        self._scale = _scale(score, baseline_score)
+        self._ends = ends  # the statistics of both
+        self._scale = np.maximum(_scale(*ends), resolution / _PIECE_TOLERANCE)
 
     def integral(self) -> FloatArray:
         """Return the contributions.  # shape: (m, d)"""

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.detector.contributions import Contributions, check_count, pandas, table
+from kpca.detector.contributions import Contributions
 from kpca.errors import InputError
+from kpca.inputs import whole_number
+from kpca.tables import data_frame, text_table
 
 FloatArray = NDArray[Any]
 _AMONG = 3  # how many variables count as a row's own
@@ -47,7 +49,7 @@ class Causes:
 
     def top(self, n: int = 3) -> list[str]:
         """Return the names of the first n."""
-        return list(self.names[: check_count(n)])
+        return list(self.names[: whole_number("n", n, 1)])
 
     def rank(self, name: str) -> int:
         """Return the place of a variable; the first is 1."""
@@ -58,14 +60,15 @@ class Causes:
     def to_pandas(self) -> Any:
         """Return a data frame with a row for each variable."""
         columns = {"variable": list(self.names), "share": self.share, "mean": self.mean, "top_share": self.top_share}
-        return pandas().DataFrame(columns, index=range(1, len(self.names) + 1))
+        return data_frame(columns, index=range(1, len(self.names) + 1), index_name="rank")
 
     def __str__(self) -> str:
         cells = [
             [f"{i + 1}", f"{self.share[i]:.1%}", f"{self.mean[i]:+.4g}", f"{self.top_share[i]:.0%}", self.names[i]]
             for i in range(min(_SHOWN, len(self.names)))
         ]
-        lines = table(["rank", "share", "mean contribution", f"rows in top {_AMONG}", "variable"], cells)
+        titles = ["rank", "share", "mean contribution", f"rows in top {_AMONG}", "variable"]
+        lines = text_table(titles, cells, left=(4,))
         left = len(self.names) - len(cells)
         return "\n".join([*lines, f"and {left} more variables"] if left else lines)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,8 @@ from numpy.typing import NDArray
 
 from kpca.detector.attribution import Surface, attribute
 from kpca.errors import InputError
+from kpca.inputs import whole_number
+from kpca.tables import data_frame, text_table
 
 FloatArray = NDArray[Any]
 _SHOWN_ROWS, _SHOWN_VARIABLES = 10, 10
@@ -74,12 +75,12 @@ class Contributions:
     def top(self, n: int = 3) -> list[list[tuple[str, float]]]:
         """Return for each row the n variables that contribute most, with their contributions, largest first."""
         values = self.values
-        order = np.argsort(-values, axis=1, kind="stable")[:, : check_count(n)]
+        order = np.argsort(-values, axis=1, kind="stable")[:, : whole_number("n", n, 1)]
         return [[(self.names[j], float(row[j])) for j in best] for row, best in zip(values, order, strict=True)]
 
     def to_pandas(self) -> Any:
         """Return a data frame: a row for each row, a column for each variable."""
-        return pandas().DataFrame(self.values, columns=list(self.names))
+        return data_frame(self.values, columns=list(self.names))
 
     def __str__(self) -> str:
         what = _NAMES.get(self.statistic, self.statistic)
@@ -99,7 +100,7 @@ class Contributions:
             rest = float(total.sum()) - sum(value for _, value in best)
             others = _count(len(self.names) - len(best), "other")
             cells.append([others, f"{rest:+.4g}", f"{rest / change:.1%}" if change else "-"])
-        lines = table(["variable", "contribution", "share"], cells)
+        lines = text_table(["variable", "contribution", "share"], cells)
         ends = f"{self.score[0]:.4g}, of the baseline {self.baseline_score[0]:.4g}"
         return [*lines, "", f"Statistic of the row {ends}, gap {self.gap[0]:.1e}."]
 
@@ -114,7 +115,7 @@ class Contributions:
             ]
             for i, best in enumerate(self[:_SHOWN_ROWS].top(3))
         ]
-        lines = table(["row", "statistic", "baseline", "gap", "largest contributions"], cells)
+        lines = text_table(["row", "statistic", "baseline", "gap", "largest contributions"], cells, left=(4,))
         left = len(self) - len(cells)
         return [*lines, f"and {_count(left, 'more row')}"] if left > 0 else lines
 
@@ -151,40 +152,6 @@ def contributions_of(
     return Contributions(
         tuple(map(str, names)), by_lag, found.score, baseline, found.baseline_score, method, statistic, baseline_name
     )
-
-
-def check_count(n: Any) -> int:
-    """Return how many variables to name, or raise InputError."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InputError(f"n must be a whole number of at least 1; got {n!r}.")
-    return int(n)
-
-
-def table(titles: list[str], cells: list[list[str]]) -> list[str]:
-    """Return lines of text in columns: numbers to the right, the first and last column as they are text or not."""
-    widths = [max(len(line[column]) for line in [titles, *cells]) for column in range(len(titles))]
-    wordy = [not _is_number(cells[0][column]) if cells else True for column in range(len(titles))]
-
-    def line(parts: list[str]) -> str:
-        spaced = [
-            f"{part:{width}}" if words else f"{part:>{width}}"
-            for part, width, words in zip(parts, widths, wordy, strict=True)
-        ]
-        return "  ".join(spaced).rstrip()
-
-    return [line(titles), line(["-" * width for width in widths]), *map(line, cells)]
-
-
-def pandas() -> Any:
-    """Return pandas, or raise InputError where it is not installed."""
-    try:
-        return importlib.import_module("pandas")
-    except ImportError:
-        raise InputError("to_pandas needs pandas, which is not installed: pip install pandas.") from None
-
-
-def _is_number(text: str) -> bool:
-    return text.lstrip("+-").replace("%", "")[:1].isdigit() or text in ("-", "nan", "inf")
 
 
 def _count(n: int, noun: str) -> str:

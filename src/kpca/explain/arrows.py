@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from kpca.errors import InputError
 from kpca.explain.names import chosen_components, component_title
 from kpca.explain.subject import Subject, subject_of
-from kpca.explain.table import SHOWN, data_frame, left_out, number, text_table
+from kpca.explain.table import SHOWN, left_out, number
 from kpca.inputs import whole_number
 from kpca.planning.memory import require
 from kpca.settings import memory_budget
+from kpca.tables import data_frame, text_table
 
 FloatArray = NDArray[Any]
 _NUMBERS_AT_ONCE = 2**23
@@ -57,7 +58,8 @@ class Arrows:
     def to_pandas(self) -> Any:
         """Return a data frame of the mean arrows, a row per variable."""
         titles = [component_title(int(j)) for j in self.components]
-        return data_frame({"length": self.lengths, titles[0]: self.mean[0], titles[1]: self.mean[1]}, self.names)
+        columns = {"length": self.lengths, titles[0]: self.mean[0], titles[1]: self.mean[1]}
+        return data_frame(columns, index=self.names, index_name="variable")
 
     def __str__(self) -> str:
         unit = "standard deviation" if self.scaled else "unit"

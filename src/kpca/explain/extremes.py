@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kpca.explain.names import chosen_components, component_title, row_labels
+from kpca.explain.names import chosen_components, component_title
 from kpca.explain.subject import subject_of
-from kpca.explain.table import data_frame, number, text_table
+from kpca.explain.table import number
 from kpca.incremental import IncrementalKernelPCA
 from kpca.inputs import whole_number
 from kpca.kernel_pca import KernelPCA
+from kpca.naming import row_labels
+from kpca.tables import data_frame, text_table
 
 FloatArray = NDArray[Any]
 

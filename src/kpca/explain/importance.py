@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from kpca.explain.names import chosen_components, component_title
 from kpca.explain.subject import Subject, subject_of
-from kpca.explain.table import SHOWN, data_frame, left_out, number, shown_components, text_table
+from kpca.explain.table import SHOWN, left_out, number, shown_components
 from kpca.inputs import whole_number
+from kpca.tables import data_frame, text_table
 
 FloatArray = NDArray[Any]
 # Numbers of Jacobians that are held at once: 64 MiB.
@@ -54,7 +55,7 @@ class Importance:
         """Return a data frame, a row per variable in the order of the columns, overall and per component."""
         titles = [component_title(int(j)) for j in self.components]
         columns = {"overall": self.values, **dict(zip(titles, self.by_component, strict=True))}
-        return data_frame(columns, self.names, "variable")
+        return data_frame(columns, index=self.names, index_name="variable")
 
     def __str__(self) -> str:
         unit = "standard deviation" if self.scaled else "unit"

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from kpca.errors import InputError
 from kpca.explain.mixed import MEASURES, Measure, Slope, Strengths, check_mixed, slope_of, strengths
+from kpca.explain.names import chosen_components, different_numbers
+from kpca.explain.subject import subject_of
+from kpca.explain.table import number
+from kpca.inputs import whole_number
 from kpca.kernel_pca import KernelPCA
-from kpca.projection import KernelProjection, LinearProjection, Projection
-from kpca.settings import thread_count
+from kpca.projection import LinearProjection, Projection
+from kpca.tables import data_frame, text_table
 
 FloatArray = NDArray[Any]
 # So many variables are looked at unless others are asked for: 190 pairs.
@@ -24,6 +26,7 @@ _VARIABLES = 20
 # A null is fitted to at most so many rows.
 _NULL_ROWS = 2000
 _ROWS_IN_PRINT = 10
+_TITLES = {"joint": "Joint action", "net": "Net action", "total": "Total action"}
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,7 @@ class Interactions:
 
     def to_pandas(self) -> Any:
         """Return the strengths as a data frame, variables by variables."""
-        try:
-            import pandas  # type: ignore[import-untyped]  # not a dependency
-        except ImportError:
-            raise InputError("to_pandas needs pandas, which is not installed: use `values` and `names`.") from None
-        return pandas.DataFrame(self.values, index=self.names, columns=self.names)
+        return data_frame(self.values, index=self.names, index_name="variable", columns=list(self.names))
 
     def _order(self) -> list[tuple[int, int]]:
         rows, columns = np.triu_indices(len(self.names), 1)
@@ -69,13 +68,12 @@ class Interactions:
         return [(int(rows[e]), int(columns[e])) for e in order]
 
     def __str__(self) -> str:
-        width = max((len(name) for name in self.names), default=1)
-        above = "" if self.null is None else ", above columns permuted"
-        lines = [f"{self.measure} interactions of {len(self.names)} variables{above}"]
+        above = "" if self.null is None else ", above those of permuted columns"
+        head = f"{_TITLES[self.measure]} of pairs of {len(self.names)} variables{above}."
         pairs = self.top(_ROWS_IN_PRINT)
-        lines += [f"{first:>{width}} x {second:<{width}}  {value:.3g}" for first, second, value in pairs]
+        lines = text_table(["variable", "variable", "strength"], [[p, q, number(v)] for p, q, v in pairs], left=(0, 1))
         left = len(self.names) * (len(self.names) - 1) // 2 - len(pairs)
-        return "\n".join([*lines, f"... and {left} weaker pairs"] if left > 0 else lines)
+        return "\n".join([head, "", *lines, *([f"... and {left:,} weaker pairs"] if left > 0 else [])])
 
 
 def interactions(
@@ -104,6 +102,7 @@ def interactions(
 
     Parameters
     ----------
+    model : a fitted KernelPCA, IncrementalKernelPCA or KernelPCADetector, or a Pipeline that ends in one.
     X : rows at which to look; None: those that the model keeps.
     variables : columns or names; None: all, or the 20 of largest gradients if there are more.
     components : numbers of components; None: all.
@@ -111,20 +110,20 @@ def interactions(
         norm over components).
     permutations : how many fits to permuted columns the null is the mean of; 0: none.
     """
-    check_is_fitted(model)
     measured = _valid("measure", measure, MEASURES)
-    projection: Projection = model._projecting()
+    most, times = whole_number("max_rows", max_rows, 1), whole_number("permutations", permutations, 0)
+    subject = subject_of(model, X, names, most=most)
+    if subject.copies > 1:
+        raise InputError("Interactions are those of columns now; this detector has lags: explain one without.")
+    projection, fitted, threads = subject.projection, subject.model, subject.threads
     check_mixed(projection)
-    rows = _dense(_kept(model, projection) if X is None else model._checked(X))
-    d, k = rows.shape[1], len(model.eigenvalues_)
-    labels = _names(model, X, names, d)
-    chosen = np.arange(k) if components is None else _numbers("components", components, k)
+    chosen = chosen_components(components, fitted.n_components_)
     rng = np.random.default_rng(random_state)
-    sample = _some(rows, max_rows, rng)
-    scale = sample.std(axis=0) if scaled else np.ones(d)
-    threads = thread_count(getattr(model, "n_jobs", None))
-    slope = slope_of(projection, sample, chosen, scale, threads)
-    columns = _columns(variables, labels, slope)
+    everything = subject.dense()
+    sample = everything.sampled(most)
+    scale = sample.scale(scaled)
+    slope = slope_of(projection, sample.rows, chosen, scale, threads)
+    columns = _columns(variables, subject.names, slope)
     pairs = [(int(p), int(q)) for p, q in itertools.combinations(columns, 2)]
 
     def measure_all(projection: Projection, X: FloatArray, slope: Slope, variances: FloatArray) -> Strengths:
@@ -141,21 +140,21 @@ def interactions(
             threads=threads,
         )
 
-    observed = measure_all(projection, sample, slope, model.explained_variance_)
+    observed = measure_all(projection, sample.rows, slope, fitted.explained_variance_)
     values, null = observed.overall, None
-    if permutations > 0 and not isinstance(projection, LinearProjection):
+    if times > 0 and not isinstance(projection, LinearProjection):
         null = np.zeros(len(pairs))
-        for _ in range(permutations):
-            permuted = rng.permuted(_some(rows, _NULL_ROWS, rng), axis=0)
-            other = KernelPCA(int(chosen.max()) + 1, kernel=model.kernel_, center=model.center, n_jobs=model.n_jobs)
+        for _ in range(times):
+            permuted = rng.permuted(_some(everything.rows, _NULL_ROWS, rng), axis=0)
+            other = KernelPCA(int(chosen.max()) + 1, kernel=fitted.kernel_, center=fitted.center, n_jobs=fitted.n_jobs)
             other.fit(permuted)
-            some = _some(permuted, max_rows, rng)
+            some = _some(permuted, most, rng)
             again = slope_of(other._projection, some, chosen, scale, threads)
-            null += measure_all(other._projection, some, again, other.explained_variance_).overall / permutations
+            null += measure_all(other._projection, some, again, other.explained_variance_).overall / times
         values = values - null
     v = len(columns)
     return Interactions(
-        names=tuple(labels[p] for p in columns),
+        names=tuple(subject.names[p] for p in columns),
         variables=columns,
         values=_square(values, v),
         components=np.stack([_square(row, v) for row in observed.each]),
@@ -173,26 +172,17 @@ def _square(values: FloatArray, v: int, diagonal: int = 0) -> FloatArray:
     return matrix
 
 
-def _columns(variables: Iterable[int | str] | None, labels: list[str], slope: Slope) -> NDArray[np.intp]:
+def _columns(variables: Iterable[int | str] | None, labels: tuple[str, ...], slope: Slope) -> NDArray[np.intp]:
     """Return the columns that are asked for, or the most important ones, in their order."""
     if variables is None:
         most = np.argsort(-slope.importance, kind="stable")[:_VARIABLES]
         return np.sort(most)
-    numbers: list[int] = []
+    numbers: list[Any] = []
     for variable in variables:
         if isinstance(variable, str) and variable not in labels:
             raise InputError(f"variables must be names of columns or numbers; got {variable!r}: see `names`.")
         numbers.append(labels.index(variable) if isinstance(variable, str) else variable)
-    return _numbers("variables", numbers, len(labels))
-
-
-def _numbers(name: str, numbers: Iterable[int], limit: int) -> NDArray[np.intp]:
-    """Return different numbers from 0 to limit - 1 as an array."""
-    found = np.array(list(numbers))
-    whole = found.dtype.kind in "iu" and found.ndim == 1
-    if not whole or len(found) == 0 or found.min() < 0 or found.max() >= limit or len(set(found.tolist())) < len(found):
-        raise InputError(f"{name} must be different whole numbers from 0 to {limit - 1}; got {found.tolist()}.")
-    return found.astype(np.intp)
+    return different_numbers("variables", numbers, len(labels))
 
 
 def _valid(name: str, value: Measure, options: tuple[Measure, ...]) -> Measure:
@@ -206,27 +196,3 @@ def _some(X: FloatArray, limit: int, rng: np.random.Generator) -> FloatArray:
     if len(X) <= limit:
         return X
     return X[np.sort(rng.choice(len(X), limit, replace=False))]
-
-
-def _kept(model: Any, projection: Projection) -> Any:
-    """Return the rows that the model keeps: those of the fit, or its landmarks."""
-    kept = projection.X if isinstance(projection, KernelProjection) else getattr(model, "X_fit_", None)
-    if kept is None:
-        raise InputError("X must be given: the model keeps no rows; pass some of those it was fitted to.")
-    return kept
-
-
-def _dense(X: Any) -> FloatArray:
-    rows: FloatArray = (X.toarray() if sparse.issparse(X) else np.asarray(X)).astype(np.float64, copy=False)
-    return rows
-
-
-def _names(model: Any, X: Any, names: Sequence[str] | None, d: int) -> list[str]:
-    """Return what the columns are called."""
-    given = names if names is not None else getattr(model, "feature_names_in_", getattr(X, "columns", None))
-    if given is None:
-        return [f"x{column}" for column in range(d)]
-    labels = [str(name) for name in given]
-    if len(labels) != d:
-        raise InputError(f"names must be one for each of the {d} columns; got {len(labels)}.")
-    return labels

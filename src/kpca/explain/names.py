@@ -1,43 +1,13 @@
-"""What columns and rows are called."""
+"""What components are called, and which are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca.errors import InputError
-from kpca.storage.frames import is_frame
-
-
-def column_names(given: Sequence[Any] | None, known: Iterable[Any] | None, X: Any, d: int) -> tuple[str, ...]:
-    """Return the names of d columns: those given, those of the fit, those of the data frame X, or x0, x1, ..."""
-    if given is not None:
-        names = tuple(str(name) for name in given) if not isinstance(given, str) else (given,)
-        if len(names) != d:
-            raise InputError(f"names must be one for each of the {d} columns; got {len(names)}.")
-        return names
-    if known is not None:
-        found = tuple(str(name) for name in known)
-        if len(found) == d:  # the names of a fit to lagged or transformed rows are others than those asked for
-            return found
-    if is_frame(X) and len(X.columns) == d:
-        return tuple(str(name) for name in X.columns)
-    return tuple(f"x{column}" for column in range(d))
-
-
-def row_labels(ids: Any, X: Any, m: int) -> NDArray[Any]:
-    """Return what the m rows are called: ids, the index of a pandas frame, or their numbers.  # shape: (m,)"""
-    if ids is None:
-        return np.asarray(X.index) if is_frame(X) and hasattr(X, "iloc") else np.arange(m)
-    labels = np.empty(len(ids), dtype=object)
-    labels[:] = list(ids)  # one label per row, tuples and texts of any length included
-    if len(labels) != m:
-        raise InputError(f"ids must be one for each of the {m} rows; got {len(labels)}.")
-    plain = np.array(list(ids))
-    return plain if plain.shape == labels.shape else labels
 
 
 def component_title(component: int) -> str:
@@ -47,10 +17,13 @@ def component_title(component: int) -> str:
 
 def chosen_components(components: Any, k: int) -> NDArray[np.intp]:
     """Return different numbers of components, all of them for None.  # shape: (c,)"""
-    if components is None:
-        return np.arange(k)
-    numbers = np.atleast_1d(np.asarray(components))
-    whole = numbers.ndim == 1 and numbers.dtype.kind in "iu" and numbers.size > 0
-    if not whole or numbers.min() < 0 or numbers.max() >= k or len(np.unique(numbers)) < numbers.size:
-        raise InputError(f"components must be different whole numbers from 0 to {k - 1}; got {components!r}.")
-    return numbers.astype(np.intp)
+    return np.arange(k) if components is None else different_numbers("components", components, k)
+
+
+def different_numbers(name: str, numbers: Any, limit: int) -> NDArray[np.intp]:
+    """Return different whole numbers from 0 to limit - 1, or raise InputError.  # shape: (c,)"""
+    found = np.atleast_1d(np.asarray(numbers))
+    whole = found.ndim == 1 and found.dtype.kind in "iu" and found.size > 0
+    if not whole or found.min() < 0 or found.max() >= limit or len(np.unique(found)) < found.size:
+        raise InputError(f"{name} must be different whole numbers from 0 to {limit - 1}; got {numbers!r}.")
+    return found.astype(np.intp)

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from kpca import blas
 from kpca.explain.names import chosen_components, component_title
 from kpca.explain.subject import Subject, subject_of
-from kpca.explain.table import SHOWN, data_frame, left_out, number, shown_components, text_table
+from kpca.explain.table import SHOWN, left_out, number, shown_components
 from kpca.gram.workers import in_order
 from kpca.inputs import seed_of, whole_number
 from kpca.parallel_analysis import leading_values
+from kpca.tables import data_frame, text_table
 
 FloatArray = NDArray[Any]
 
@@ -60,7 +61,7 @@ class PermutationImportance:
         for row, j in enumerate(self.components):
             title = component_title(int(j))
             columns |= {title: self.by_component[row], f"{title} deviation": self.by_component_deviations[row]}
-        return data_frame(columns, self.names, "variable")
+        return data_frame(columns, index=self.names, index_name="variable")
 
     def __str__(self) -> str:
         shown = shown_components(len(self.components))

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from kpca.chunks import as_source, in_memory, sample_rows
 from kpca.derivatives import Derivatives, derivatives_of, why_no_derivatives
 from kpca.errors import InputError
-from kpca.explain.names import column_names
 from kpca.incremental import IncrementalKernelPCA
 from kpca.kernel_pca import KernelPCA
+from kpca.naming import column_names
 from kpca.projection import FeatureProjection, KernelProjection, LinearProjection, MatrixProjection, Projection
 from kpca.settings import thread_count
 

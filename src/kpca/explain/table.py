@@ -1,27 +1,9 @@
-"""Tables of results: aligned text, and data frames where pandas is installed."""
+"""How much of a result there is room for in print, and how its numbers are written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from kpca.errors import InputError
-
 SHOWN = 15  # variables in print; all are in the arrays
 _MOST_COLUMNS = 6  # components in print
-
-
-def text_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines in which columns are aligned, the first to the left."""
-    widths = [max(len(line[column]) for line in [titles, *rows]) for column in range(len(titles))]
-    lines = [titles, ["-" * width for width in widths], *rows]
-    return [
-        "  ".join(
-            f"{cell:{width}}" if column == 0 else f"{cell:>{width}}"
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
 
 
 def shown_components(count: int) -> int:
@@ -42,13 +24,3 @@ def left_out(variables: int, components: int) -> list[str]:
 def number(value: float) -> str:
     """Return a number with three digits."""
     return f"{value:.3g}" if abs(value) < 1e-3 and value != 0 else f"{value:.3f}" if abs(value) < 10 else f"{value:.4g}"
-
-
-def data_frame(columns: dict[str, Any], index: Sequence[Any] | None = None, index_name: str | None = None) -> Any:
-    """Return a data frame of pandas, which is imported here only."""
-    try:
-        import pandas  # type: ignore[import-untyped, unused-ignore]  # not a dependency
-    except ImportError:
-        raise InputError("to_pandas needs pandas, which is not installed: use the arrays of the result.") from None
-    labels = None if index is None else pandas.Index(list(index), name=index_name)
-    return pandas.DataFrame(columns, index=labels)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca import explain
 from kpca.errors import InputError
 from kpca.plots._axes import (
     COLOURS,
@@ -104,8 +104,8 @@ def _arrows(source: Any, X: Any, y: Any, components: tuple[int, int], names: Any
     if hasattr(source, "positions"):
         return source
     # a sample of the rows has no labels: what has labels is shown whole
-    whole = {} if y is None else {"max_rows": max(len(y), 1)}
-    return import_module("kpca.explain").arrows(source, X, components=components, names=names, **whole)
+    whole: dict[str, Any] = {} if y is None else {"max_rows": max(len(y), 1)}
+    return explain.arrows(source, X, components=components, names=names, **whole)
 
 
 def _axis(source: Any, found: Any, components: tuple[int, int], which: int) -> str:

@@ -26,6 +26,8 @@ STATISTICS = ("t2", "spe", "combined")
 NAMES = [f"XMEAS({i})" for i in range(1, 42)] + [f"XMV({i})" for i in range(1, 12)]
 FAULTS = range(1, 22)
 ONSET, QUANTILE, IN_A_ROW = 160, 0.99, 3
+# Shares of the variance that PCA is usually run with.
+USUAL = (0.95, 0.99)
 # Multiples of the median distance; None is PCA. Shares of the variance, or a component per column ("columns").
 BANDWIDTHS: tuple[float | None, ...] = (None, 2, 4, 8, 16, 32, 64)
 RULES: tuple[Any, ...] = (0.95, 0.99, 0.999, 0.9999, "columns")
@@ -60,18 +62,20 @@ def plant() -> Plant:
     return Plant(train, [X[run == i] for i in range(22)], [F[fault == i] for i in FAULTS])
 
 
-def fitted(data: Plant, bandwidth: float | None, rule: Any, lags: int) -> Any:
-    """Return a detector of the training rows."""
+def fitted(data: Plant, bandwidth: Any, rule: Any, lags: int) -> Any:
+    """Return a detector of the training rows; the rule "default" is that of the product, bandwidth included."""
     from kpca import KernelPCADetector
     from kpca.detector.lags import lagged
     from kpca.kernels import resolve_gamma
 
+    if rule == "default":
+        return KernelPCADetector(lags=lags, confidence=QUANTILE, random_state=0).fit(data.train)
     scaled = (data.train - data.train.mean(axis=0)) / data.train.std(axis=0)
     count = 52 * (lags + 1) if rule == "columns" else rule
     options: dict[str, Any] = {"kernel": "linear"}
     if bandwidth is not None:
         options = {"kernel": "rbf", "gamma": resolve_gamma("median", lagged(scaled, lags)[lags:]) / bandwidth**2}
-    return KernelPCADetector(count, lags=lags, random_state=0, **options).fit(data.train)
+    return KernelPCADetector(count, lags=lags, confidence=QUANTILE, random_state=0, **options).fit(data.train)
 
 
 def alarm(above: NDArray[np.bool_]) -> int | None:
@@ -172,19 +176,24 @@ def main() -> None:
         return
     bandwidths, rules, lags = (BANDWIDTHS, RULES, (0, 1, 2))
     if options.quick:
-        bandwidths, rules, lags = ((None, 32), (0.99, 0.999), (0,))
+        bandwidths, rules, lags = ((None, 32), (0.95, 0.99, 0.999), (0,))
     cells = []
     for lag, bandwidth, rule in product(lags, bandwidths, rules):
         args = {"bandwidth": bandwidth, "rule": rule, "lags": lag}
         cells.append(args | run_task("benchmarks.bench_eastman:detection", args))
         log(f"lags {lag}, bandwidth {bandwidth}, components {rule}: done")
+    defaults = []
+    for lag in lags:
+        args = {"bandwidth": "default", "rule": "default", "lags": lag}
+        defaults.append(args | run_task("benchmarks.bench_eastman:detection", args))
     chosen = {lag: _chosen(cells, lag) for lag in lags}
-    _show_cells(cells, chosen)
+    _show_cells([*cells, *defaults], chosen)
+    _show_defaults(defaults, cells)
     _show_same_rule(cells)
     for lag, (ours, theirs) in chosen.items():
         _show_faults(lag, ours, theirs)
         _show_best(cells, lag)
-    settings = [(8, "columns"), (4, 0.99), (32, 0.999), (None, 0.99)]
+    settings: list[tuple[Any, Any]] = [("default", "default"), (8, "columns"), (4, 0.99), (32, 0.999), (None, 0.99)]
     tried = []
     for bandwidth, rule in settings[:1] if options.quick else settings:
         args = {"bandwidth": bandwidth, "rule": rule}
@@ -193,7 +202,9 @@ def main() -> None:
         log(f"causes, bandwidth {bandwidth}, components {rule}: done")
     _show_causes(tried)
     save(
-        "eastman", options, {"cells": cells, "causes": tried, "shifts": run_task("benchmarks.bench_eastman:shifts", {})}
+        "eastman",
+        options,
+        {"cells": [*cells, *defaults], "causes": tried, "shifts": run_task("benchmarks.bench_eastman:shifts", {})},
     )
 
 
@@ -256,6 +267,27 @@ def _show_faults(lag: int, ours: dict[str, Any], theirs: dict[str, Any]) -> None
     columns = ["fault"] + [f"{name} {who}" for name in ("T2", "SPE", "combined") for who in ("kernel PCA", "PCA")]
     title = f"{lag} lags: {_name(ours['bandwidth'])}, {ours['rule']}, beside PCA, {theirs['rule']}: detection rate "
     show(title + "(rows until three in a row are above the limit)", columns, lines)
+
+
+def _show_defaults(defaults: list[dict[str, Any]], cells: list[dict[str, Any]]) -> None:
+    """Show what the product does if nothing is chosen, beside PCA with the shares of variance that are usual."""
+    lines = []
+    for cell in defaults:
+        line = [f"{cell['lags']}", f"{cell['components']}"]
+        usual = [
+            other
+            for other in cells
+            if (other["bandwidth"], other["lags"]) == (None, cell["lags"]) and other["rule"] in USUAL
+        ]
+        for name in STATISTICS:
+            rates = [float(np.mean(other[name]["rates"])) for other in (cell, *usual)]
+            line.append(f"{rates[0]:.3f} ({', '.join(f'{rate:.3f}' for rate in rates[1:])})")
+        means = [_mean(other, "rates") for other in (cell, *usual)]
+        words = f"{means[0]:.3f} ≥ {', '.join(f'{mean:.3f}' for mean in means[1:])}"
+        lines.append([*line, verdict(means[0] >= max(means[1:], default=0.0), words)])
+    columns = ["lags", "components", "T2", "SPE", "combined", "mean of the three"]
+    shares = " and ".join(f"{share}" for share in USUAL)
+    show(f"the detector with its defaults, beside PCA with {shares} of the variance (in brackets)", columns, lines)
 
 
 def _show_same_rule(cells: list[dict[str, Any]]) -> None:
@@ -340,7 +372,9 @@ def _show_shifts(found: dict[str, Any]) -> None:
     show("known variables after the onset, in standard deviations: mean (root mean square)", ["fault", ""], lines)
 
 
-def _name(bandwidth: float | None) -> str:
+def _name(bandwidth: Any) -> str:
+    if bandwidth == "default":
+        return "defaults"
     return "PCA" if bandwidth is None else f"rbf, {bandwidth:g} medians"
 
 

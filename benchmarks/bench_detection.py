@@ -188,11 +188,14 @@ def run_breastw(options: Any) -> list[Row]:
         args = {"scaled_by": scaled_by, "draws": 3 if options.quick else 20}
         row = run_task("benchmarks._detection:breastw", args)
         draws = row["random"]
-        spread = [statistics.fmean(draws), min(draws), max(draws)]
-        asked = verdict(row["first"] >= _AUROC, f"≥ {_AUROC}") if scaled_by == "all rows" else ""
-        lines.append([scaled_by, f"{row['first']:.4f}", asked, *(f"{value:.4f}" for value in spread)])
+        # which 200 rows and whose variance the published number had is not known: all four are judged alike
+        row["reached"] = sum(value >= _AUROC for value in draws)
+        asked = verdict(row["first"] >= _AUROC, f"≥ {_AUROC}")
+        spread = [f"{value:.4f}" for value in (statistics.fmean(draws), min(draws), max(draws))]
+        reached = verdict(row["reached"] == len(draws), f"{row['reached']} of {len(draws)}")
+        lines.append([scaled_by, f"{row['first']:.4f}", asked, *spread, reached])
         found.append(row)
-    columns = ["unit variance of", "first 200 benign", "asked", "random 200: mean", "min", "max"]
+    columns = ["unit variance of", "first 200 benign", "asked", "random 200: mean", "min", "max", f"≥ {_AUROC}"]
     show("Breast cancer Wisconsin, AUROC of the SPE of rows not trained on", columns, lines)
     return found
 

@@ -49,8 +49,12 @@ def run_draw(data: str, rows: int | None, seed: int, options: Any, hopeless: set
     """Run all contenders on the same rows; `hopeless` are those that failed on fewer, and learns of more."""
     found = [run_one("kpca", data, rows, seed, options)]
     rivals = (_PYOD if importlib.util.find_spec("pyod") else ()) + _OTHERS
-    for contender in [name for name in rivals if name not in hopeless]:
-        k = found[0]["components"] if contender == "pyod KPCA, k" else None
+    for contender in rivals:
+        if contender in hopeless:
+            row = {"contender": contender, "data": data, "rows": rows, "seed": seed, "outcome": "failed on fewer"}
+            found.append(row)
+            continue
+        k = found[0].get("components") if contender == "pyod KPCA, k" else None
         found.append(run_one(contender, data, rows, seed, options, k=k))
         if found[-1]["outcome"] != "done":
             hopeless.add(contender)
@@ -58,20 +62,22 @@ def run_draw(data: str, rows: int | None, seed: int, options: Any, hopeless: set
 
 
 def run_sizes(options: Any) -> list[Row]:
-    """Run every size on every set that has so many rows, then every set whole, from the smallest on."""
+    """Run every size on every set that has so many rows, and every set whole; few rows first."""
     lengths = {name: len(adbench(name)[1]) for name in SETS if data_file(f"adbench/{name}.npz").exists()}
     if options.quick:
-        plan = [(300, name) for name in ("breastw", "vowels")]
+        plan: list[tuple[int | None, str]] = [(300, name) for name in ("breastw", "vowels")]
     else:
-        plan = [(rows, name) for rows in _SIZES for name in lengths if lengths[name] > rows]
-        plan += [(None, name) for name in sorted(lengths, key=lengths.__getitem__)]
+        plan = [(rows, name) for rows in _SIZES for name in lengths if lengths[name] >= rows]
+        plan += [(None, name) for name in lengths if lengths[name] not in _SIZES]
         plan = [(rows, name) for rows, name in plan if (rows or lengths[name]) <= options.most_rows]
+        plan.sort(key=lambda race: race[0] or lengths[race[1]])
     found = []
     hopeless: set[str] = set()
     for rows, name in plan:
         draws = options.repeats if rows is not None and rows <= _MANY_DRAWS else 1
         for seed in range(draws):
             found += run_draw(name, rows, seed, options, hopeless)
+    found += [row | {"rows": None} for row in found if row["rows"] == lengths[row["data"]]]
     return [row | {"n": row["rows"] or lengths[row["data"]]} for row in found]
 
 
@@ -130,12 +136,12 @@ def mean_ranks(cells: dict[tuple[str, str, str], Row], size: str) -> tuple[dict[
 def show_sizes(found: list[Row]) -> Row:
     """Print the tables and return the verdicts."""
     cells = cells_of(found)
-    sizes = list(dict.fromkeys(_size(row) for row in found))
+    sizes = sorted({_size(row) for row in found}, key=lambda size: math.inf if size == "whole" else int(size))
     failed = {(_size(row), row["data"], row["contender"]): row["outcome"] for row in found if row["outcome"] != "done"}
     verdicts: Row = {"ranks": {}, "speed": {}}
     for key, form in (("auroc", ".4f"), ("seconds", ".3g"), ("peak_mib", ".0f")):
         lines = []
-        for size, data in dict.fromkeys((at, name) for at, name, _ in cells):
+        for size, data in [(size, data) for size in sizes for data in SETS if (size, data, "kpca") in cells]:
             values = [cells.get((size, data, name), {}).get(key) for name in _SHOWN]
             texts = [
                 failed.get((size, data, name), "") if value is None else f"{value:{form}}"
@@ -203,7 +209,7 @@ def run_breastw(options: Any) -> list[Row]:
 def main() -> None:
     """Run the parts asked for."""
     more: dict[str, dict[str, Any]] = {
-        "--limit": {"type": float, "default": 300.0, "help": "seconds a contender has (default: 300)"},
+        "--limit": {"type": float, "default": 300.0, "help": "seconds a contender's process has (default: 300)"},
         "--memory-gib": {"type": float, "default": 6.0, "help": "memory a contender has (default: 6)"},
         "--most-rows": {"type": float, "default": math.inf, "help": "leave out larger races"},
     }

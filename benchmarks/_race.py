@@ -70,11 +70,14 @@ def parse(
 # -- running ----------------------------------------------------------------------------------------------------------
 
 
-def run_task(task: str, args: dict[str, Any]) -> Run:
-    """Run a task in a fresh process and return its result."""
+def run_task(task: str, args: dict[str, Any], *, limit: float | None = None) -> Run:
+    """Run a task in a fresh process and return its result; TimeoutError if it takes more than `limit` seconds."""
     job = json.dumps({"task": task, "args": args})
     command = [sys.executable, "-m", "benchmarks._child"]
-    done = subprocess.run(command, input=job, capture_output=True, text=True, cwd=_ROOT, check=False)
+    try:
+        done = subprocess.run(command, input=job, capture_output=True, text=True, cwd=_ROOT, check=False, timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"{task} took more than {limit:g} s on {args}") from None
     if done.returncode:
         raise RuntimeError(f"{task} failed with exit code {done.returncode} on {args}:\n{done.stderr}")
     result: Run = json.loads(done.stdout)

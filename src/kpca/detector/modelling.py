@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from kpca import kernels
+from kpca import blas, kernels
 from kpca.features import Nystroem
 from kpca.incremental import IncrementalKernelPCA
 from kpca.kernel_pca import KernelPCA
@@ -27,6 +27,8 @@ _FEWEST_ROWS_EACH = 5
 # Rows up to which "auto" is exact, and the landmarks it takes beyond: a wide kernel needs few.
 _EXACT_ROWS = 5000
 _LANDMARKS, _LANDMARKS_PER_COMPONENT = 300, 4
+# Up to so many rows a fit is LAPACK's, once and for each fold; its threads gain little and lose all on a busy machine.
+_CALM_ROWS = 2000
 
 
 def wide_kernel(rows: Any, kernel: Any, **parameters: Any) -> kernels.Kernel:
@@ -65,7 +67,9 @@ class Recipe:
             features = None if exact else self._landmarks()
         if features is not None:
             return self._incremental(rows, features)
-        return KernelPCA(self._count(rows), kernel=self.kernel, copy_X=False, n_jobs=self.n_jobs).fit(rows)
+        model = KernelPCA(self._count(rows), kernel=self.kernel, copy_X=False, n_jobs=self.n_jobs)
+        with blas.kept_single_threaded() if rows.shape[0] <= _CALM_ROWS else nullcontext():
+            return model.fit(rows)
 
     def stream(self, rows: Any) -> IncrementalKernelPCA:
         """Return a model that can go on learning."""

@@ -69,6 +69,15 @@ def test_column_names_are_kept_and_compared():
         detector.predict(frame[["b", "a", "c"]])
 
 
+def test_named_kernels_are_widened_and_objects_are_not():
+    X = normal(100)
+    mine = kernels.RBF(gamma=0.5)
+    assert KernelPCADetector(kernel=mine).fit(X).model_.kernel_ == mine
+    wide, median = (KernelPCADetector(gamma=gamma).fit(X).model_.kernel_.gamma for gamma in ("wide", "median"))
+    assert wide == pytest.approx(median / (64 * 3))
+    assert KernelPCADetector(kernel="poly").fit(X).model_.kernel_.gamma == pytest.approx(1 / 3)
+
+
 # -- what is far is abnormal ------------------------------------------------------------------------------------------
 
 

@@ -53,9 +53,9 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         As in `KernelPCA`; None is one per column (at most 100) and one per 30 rows (at most 30) more.
     kernel, degree, coef0, kernel_params : as in `KernelPCA`. "linear" is PCA monitoring.
     gamma : float, "wide", "scale", "median", array or None
-        As in `KernelPCA`; "wide" is a bandwidth of 8 sqrt(d) median distances, d the number of columns (for kernels
-        without distances, such as poly, 1/n_features). Components then begin with those of PCA, down to relations
-        between columns that hardly vary, and go on with the curvature of the data.
+        As in `KernelPCA`; "wide" is a bandwidth of 8 sqrt(d) median distances, d the number of columns (for names
+        without distances, such as poly, 1/n_features; kernel objects keep their own). Components then begin with those
+        of PCA, down to relations between columns that hardly vary, and go on with the curvature of the data.
     statistic : {"combined", "spe", "t2"}
         What rows are judged by. "combined" is T^2 + SPE / v with v the variance of the last component: the squared
         Mahalanobis distance in feature space that gives all directions outside the components that variance.

@@ -32,10 +32,13 @@ _CALM_ROWS = 2000
 
 
 def wide_kernel(rows: Any, kernel: Any, **parameters: Any) -> kernels.Kernel:
-    """Return a kernel with a bandwidth of 8 sqrt(d) median distances; one without distances has gamma 1/n_features."""
+    """Return a named kernel with a bandwidth of 8 sqrt(d) median distances; any other as it is.
+
+    A name without distances has gamma 1/n_features.
+    """
     gamma = kernels.resolve_gamma("median", rows)
     found = kernels.resolve(kernel, rows, gamma=gamma, **parameters)
-    if not has_bandwidth(found):
+    if not (isinstance(kernel, str) and has_bandwidth(found)):
         return kernels.resolve(kernel, rows, gamma=kernels.resolve_gamma(None, rows), **parameters)
     return widened(found, _WIDE * float(np.sqrt(rows.shape[1]))) or found
 

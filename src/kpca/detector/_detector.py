@@ -223,6 +223,7 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _set_limits(self, own: Statistics | None) -> None:
         """Set the limits, and the offset that goes with them; `own` are the statistics of the rows of a whole fit."""
+        self._calibration = self._calibration.at(self._measure.outside)
         linear = isinstance(self._recipe.kernel, kernels.Linear)
         fitted = (len(self._calibration.weights), len(self._measure.variances)) if linear else None
         confidence = float(self.confidence)

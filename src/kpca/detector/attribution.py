@@ -74,8 +74,8 @@ class Attribution:
     @property
     def relative_gap(self) -> FloatArray:
         """The size of the gap over the larger of both statistics; 0 where it is rounding.  # shape: (m,)"""
-        gap = np.abs(self.gap)
-        return np.where(gap <= self.resolution, 0.0, gap / _scale(self.score, self.baseline_score))
+        gap, scale = np.abs(self.gap), _scale(self.score, self.baseline_score)
+        return np.divide(gap, scale, out=np.zeros(len(gap)), where=~(gap <= self.resolution))
 
 
 def attribute(surface: Surface, rows: FloatArray, baseline: FloatArray, method: str = "integrated") -> Attribution:

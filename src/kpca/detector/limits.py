@@ -7,6 +7,7 @@ held out when the model was fitted, or judged before they were learned from.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,15 @@ class Calibration:
         joined = {name: np.append(self.statistics[name], statistics[name])[-_MOST:] for name in STATISTICS}
         return Calibration(Statistics(**joined), weights)
 
+    def at(self, outside: float) -> Calibration:
+        """Return the calibration with both statistics combined as a model does whose last component has that variance.
+
+        That variance is larger the fewer rows a model is of: as the models that judged have it, held-out rows of many
+        columns would look closer than new rows do to the model of all rows.
+        """
+        combined = self.statistics.t2 + self.statistics.spe / outside
+        return replace(self, statistics=replace(self.statistics, combined=combined))
+
     def limits(self, method: str, confidence: float, *, fitted: tuple[int, int] | None = None) -> Limits:
         """Return the limits that a share `confidence` of normal rows stays within.
 
@@ -79,9 +89,9 @@ class Calibration:
 
 def check_limit(method: Any, confidence: Any) -> None:
     """Refuse an unknown method, and a confidence that is not a share."""
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"limit must be 'quantile', 'theory' or 'kde'; got {method!r}.")
-    if isinstance(confidence, bool) or not isinstance(confidence, float) or not 0.0 < confidence < 1.0:
+    if not isinstance(confidence, Real) or not 0.0 < float(confidence) < 1.0:
         raise InputError(f"confidence must be a number between 0 and 1, such as 0.99; got {confidence!r}.")
 
 

@@ -189,8 +189,8 @@ def test_folds_may_be_a_cross_validator():
 
 
 def test_many_rows_are_held_out_once(monkeypatch):
-    monkeypatch.setattr("kpca.detector._detector._MANY_ROWS", 1000)
-    monkeypatch.setattr("kpca.detector._detector._HELD_OUT", 400)
+    monkeypatch.setattr("kpca.detector.folds._MANY_ROWS", 1000)
+    monkeypatch.setattr("kpca.detector.folds._HELD_OUT", 400)
     assert KernelPCADetector().fit(normal(1001)).limits_.rows == 400
 
 

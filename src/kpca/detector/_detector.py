@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
+from contextlib import nullcontext
 from numbers import Real
 from typing import Any, Self
 
@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.model_selection import BaseCrossValidator, KFold
-from sklearn.preprocessing import RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import inputs, kernels
@@ -21,24 +19,25 @@ from kpca.approximation import check_approximation
 from kpca.chunks import as_source, in_memory, stacked
 from kpca.detector.baselines import baseline_rows
 from kpca.detector.causes import Causes, root_causes
+from kpca.detector.columns import compare_names, names_are_known
 from kpca.detector.contributions import Contributions, contributions_of
+from kpca.detector.folds import check_folds, splits
 from kpca.detector.lags import lagged, remembered
 from kpca.detector.limits import Calibration, Limits, check_limit
-from kpca.detector.modelling import Model, Recipe, components_for, wide_kernel
+from kpca.detector.modelling import Model, Recipe, components_for, kernel_for, warn_of_model
+from kpca.detector.scaling import check_scale, check_taken, fitted_scaler, scaled
 from kpca.errors import InputError
 from kpca.kernel_pca import KernelPCA
 from kpca.naming import column_names
 from kpca.settings import thread_count
 from kpca.statistics import STATISTICS, Measure, Statistics, check_statistic, measure_of
+from kpca.storage.frames import is_frame
 
 FloatArray = NDArray[Any]
-# From so many rows on, this many of them are held out once, instead of each of them in turn.
-_MANY_ROWS, _HELD_OUT = 50_000, 20_000
 # Rows that a model is made from at least.
 _FEWEST_ROWS = 5
 # Normal rows that are kept, for the baselines of contributions.
 _KEPT = 1000
-_SCALERS = ("standard", "robust")
 
 
 class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -108,6 +107,7 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     offset_: float
     centre_: FloatArray
     scaler_: Any
+    _fitted_with: dict[str, Any]  # parameters that a fitted detector depends on
     _recipe: Recipe
     _measure: Measure
     _calibration: Calibration
@@ -178,16 +178,14 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         `kpca.detector.monitor(..., adapt=True)` does.
         """
         with inputs.unchanged_on_error(self):
+            self._check_parameters()
             if not hasattr(self, "model_"):
-                self._check_parameters()
                 self._fit(self._taken(X, reset=True), streaming=True)
                 return self
-            rows = self._taken(X, reset=False)
-            if rows.shape[0] == 0:
-                return self
-            scaled = self._scaled(rows)
-            self._learn(lagged(scaled, self.lags, self._past))
-            self._past = remembered(scaled, self.lags, self._past) if self.lags else None
+            self._check_fitted()
+            rows = self._scaled(self._taken(X, reset=False))
+            self._learn(lagged(rows, self.lags, self._past))
+            self._past = remembered(rows, self.lags, self._past) if self.lags else None
         return self
 
     def _learn(self, rows: Any) -> None:
@@ -195,28 +193,32 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         judged, known = self._judge(rows), self.model_
         # a copy, as batches are added to it: what shares the model with this detector does not change
         model = self._recipe.stream(known.X_fit_) if isinstance(known, KernelPCA) else copy.copy(known)
-        self.model_ = model.partial_fit(rows)
+        self.model_ = model.set_params(forgetting=float(self.forgetting)).partial_fit(rows)
         self._measure = measure_of(self.model_)
         self._calibration = self._calibration.extended(judged, float(self.forgetting))
         self._set_limits(None)
 
     def _fit(self, X: Any, *, streaming: bool) -> None:
-        self.scaler_ = self._fitted_scaler(X)
-        scaled = self._scaled(X)
-        rows = lagged(scaled, self.lags)[self.lags :]
+        self.scaler_ = fitted_scaler(self.scale, X)
+        series = self._scaled(X)
+        # copied where nothing else does: the model keeps rows, and X is the caller's
+        rows = lagged(series, self.lags)[self.lags :] if self.lags or series is not X else X.copy()
         if rows.shape[0] < _FEWEST_ROWS:
             raise InputError(
                 f"A detector needs at least {_FEWEST_ROWS + self.lags} rows to learn what is normal from; got "
                 f"{X.shape[0]} sample(s)."
             )
+        self._fitted_with = {"lags": self.lags, "statistic": self.statistic}
         self._recipe = self._made_recipe(rows)
+        check_taken(self._recipe.kernel, rows, None if self.scaler_ is None else X, self.scale)
         self.model_ = self._recipe.stream(rows) if streaming else self._recipe.model(rows, rows.shape[0])
         self._measure = measure_of(self.model_)
         own = self._judge(rows)
         held = own if self.limit == "theory" else self._held_out(rows)
         self._calibration = Calibration.of(held)
         self._set_limits(own)
-        self._past = remembered(scaled, self.lags) if self.lags else None
+        self._past = remembered(series, self.lags) if self.lags else None
+        warn_of_model(self.model_, self._measure, None if self.statistic == "t2" else own.spe)
         self.centre_ = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
         normal = np.flatnonzero(own[self.statistic] <= max(-self.offset_, float(np.median(own[self.statistic]))))
         self._normal = rows[normal[:: max(1, len(normal) // _KEPT)]]
@@ -230,9 +232,10 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         self.limits_ = self._calibration.limits(self.limit, confidence, fitted=fitted)
         if isinstance(self.contamination, str):
             needed = int(np.ceil(confidence / (1.0 - confidence)))
-            if self.limit == "quantile" and self.limits_.rows < needed:
+            rows = round(self._calibration.size)
+            if self.limit == "quantile" and rows < needed:
                 warnings.warn(
-                    f"A limit at {confidence:g} needs {needed} rows; of {self.limits_.rows} the largest statistic is "
+                    f"A limit at {confidence:g} needs {needed} rows; of {rows} the largest statistic is "
                     "the limit, which more normal rows will exceed than asked: give more rows, or take limit='kde'.",
                     UserWarning,
                     stacklevel=4,
@@ -245,11 +248,7 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _made_recipe(self, rows: Any) -> Recipe:
         parameters: dict[str, Any] = {"degree": self.degree, "coef0": self.coef0, "kernel_params": self.kernel_params}
-        if isinstance(self.gamma, str) and self.gamma == "wide":
-            kernel = wide_kernel(rows, self.kernel, **parameters)
-        else:
-            kernel = kernels.resolve(self.kernel, rows, gamma=kernels.resolve_gamma(self.gamma, rows), **parameters)
-        kernel.check(rows)
+        kernel = kernel_for(rows, self.kernel, self.gamma, **parameters)
         return Recipe(
             kernel=kernel,
             count=components_for(self.n_components, *rows.shape),
@@ -262,37 +261,25 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     def _held_out(self, rows: Any) -> Statistics:
         """Return the statistics of rows by models that did not see them."""
         parts: list[Statistics] = []
-        for fitted, held in self._splits(rows):
+        seed = inputs.seed_of(self.random_state)
+        for fitted, held in splits(rows, self.folds, lags=self.lags, seed=seed):
             measure = measure_of(self._recipe.model(rows[fitted], rows.shape[0]))
             parts.append(measure(rows[held], threads=thread_count(self.n_jobs)))
         return Statistics(**{name: np.concatenate([part[name] for part in parts]) for name in STATISTICS})
-
-    def _splits(self, rows: Any) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Return which rows are fitted and which are held out; with lags these have no moment in common."""
-        n = rows.shape[0]
-        if isinstance(self.folds, BaseCrossValidator):
-            splits = self.folds.split(rows)
-        elif n > _MANY_ROWS and not self.lags:
-            order = np.random.default_rng(inputs.seed_of(self.random_state)).permutation(n)
-            splits = iter([(np.sort(order[_HELD_OUT:]), np.sort(order[:_HELD_OUT]))])
-        else:
-            seed = None if self.lags else inputs.seed_of(self.random_state)
-            splits = KFold(min(int(self.folds), n), shuffle=not self.lags, random_state=seed).split(np.empty(n))
-        for others, held in splits:
-            near = (others >= held.min() - self.lags) & (others <= held.max() + self.lags)
-            yield others[~near] if self.lags else others, held
 
     # -- judging ----------------------------------------------------------------------------------------------------
 
     def statistics(self, X: Any) -> Statistics:
         """Return T^2, SPE and both combined for the rows of X, which may lie in files or come in chunks."""
-        check_is_fitted(self)
+        self._check_fitted()
         if in_memory(X):
             return self._statistics_after(X, None)
-        parts, past = [], None
-        for chunk in as_source(X).chunks():
-            parts.append(self._statistics_after(chunk, past))
-            past = self._history(chunk, past)
+        parts, past, source = [], None, as_source(X)
+        compare_names(getattr(self, "feature_names_in_", None), source.names)
+        with names_are_known():
+            for chunk in source.chunks():
+                parts.append(self._statistics_after(chunk, past))
+                past = self._history(chunk, past)
         return Statistics(**{name: np.concatenate([part[name] for part in parts]) for name in STATISTICS})
 
     def score_samples(self, X: Any) -> FloatArray:
@@ -326,7 +313,7 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             What rows are compared with: the mean of the fit, the nearest of at most 1000 normal rows of the fit, or one
             row (or one for each row of X) in the units of the data.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         name = self.statistic if statistic is None else check_statistic(statistic)
         surface = self._measure.surface(name, threads=thread_count(self.n_jobs))
         rows = self._seen(X)
@@ -361,9 +348,10 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return root_causes(self.contributions(X, statistic=statistic, method=method, baseline=baseline), rows)
 
-    def _constant_rows(self, X: FloatArray) -> Any:
+    def _constant_rows(self, X: Any) -> Any:
         """Return rows as the model sees them if they have been the same for as long as it remembers."""
-        return np.tile(self._scaled(self._taken(X, reset=False)), self.lags + 1)
+        with nullcontext() if is_frame(X) else names_are_known():
+            return np.tile(self._scaled(self._taken(X, reset=False)), self.lags + 1)
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
@@ -390,23 +378,29 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _taken(self, X: Any, *, reset: bool) -> Any:
         """Return rows in double precision: T^2 asks for all digits of small variances."""
-        if not in_memory(X):
-            X = stacked(list(as_source(X).chunks()))
-        X = inputs.check_data(self, X, reset=reset)
+        if in_memory(X):
+            X = inputs.check_data(self, X, reset=reset)
+        else:
+            source = as_source(X)
+            if not reset:
+                compare_names(getattr(self, "feature_names_in_", None), source.names)
+            with names_are_known():
+                X = inputs.check_data(self, stacked(list(source.chunks())), reset=reset)
+            if reset and source.names is not None:
+                self.feature_names_in_ = np.asarray(source.names, dtype=object)
         if self.lags and sparse.issparse(X):
             raise InputError("lags need dense rows; got a sparse matrix: densify it.")
         return X.astype(np.float64, copy=False)
 
-    def _fitted_scaler(self, X: Any) -> Any:
-        if self.scale is None:
-            return None
-        dense = not sparse.issparse(X)
-        if self.scale == "robust":
-            return RobustScaler(with_centering=dense).fit(X)
-        return StandardScaler(with_mean=dense).fit(X)
+    def _check_fitted(self) -> None:
+        """Refuse a detector that is not fitted, or no longer as it was."""
+        check_is_fitted(self)
+        for name, value in self._fitted_with.items():
+            if getattr(self, name) != value:
+                raise InputError(f"{name} was {value!r} at the fit and is {getattr(self, name)!r} now: fit again.")
 
     def _scaled(self, X: Any) -> Any:
-        return X if self.scaler_ is None or X.shape[0] == 0 else self.scaler_.transform(X)
+        return scaled(self.scaler_, X)
 
     def _check_parameters(self) -> None:
         inputs.check_n_components(self.n_components)
@@ -414,14 +408,12 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         check_statistic(self.statistic)
         check_limit(self.limit, self.confidence)
         inputs.whole_number("lags", self.lags, 0)
-        if not isinstance(self.folds, BaseCrossValidator):
-            inputs.whole_number("folds", self.folds, 2)
+        check_folds(self.folds)
         share = self.contamination
         auto = isinstance(share, str) and share == "auto"
         if not auto and (isinstance(share, bool) or not isinstance(share, Real) or not 0.0 < float(share) <= 0.5):
             raise InputError(f"contamination must be 'auto' or a number above 0 and at most 0.5; got {share!r}.")
-        if self.scale is not None and self.scale not in _SCALERS:
-            raise InputError(f"scale must be 'standard', 'robust' or None; got {self.scale!r}.")
+        check_scale(self.scale)
         fade = self.forgetting
         if isinstance(fade, bool) or not isinstance(fade, Real) or not 0.0 < float(fade) <= 1.0:
             raise InputError(f"forgetting must be a number above 0 and at most 1, which forgets nothing; got {fade!r}.")
@@ -436,4 +428,4 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-_FITTED_PRIVATE = ("_recipe", "_measure", "_calibration", "_past", "_normal")
+_FITTED_PRIVATE = ("_fitted_with", "_recipe", "_measure", "_calibration", "_past", "_normal")

@@ -32,7 +32,7 @@ class Batch:
 def each_batch(batches: Any) -> Iterable[Any]:
     """Return what is to be looped over: an array, a frame or a row that is given as it is counts as one batch."""
     whole = isinstance(batches, np.ndarray) and batches.ndim <= 2
-    if whole or is_frame(batches) or sparse.issparse(batches) or _is_labelled_row(batches):
+    if whole or is_frame(batches) or sparse.issparse(batches) or is_labelled_row(batches):
         return [batches]
     if isinstance(batches, str | bytes) or not isinstance(batches, Iterable):
         raise InputError(
@@ -71,7 +71,7 @@ def _read(batch: Any) -> tuple[FloatArray, Sequence[Any]]:
             return np.empty((0, 0)), ()
         labels = list(batch.index) if hasattr(batch, "iloc") else ()
         return np.array(FrameReader(batch).take(np.arange(len(batch))), dtype=np.float64), labels
-    if _is_labelled_row(batch):
+    if is_labelled_row(batch):
         return batch.to_numpy(dtype=np.float64, na_value=np.nan).copy(), [batch.name]
     if sparse.issparse(batch):
         batch = batch.toarray()
@@ -89,7 +89,7 @@ def _check_names(batch: Any, names: Sequence[str] | None) -> None:
     """Refuse columns in another order, or others, where both sides have names."""
     if names is None or not len(batch):
         return
-    found = batch.columns if is_frame(batch) else batch.index if _is_labelled_row(batch) else None
+    found = batch.columns if is_frame(batch) else batch.index if is_labelled_row(batch) else None
     if found is None or not all(isinstance(name, str) for name in found):
         return
     if len(found) == len(names) and list(found) != list(names):
@@ -100,6 +100,6 @@ def _check_names(batch: Any, names: Sequence[str] | None) -> None:
         )
 
 
-def _is_labelled_row(batch: Any) -> bool:
+def is_labelled_row(batch: Any) -> bool:
     """Whether this is a row of a pandas frame."""
     return hasattr(batch, "iloc") and hasattr(batch, "name") and not hasattr(batch, "columns")

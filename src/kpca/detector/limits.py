@@ -82,6 +82,11 @@ class Calibration:
             limits = replace(limits, t2=_hotelling(*fitted, confidence))
         return limits
 
+    @property
+    def size(self) -> float:
+        """The number of rows, or of equal weights that say as much (Kish's effective size)."""
+        return float(self.weights.sum() ** 2 / np.square(self.weights).sum())
+
     def quantile(self, name: str, level: float) -> float:
         """Return the quantile of one statistic."""
         return _quantile(self.statistics[name], self.weights, level)

@@ -10,13 +10,19 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kpca import blas, kernels
+from kpca.errors import InputError
 from kpca.features import Nystroem
 from kpca.incremental import IncrementalKernelPCA
 from kpca.kernel_pca import KernelPCA
 from kpca.kernels.widening import has_bandwidth, widened
+from kpca.statistics import Measure
 
+FloatArray = NDArray[Any]
+# What gamma may be called.
+_RULES = ("wide", "scale", "median")
 Model = KernelPCA | IncrementalKernelPCA
 # A bandwidth of so many median distances, times the root of the number of columns.
 _WIDE = 8.0
@@ -27,8 +33,21 @@ _FEWEST_ROWS_EACH = 5
 # Rows up to which "auto" is exact, and the landmarks it takes beyond: a wide kernel needs few.
 _EXACT_ROWS = 5000
 _LANDMARKS, _LANDMARKS_PER_COMPONENT = 300, 4
+# Negative residuals beyond this share of the variance are not rounding.
+_NEGATIVE = 1e-6
 # Up to so many rows a fit is LAPACK's, once and for each fold; its threads gain little and lose all on a busy machine.
 _CALM_ROWS = 2000
+
+
+def kernel_for(rows: Any, kernel: Any, gamma: Any, **parameters: Any) -> kernels.Kernel:
+    """Return the kernel that is asked for, "wide" included."""
+    if isinstance(gamma, str) and gamma not in _RULES:
+        raise InputError(
+            f"gamma must be a positive number, one per feature, None, 'wide', 'scale' or 'median'; got {gamma!r}."
+        )
+    if isinstance(gamma, str) and gamma == "wide":
+        return wide_kernel(rows, kernel, **parameters)
+    return kernels.resolve(kernel, rows, gamma=kernels.resolve_gamma(gamma, rows), **parameters)
 
 
 def wide_kernel(rows: Any, kernel: Any, **parameters: Any) -> kernels.Kernel:
@@ -101,6 +120,28 @@ class Recipe:
     def _landmarks(self) -> Nystroem:
         rank = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * self.count if isinstance(self.count, int) else 0)
         return Nystroem(rank=rank, landmarks="rpcholesky" if self.kernel.psd else "kmeans")
+
+
+def warn_of_model(model: Model, measure: Measure, residuals: FloatArray | None) -> None:
+    """Warn of a model under which rows that are far away can look normal.
+
+    `residuals` are those of the rows of the fit, None if nothing is judged by them.
+    """
+    if not len(measure.variances) and not isinstance(model, KernelPCA):  # which says so itself
+        warnings.warn(
+            "All rows are alike under this kernel, so there is no variance to judge others by: take a narrower "
+            "bandwidth.",
+            UserWarning,
+            stacklevel=4,
+        )
+    below = 0.0 if residuals is None else float(np.mean(residuals < -_NEGATIVE * measure.variances.sum()))
+    if below:
+        warnings.warn(
+            f"The SPE of {below:.0%} of the rows is negative: the kernel is not positive semidefinite, its residuals "
+            "are no squared lengths, and rows far away can look normal; take another kernel, or statistic='t2'.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 @contextmanager

@@ -42,6 +42,9 @@ class Watcher(Protocol):
     _recipe: Any
     _measure: Any
 
+    def _check_fitted(self) -> None:
+        """Refuse if the parameters are others than at the fit."""
+
     def _scaled(self, X: FloatArray) -> FloatArray:
         """Return rows as the model sees them, but for lags."""
 
@@ -91,6 +94,9 @@ def monitor(
     is infinitely far beyond the limit.
     """
     check_is_fitted(detector)
+    if not hasattr(detector, "_check_fitted"):
+        raise InputError(f"monitor needs a fitted kpca.KernelPCADetector; got {type(detector).__name__}.")
+    detector._check_fitted()
     name = detector.statistic if statistic is None else statistic
     watch = _Watch(detector, check_statistic(name), RunRule(k, of), bool(adapt))
     return watch.over(each_batch(batches))

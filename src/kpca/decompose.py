@@ -311,7 +311,10 @@ def _warn_if_unrelated(gram: Gram, spectrum: Spectrum) -> None:
     pairs = float(gram.scale @ gram.moments().image) + gram.constant * mass**2
     pairs -= float(weights @ own) + gram.constant * float(weights @ weights)
     mean = pairs / max(mass**2 - float(weights @ weights), 1e-300)
-    mean /= float(own.sum()) / mass + gram.constant
+    own_mean = float(own.sum()) / mass + gram.constant
+    if not own_mean > 0:
+        return  # a kernel under which rows have nothing in common with themselves: no share of it is small
+    mean /= own_mean
     warn_of_unrelated(participation_ratio(spectrum.trace, spectrum.frobenius2) / unrelated_ratio(weights), mean)
 
 

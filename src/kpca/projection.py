@@ -211,8 +211,10 @@ class FeatureProjection:
         def work(features: FloatArray) -> FloatArray:
             rows = features - self.mean
             scores = rows @ self.directions
+            rounding = np.square(_ROUNDING * np.finfo(rows.dtype).eps) * np.einsum("ij,ij->i", rows, rows)
             rows -= scores @ self.directions.T
-            return np.column_stack([scores, np.einsum("ij,ij->i", rows, rows, dtype=np.float64)])
+            squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+            return np.column_stack([scores, np.where(squares > rounding, squares, 0.0)])
 
         both = np.empty((X.shape[0], k + 1))
         self._each(X, work, both, threads)

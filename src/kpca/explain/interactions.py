@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from kpca.errors import InputError
 from kpca.explain.mixed import MEASURES, Measure, Slope, Strengths, check_mixed, slope_of, strengths
 from kpca.explain.names import chosen_components, different_numbers
-from kpca.explain.subject import subject_of
+from kpca.explain.subject import finite, subject_of
 from kpca.explain.table import number
-from kpca.inputs import whole_number
+from kpca.inputs import seed_of, whole_number
 from kpca.kernel_pca import KernelPCA
 from kpca.projection import LinearProjection, Projection
-from kpca.tables import data_frame, text_table
+from kpca.tables import data_frame, short_name, text_table
 
 FloatArray = NDArray[Any]
 # So many variables are looked at unless others are asked for: 190 pairs.
@@ -29,7 +29,7 @@ _ROWS_IN_PRINT = 10
 _TITLES = {"joint": "Joint action", "net": "Net action", "total": "Total action"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Interactions:
     """How strongly pairs of variables act together.
 
@@ -56,7 +56,7 @@ class Interactions:
 
     def top(self, n: int = 10) -> list[tuple[str, str, float]]:
         """Return the n strongest pairs, the strongest first."""
-        return [(self.names[i], self.names[j], float(self.values[i, j])) for i, j in self._order()[:n]]
+        return [(self.names[i], self.names[j], float(self.values[i, j])) for i, j in self._order()[: whole_number("n", n, 1)]]
 
     def to_pandas(self) -> Any:
         """Return the strengths as a data frame, variables by variables."""
@@ -71,7 +71,8 @@ class Interactions:
         above = "" if self.null is None else ", above those of permuted columns"
         head = f"{_TITLES[self.measure]} of pairs of {len(self.names)} variables{above}."
         pairs = self.top(_ROWS_IN_PRINT)
-        lines = text_table(["variable", "variable", "strength"], [[p, q, number(v)] for p, q, v in pairs], left=(0, 1))
+        cells = [[short_name(p), short_name(q), number(strength)] for p, q, strength in pairs]
+        lines = text_table(["variable", "variable", "strength"], cells, left=(0, 1))
         left = len(self.names) * (len(self.names) - 1) // 2 - len(pairs)
         return "\n".join([head, "", *lines, *([f"... and {left:,} weaker pairs"] if left > 0 else [])])
 
@@ -118,7 +119,7 @@ def interactions(
     projection, fitted, threads = subject.projection, subject.model, subject.threads
     check_mixed(projection)
     chosen = chosen_components(components, fitted.n_components_)
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(seed_of(random_state))
     everything = subject.dense()
     sample = everything.sampled(most)
     scale = sample.scale(scaled)
@@ -156,7 +157,7 @@ def interactions(
     return Interactions(
         names=tuple(subject.names[p] for p in columns),
         variables=columns,
-        values=_square(values, v),
+        values=_square(finite(values), v),
         components=np.stack([_square(row, v) for row in observed.each]),
         measure=measured,
         partners=None if observed.partners is None else _square(observed.partners, v, -1),
@@ -178,7 +179,9 @@ def _columns(variables: Iterable[int | str] | None, labels: tuple[str, ...], slo
         most = np.argsort(-slope.importance, kind="stable")[:_VARIABLES]
         return np.sort(most)
     numbers: list[Any] = []
-    for variable in variables:
+    if not isinstance(variables, Iterable):
+        raise InputError(f"variables must be several names of columns or numbers; got {variables!r}.")
+    for variable in [variables] if isinstance(variables, str) else variables:
         if isinstance(variable, str) and variable not in labels:
             raise InputError(f"variables must be names of columns or numbers; got {variable!r}: see `names`.")
         numbers.append(labels.index(variable) if isinstance(variable, str) else variable)

@@ -62,7 +62,11 @@ class Importance:
         shown = shown_components(len(self.components))
         titles = ["variable", "overall", *(component_title(int(j)) for j in self.components[:shown])]
         lines = [
-            [short_name(self.names[m]), number(self.values[m]), *(number(value) for value in self.by_component[:shown, m])]
+            [
+                short_name(self.names[m]),
+                number(self.values[m]),
+                *(number(value) for value in self.by_component[:shown, m]),
+            ]
             for m in self.order[:SHOWN]
         ]
         head = f"Change of scores per {unit} of a variable, mean over {self.rows:,} rows."

@@ -56,7 +56,10 @@ class Interactions:
 
     def top(self, n: int = 10) -> list[tuple[str, str, float]]:
         """Return the n strongest pairs, the strongest first."""
-        return [(self.names[i], self.names[j], float(self.values[i, j])) for i, j in self._order()[: whole_number("n", n, 1)]]
+        return [
+            (self.names[i], self.names[j], float(self.values[i, j]))
+            for i, j in self._order()[: whole_number("n", n, 1)]
+        ]
 
     def to_pandas(self) -> Any:
         """Return the strengths as a data frame, variables by variables."""

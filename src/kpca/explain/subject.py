@@ -25,8 +25,8 @@ FloatArray = NDArray[Any]
 Model = KernelPCA | IncrementalKernelPCA
 _NO_ROWS = "X must have at least one row to explain the model at; got none."
 _TOO_LARGE = (
-    "Explanations must be finite numbers; some here are NaN or too large: scale the data, or choose other parameters of "
-    "the kernel."
+    "Explanations must be finite numbers; some here are NaN or too large: scale the data, or choose other "
+    "parameters of the kernel."
 )
 _NEEDS_ROWS = "Explanations need columns that can be changed, which a precomputed kernel does not have: fit to rows."
 

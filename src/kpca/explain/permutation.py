@@ -106,7 +106,9 @@ def permutation_importance(
     being shuffled, one that belongs to a structure takes the structure with it: so variables of rings, clusters and
     products come out first among noise of the same variance, without knowing which components they are in. Take an rbf
     kernel narrower than usual, about four times the gamma of "median", and about as many components as columns. Figures
-    below 0 are chance, and positive ones of about that size may be as well.
+    below 0 are chance, and positive ones of about that size are as well: deviations do not tell, as they are those of
+    the shuffles and not of the rows (in noise, means of 4 deviations occur). The more columns of noise there are the
+    less is seen: a ring was found among 4 of them, and not among 8; clusters and products still among 12.
 
     Parameters
     ----------

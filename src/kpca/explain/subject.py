@@ -138,7 +138,7 @@ def _of_detector(detector: Any, X: Any, names: Any) -> Subject:
     from kpca.detector.lags import lagged
 
     check_is_fitted(detector)
-    rows = _kept_rows(detector.model_)
+    rows = kept_rows(detector.model_)
     if X is not None:
         rows = lagged(detector._scaled(detector._taken(X, reset=False)), detector.lags)
         if rows.shape[0] == 0:
@@ -156,7 +156,7 @@ def _of_model(model: Model, X: Any, names: Any, known: Iterable[Any] | None, mos
         source = as_source(X)
         known = source.names if known is None else known
         X = sample_rows(source, most or 1000, 0)
-    rows = _kept_rows(model) if X is None else model._checked(X)
+    rows = kept_rows(model) if X is None else model._checked(X)
     if rows.shape[0] == 0:
         raise InputError(_NO_ROWS)
     return Subject(model, rows, column_names(names, known, X, rows.shape[1]))
@@ -202,7 +202,8 @@ def finite(values: FloatArray) -> FloatArray:
     return values
 
 
-def _kept_rows(model: Model) -> Any:
+def kept_rows(model: Model) -> Any:
+    """Return the rows that a model keeps: all of its fit, or landmarks."""
     projection = model._projecting()
     if isinstance(projection, KernelProjection):
         return projection.X

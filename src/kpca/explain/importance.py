@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca.explain.names import chosen_components, component_title
-from kpca.explain.subject import Subject, subject_of
+from kpca.explain.subject import Subject, finite, subject_of
 from kpca.explain.table import SHOWN, left_out, number, shown_components
 from kpca.inputs import whole_number
-from kpca.tables import data_frame, text_table
+from kpca.tables import data_frame, short_name, text_table
 
 FloatArray = NDArray[Any]
 # Numbers of Jacobians that are held at once: 64 MiB.
@@ -49,7 +49,7 @@ class Importance:
 
     def top(self, n: int = 10) -> list[tuple[str, float]]:
         """Return the n most important variables with their figures, the first first."""
-        return [(self.names[column], float(self.values[column])) for column in self.order[:n]]
+        return [(self.names[column], float(self.values[column])) for column in self.order[: whole_number("n", n, 1)]]
 
     def to_pandas(self) -> Any:
         """Return a data frame, a row per variable in the order of the columns, overall and per component."""
@@ -62,7 +62,11 @@ class Importance:
         shown = shown_components(len(self.components))
         titles = ["variable", "overall", *(component_title(int(j)) for j in self.components[:shown])]
         lines = [
-            [self.names[m], number(self.values[m]), *(number(value) for value in self.by_component[:shown, m])]
+            [
+                short_name(self.names[m]),
+                number(self.values[m]),
+                *(number(value) for value in self.by_component[:shown, m]),
+            ]
             for m in self.order[:SHOWN]
         ]
         head = f"Change of scores per {unit} of a variable, mean over {self.rows:,} rows."
@@ -121,7 +125,7 @@ def importance(
     scale = subject.scale(scaled)
     return Importance(
         subject.names,
-        subject.per_variable(overall * scale),
+        finite(subject.per_variable(overall * scale)),
         subject.per_variable(by_component * scale),
         chosen,
         scaled,

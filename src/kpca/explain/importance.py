@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kpca.explain.names import chosen_components, component_title
 from kpca.explain.subject import Subject, finite, subject_of
-from kpca.explain.table import SHOWN, left_out, number, shown_components
+from kpca.explain.table import SHOWN, Ranked, left_out, number, shown_components
 from kpca.inputs import whole_number
 from kpca.tables import data_frame, short_name, text_table
 
@@ -20,7 +20,7 @@ _NUMBERS_AT_ONCE = 2**23
 
 
 @dataclass(frozen=True, eq=False)
-class Importance:
+class Importance(Ranked):
     """How much each variable moves the scores; `print` shows a table, the most important first.
 
     Attributes
@@ -41,15 +41,6 @@ class Importance:
     scaled: bool
     weighted: bool
     rows: int
-
-    @property
-    def order(self) -> NDArray[np.intp]:
-        """The columns, most important first.  # shape: (d,)"""
-        return np.argsort(-self.values, kind="stable")
-
-    def top(self, n: int = 10) -> list[tuple[str, float]]:
-        """Return the n most important variables with their figures, the first first."""
-        return [(self.names[column], float(self.values[column])) for column in self.order[: whole_number("n", n, 1)]]
 
     def to_pandas(self) -> Any:
         """Return a data frame, a row per variable in the order of the columns, overall and per component."""

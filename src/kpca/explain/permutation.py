@@ -13,7 +13,7 @@ from kpca import blas
 from kpca.errors import InputError
 from kpca.explain.names import chosen_components, component_title
 from kpca.explain.subject import Subject, finite, subject_of
-from kpca.explain.table import SHOWN, left_out, number, shown_components
+from kpca.explain.table import SHOWN, Ranked, left_out, number, shown_components
 from kpca.gram.workers import in_order
 from kpca.inputs import seed_of, whole_number
 from kpca.parallel_analysis import leading_values
@@ -23,7 +23,7 @@ FloatArray = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class PermutationImportance:
+class PermutationImportance(Ranked):
     """What the components lose when a column is shuffled; `print` shows a table, the most important variable first.
 
     Attributes
@@ -46,15 +46,6 @@ class PermutationImportance:
     refit: bool
     repeats: int
     rows: int
-
-    @property
-    def order(self) -> NDArray[np.intp]:
-        """The columns, most important first.  # shape: (d,)"""
-        return np.argsort(-self.values, kind="stable")
-
-    def top(self, n: int = 10) -> list[tuple[str, float]]:
-        """Return the n most important variables with their figures, the first first."""
-        return [(self.names[column], float(self.values[column])) for column in self.order[: whole_number("n", n, 1)]]
 
     def to_pandas(self) -> Any:
         """Return a data frame, a row per variable in the order of the columns, overall and per component."""

@@ -45,7 +45,7 @@ def control_chart(
     source : a fitted KernelPCADetector, or statistics: an object with `t2`, `spe` and `combined`, shape (m,) each, or
         what `kpca.detector.monitor` yielded, as a list. NaN is a row without statistics, a gap in the line.
     against : for a detector the rows to show; else the limits, an object with the names of the statistics, each a
-        number or a number per row; infinity is no limit.
+        number or a number per row (infinity is no limit), or the detector that has them.
     statistic : the ones to show, of "t2", "spe" and "combined"; None all.
     alarm : rows to shade: True for each of them, shape (m,), slices, or pairs (start, stop) of row numbers.
     onset : the row at which a known fault begins; rows beyond the limit are then counted before it and after.
@@ -92,10 +92,11 @@ def _statistics(source: Any, against: Any) -> tuple[Any, Any]:
         return source.statistics(against), source.limits_
     if callable(getattr(source, "statistics", None)):
         raise InputError("The detector must be fitted before its chart can be drawn: call fit first.")
+    limits = getattr(against, "limits_", against)
     if isinstance(source, list | tuple) and source and all(hasattr(row, "alarm") for row in source):
         parts = {name: np.array([getattr(row, name) for row in source]) for name in (*_LABELS, "alarm")}
-        return SimpleNamespace(**parts), against
-    return source, against
+        return SimpleNamespace(**parts), limits
+    return source, limits
 
 
 def _values(name: str, found: Any) -> FloatArray:

@@ -48,6 +48,11 @@ def test_every_statistic_with_its_limit() -> None:
         assert "0 of 100 rows (0.0 %) beyond the limit" in axes.get_title(loc="left")
 
 
+def test_limits_may_be_those_of_a_detector() -> None:
+    axes = plots.control_chart(statistics(), SimpleNamespace(limits_=LIMITS), statistic="spe").axes[0]
+    assert set(labelled(axes, "limit").get_ydata()) == {LIMITS.spe}
+
+
 def test_rows_beyond_are_marked_by_their_shape() -> None:
     axes = plots.control_chart(with_spikes(100, [7, 50]), LIMITS, statistic="t2").axes[0]
     np.testing.assert_array_equal(marked(axes), [[7, 20], [50, 20]])

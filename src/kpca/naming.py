@@ -15,6 +15,8 @@ from kpca.storage.frames import is_frame
 def column_names(given: Sequence[Any] | None, known: Iterable[Any] | None, X: Any, d: int) -> tuple[str, ...]:
     """Return the names of d columns: those given, those of the fit, those of the data frame X, or x0, x1, ..."""
     if given is not None:
+        if not isinstance(given, Iterable):
+            raise InputError(f"names must be one for each of the {d} columns; got {given!r}.")
         names = tuple(str(name) for name in given) if not isinstance(given, str) else (given,)
         if len(names) != d:
             raise InputError(f"names must be one for each of the {d} columns; got {len(names)}.")
@@ -32,9 +34,14 @@ def row_labels(ids: Any, X: Any, m: int) -> NDArray[Any]:
     """Return what the m rows are called: ids, the index of a pandas frame, or their numbers.  # shape: (m,)"""
     if ids is None:
         return np.asarray(X.index) if is_frame(X) and hasattr(X, "iloc") else np.arange(m)
-    labels = np.empty(len(ids), dtype=object)
-    labels[:] = list(ids)  # one label per row, tuples and texts of any length included
-    if len(labels) != m:
-        raise InputError(f"ids must be one for each of the {m} rows; got {len(labels)}.")
-    plain = np.array(list(ids))
-    return plain if plain.shape == labels.shape else labels
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise InputError(f"ids must be one for each of the {m} rows; got {ids!r}.")
+    given = list(ids)
+    if len(given) != m:
+        raise InputError(f"ids must be one for each of the {m} rows; got {len(given)}.")
+    labels = np.empty(m, dtype=object)
+    for row, label in enumerate(given):  # one by one: arrays would be made of tuples and lists
+        labels[row] = label
+    if len({type(label) for label in given}) == 1 and isinstance(given[0], str | int | float | np.generic):
+        return np.array(given)
+    return labels

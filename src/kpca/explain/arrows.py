@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from kpca.errors import InputError
 from kpca.explain.names import chosen_components, component_title
-from kpca.explain.subject import Subject, subject_of
+from kpca.explain.subject import Subject, finite, subject_of
 from kpca.explain.table import SHOWN, left_out, number
 from kpca.inputs import whole_number
 from kpca.planning.memory import require
 from kpca.settings import memory_budget
-from kpca.tables import data_frame, text_table
+from kpca.tables import data_frame, short_name, text_table
 
 FloatArray = NDArray[Any]
 _NUMBERS_AT_ONCE = 2**23
@@ -53,7 +53,7 @@ class Arrows:
 
     def top(self, n: int = 10) -> list[tuple[str, float]]:
         """Return the n variables with the longest arrows, with their mean lengths."""
-        return [(self.names[place], float(self.lengths[place])) for place in self.order[:n]]
+        return [(self.names[place], float(self.lengths[place])) for place in self.order[: whole_number("n", n, 1)]]
 
     def to_pandas(self) -> Any:
         """Return a data frame of the mean arrows, a row per variable."""
@@ -65,7 +65,7 @@ class Arrows:
         unit = "standard deviation" if self.scaled else "unit"
         titles = ["variable", "mean length", *(component_title(int(j)) for j in self.components)]
         lines = [
-            [self.names[m], number(self.lengths[m]), number(self.mean[0, m]), number(self.mean[1, m])]
+            [short_name(self.names[m]), number(self.lengths[m]), number(self.mean[0, m]), number(self.mean[1, m])]
             for m in self.order[:SHOWN]
         ]
         head = f"Change of two scores per {unit} of a variable: mean arrows over {len(self.positions):,} rows."
@@ -102,6 +102,8 @@ def arrows(
     """
     most = whole_number("max_rows", max_rows, 1)
     subject = subject_of(model, X, names, most=most).sampled(most)
+    if subject.model.n_components_ < 2:
+        raise InputError("Arrows need two components, for the two axes of a biplot; the model has 1: fit more.")
     chosen = chosen_components(components, subject.model.n_components_)
     if len(chosen) != 2:
         raise InputError(f"components must be two, for the two axes of a biplot; got {len(chosen)}.")
@@ -118,7 +120,7 @@ def arrows(
         names=tuple(subject.names[column] for column in columns),
         columns=columns,
         positions=subject.scores(subject.rows)[:, chosen],
-        arrows=found,
+        arrows=finite(found),
         mean=found.mean(axis=0),
         lengths=np.sqrt(np.square(found).sum(axis=1)).mean(axis=0),
         components=chosen,

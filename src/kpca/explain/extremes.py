@@ -43,7 +43,7 @@ class Extremes:
 
     def top(self, n: int = 10) -> list[tuple[str, Any, float]]:
         """Return (component, row, score) of the first n rows at either end of each component, the highest first."""
-        found = []
+        found, n = [], whole_number("n", n, 1)
         for row, j in enumerate(self.components):
             ends = ((self.highest, self.highest_scores), (self.lowest, self.lowest_scores))
             for places, scores in ends:

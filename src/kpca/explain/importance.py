@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca.explain.names import chosen_components, component_title
-from kpca.explain.subject import Subject, subject_of
-from kpca.explain.table import SHOWN, left_out, number, shown_components
+from kpca.explain.subject import Subject, finite, subject_of
+from kpca.explain.table import SHOWN, Ranked, left_out, number, shown_components
 from kpca.inputs import whole_number
-from kpca.tables import data_frame, text_table
+from kpca.tables import data_frame, short_name, text_table
 
 FloatArray = NDArray[Any]
 # Numbers of Jacobians that are held at once: 64 MiB.
@@ -20,7 +20,7 @@ _NUMBERS_AT_ONCE = 2**23
 
 
 @dataclass(frozen=True, eq=False)
-class Importance:
+class Importance(Ranked):
     """How much each variable moves the scores; `print` shows a table, the most important first.
 
     Attributes
@@ -42,15 +42,6 @@ class Importance:
     weighted: bool
     rows: int
 
-    @property
-    def order(self) -> NDArray[np.intp]:
-        """The columns, most important first.  # shape: (d,)"""
-        return np.argsort(-self.values, kind="stable")
-
-    def top(self, n: int = 10) -> list[tuple[str, float]]:
-        """Return the n most important variables with their figures, the first first."""
-        return [(self.names[column], float(self.values[column])) for column in self.order[:n]]
-
     def to_pandas(self) -> Any:
         """Return a data frame, a row per variable in the order of the columns, overall and per component."""
         titles = [component_title(int(j)) for j in self.components]
@@ -62,7 +53,11 @@ class Importance:
         shown = shown_components(len(self.components))
         titles = ["variable", "overall", *(component_title(int(j)) for j in self.components[:shown])]
         lines = [
-            [self.names[m], number(self.values[m]), *(number(value) for value in self.by_component[:shown, m])]
+            [
+                short_name(self.names[m]),
+                number(self.values[m]),
+                *(number(value) for value in self.by_component[:shown, m]),
+            ]
             for m in self.order[:SHOWN]
         ]
         head = f"Change of scores per {unit} of a variable, mean over {self.rows:,} rows."
@@ -121,7 +116,7 @@ def importance(
     scale = subject.scale(scaled)
     return Importance(
         subject.names,
-        subject.per_variable(overall * scale),
+        finite(subject.per_variable(overall * scale)),
         subject.per_variable(by_component * scale),
         chosen,
         scaled,

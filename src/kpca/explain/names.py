@@ -22,7 +22,10 @@ def chosen_components(components: Any, k: int) -> NDArray[np.intp]:
 
 def different_numbers(name: str, numbers: Any, limit: int) -> NDArray[np.intp]:
     """Return different whole numbers from 0 to limit - 1, or raise InputError.  # shape: (c,)"""
-    found = np.atleast_1d(np.asarray(numbers))
+    try:
+        found = np.atleast_1d(np.asarray(numbers))
+    except ValueError:  # lists of different lengths
+        found = np.empty(0)
     whole = found.ndim == 1 and found.dtype.kind in "iu" and found.size > 0
     if not whole or found.min() < 0 or found.max() >= limit or len(np.unique(found)) < found.size:
         raise InputError(f"{name} must be different whole numbers from 0 to {limit - 1}; got {numbers!r}.")

@@ -24,6 +24,10 @@ from kpca.settings import thread_count
 FloatArray = NDArray[Any]
 Model = KernelPCA | IncrementalKernelPCA
 _NO_ROWS = "X must have at least one row to explain the model at; got none."
+_TOO_LARGE = (
+    "Explanations must be finite numbers; some here are NaN or too large: scale the data, or choose other "
+    "parameters of the kernel."
+)
 _NEEDS_ROWS = "Explanations need columns that can be changed, which a precomputed kernel does not have: fit to rows."
 
 
@@ -66,8 +70,13 @@ class Subject:
     def spread(self) -> FloatArray:
         """Return the standard deviation of each column, exactly 0 for a constant one.  # shape: (d,)"""
         rows = _dense(self.rows)
-        constant = np.ptp(rows, axis=0) == 0
-        return np.where(constant, 0.0, rows.std(axis=0))
+        if len(rows) < 2:
+            raise InputError(
+                f"Columns have standard deviations from two rows on; got {len(rows)}: give more rows, or scaled=False."
+            )
+        peaks = np.abs(rows).max(axis=0)  # taken out, so that squares neither overflow nor vanish
+        constant = rows.min(axis=0) == rows.max(axis=0)
+        return np.where(constant, 0.0, peaks * (rows / np.where(peaks == 0, 1.0, peaks)).std(axis=0))
 
     def scale(self, scaled: bool) -> FloatArray:
         """Return what slopes are multiplied by: per standard deviation, or per unit.  # shape: (copies * d,)"""
@@ -116,9 +125,10 @@ def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None
     if isinstance(model, KernelPCADetector):
         return _of_detector(model, X, names)
     if not isinstance(model, KernelPCA | IncrementalKernelPCA):
+        got = repr(model) if isinstance(model, str) else type(model).__name__  # a step of a pipeline may be a word
         raise InputError(
             "model must be a fitted KernelPCA, IncrementalKernelPCA or KernelPCADetector, or a Pipeline that ends in "
-            f"one; got {type(model).__name__}."
+            f"one; got {got}."
         )
     return _of_model(model, X, names, getattr(model, "feature_names_in_", None), most)
 
@@ -128,7 +138,7 @@ def _of_detector(detector: Any, X: Any, names: Any) -> Subject:
     from kpca.detector.lags import lagged
 
     check_is_fitted(detector)
-    rows = _kept_rows(detector.model_)
+    rows = kept_rows(detector.model_)
     if X is not None:
         rows = lagged(detector._scaled(detector._taken(X, reset=False)), detector.lags)
         if rows.shape[0] == 0:
@@ -146,7 +156,7 @@ def _of_model(model: Model, X: Any, names: Any, known: Iterable[Any] | None, mos
         source = as_source(X)
         known = source.names if known is None else known
         X = sample_rows(source, most or 1000, 0)
-    rows = _kept_rows(model) if X is None else model._checked(X)
+    rows = kept_rows(model) if X is None else model._checked(X)
     if rows.shape[0] == 0:
         raise InputError(_NO_ROWS)
     return Subject(model, rows, column_names(names, known, X, rows.shape[1]))
@@ -154,23 +164,46 @@ def _of_model(model: Model, X: Any, names: Any, known: Iterable[Any] | None, mos
 
 def _of_pipeline(pipeline: Pipeline, X: Any, names: Any, most: int | None) -> Subject:
     """Return the subject of the last step; its columns are what the steps before make of those of X."""
-    last = pipeline.steps[-1][1]
-    before = [step for _, step in pipeline.steps[:-1] if step is not None and not isinstance(step, str)]
-    if not before:
+    *before, last = _steps(pipeline)
+    if not before or not hasattr(last, "fit"):
         return subject_of(last, X, names, most=most)
     check_is_fitted(last)
-    rows = X
-    labels = getattr(before[0], "feature_names_in_", getattr(X, "columns", None))
+    rows, labels = X, getattr(X, "columns", None)
     for step in before:
         rows = None if rows is None else step.transform(rows)
-        labels = step.get_feature_names_out(labels) if hasattr(step, "get_feature_names_out") else None
+        labels = _names_after(step, labels)
     known = getattr(last, "feature_names_in_", labels)
     if names is None and known is not None:
-        names = known if len(list(known)) == last.n_features_in_ else None
+        names = known if len(list(known)) == getattr(last, "n_features_in_", None) else None
     return subject_of(last, rows, names, most=most)
 
 
-def _kept_rows(model: Model) -> Any:
+def _steps(pipeline: Pipeline) -> list[Any]:
+    """Return the steps that do something, and the last one; those of a pipeline that is the last step follow."""
+    *before, last = [step for _, step in pipeline.steps]
+    doing = [step for step in before if step is not None and not isinstance(step, str)]
+    return doing + (_steps(last) if isinstance(last, Pipeline) else [last])
+
+
+def _names_after(step: Any, labels: Any) -> Any:
+    """Return the names of the columns that a step makes of columns with these names; None if it cannot say."""
+    if not hasattr(step, "get_feature_names_out"):
+        return None
+    try:
+        return step.get_feature_names_out(None if hasattr(step, "feature_names_in_") else labels)
+    except (AttributeError, ValueError):  # a step within this one has no names, or other columns
+        return None
+
+
+def finite(values: FloatArray) -> FloatArray:
+    """Return the values, or raise InputError if some of them have overflowed."""
+    if not np.isfinite(values).all():
+        raise InputError(_TOO_LARGE)
+    return values
+
+
+def kept_rows(model: Model) -> Any:
+    """Return the rows that a model keeps: all of its fit, or landmarks."""
     projection = model._projecting()
     if isinstance(projection, KernelProjection):
         return projection.X

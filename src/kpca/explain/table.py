@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.inputs import whole_number
+
 SHOWN = 15  # variables in print; all are in the arrays
 _MOST_COLUMNS = 6  # components in print
 
@@ -24,3 +31,19 @@ def left_out(variables: int, components: int) -> list[str]:
 def number(value: float) -> str:
     """Return a number with three digits."""
     return f"{value:.3g}" if abs(value) < 1e-3 and value != 0 else f"{value:.3f}" if abs(value) < 10 else f"{value:.4g}"
+
+
+class Ranked:
+    """Variables with a figure for each, which put them in order."""
+
+    names: tuple[str, ...]
+    values: NDArray[Any]  # shape: (d,)
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """The columns, most important first.  # shape: (d,)"""
+        return np.argsort(-self.values, kind="stable")
+
+    def top(self, n: int = 10) -> list[tuple[str, float]]:
+        """Return the n most important variables with their figures, the first first."""
+        return [(self.names[column], float(self.values[column])) for column in self.order[: whole_number("n", n, 1)]]

@@ -34,7 +34,7 @@ COLOURS = (
 INK, FAINT, BAR = "#222222", "#D9D9D9", "#4C6A92"
 _RESOLUTION = 150  # dots per inch of a saved picture
 SMALL = 8  # a font size
-_LONG = 28  # letters of the name of a variable, before it is cut
+_LONG, _LONG_CLASS = 28, 24  # letters of the name of a variable and of a class, before it is cut
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -53,6 +53,9 @@ def labels_of(y: Any, X: Any) -> NDArray[Any] | None:
     labels, rows = np.asarray(y), np.shape(X)[0]
     if labels.shape != (rows,):
         raise InputError(f"There must be one label per row, {rows} in all; got shape {labels.shape}.")
+    kinds = {type(label).__name__ for label in labels} if labels.dtype.kind == "O" else set()
+    if "str" in kinds and len(kinds) > 1:
+        raise InputError(f"Labels must be all texts or all numbers; got {', '.join(sorted(kinds))}: make them texts.")
     return labels
 
 
@@ -89,7 +92,7 @@ def _scatter_classes(
     axes.scatter(x[order], y[order], c=colours[member[order]], **style)
     for number, name in enumerate(classes) if fontsize else ():
         axes.annotate(
-            str(name),
+            plain(name, _LONG_CLASS),
             (float(np.median(x[member == number])), float(np.median(y[member == number]))),
             color=INK,
             fontsize=fontsize,
@@ -111,7 +114,7 @@ def class_legend(figure: Figure, classes: NDArray[Any]) -> None:
 
     style: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5}
     dots = [Line2D([], [], color=colour, **style) for colour in COLOURS[: len(classes)]]
-    names = [textwrap.shorten(str(name), 24, placeholder=" …") for name in classes]
+    names = [plain(name, _LONG_CLASS) for name in classes]
     figure.legend(dots, names, loc="outside lower center", ncols=5, fontsize=SMALL, frameon=False, handletextpad=0.2)
 
 
@@ -152,7 +155,13 @@ def names_of(names: Any, count: int) -> list[str]:
     found = [str(name) for name in np.ravel(np.asarray(names, dtype=object))]
     if len(found) != count:
         raise InputError(f"names must have {count} entries, one per variable; got {len(found)}.")
-    return [name if len(name) <= _LONG else f"{name[: _LONG - 1]}…" for name in found]
+    return [plain(name) for name in found]
+
+
+def plain(name: Any, most: int = _LONG) -> str:
+    """Return a name as a text of one line that is not too long, in which nothing is taken for mathematics."""
+    text = " ".join(str(name).split())
+    return (text if len(text) <= most else f"{text[: most - 1]}…").replace("$", r"\$")
 
 
 def how_many(n: Any) -> int:

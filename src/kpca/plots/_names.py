@@ -14,21 +14,8 @@ if TYPE_CHECKING:
     from kpca.plots._axes import Axes
 
 _DISTANCES = np.arange(4.0, 160.0, 6.0)  # of a name from its tip, in points
-_TURNS = (
-    0.0,
-    0.3,
-    -0.3,
-    0.6,
-    -0.6,
-    1.0,
-    -1.0,
-    1.4,
-    -1.4,
-    1.9,
-    -1.9,
-    2.4,
-    -2.4,
-)  # away from the direction of its arrow, in radians
+# away from the direction of its arrow, in radians
+_TURNS = np.array([0.0, 0.3, -0.3, 0.6, -0.6, 1.0, -1.0, 1.4, -1.4, 1.9, -1.9, 2.4, -2.4])
 _FAR = 9.0  # points: a name that is further away has a line to its tip
 _STYLE: dict[str, Any] = {"fontsize": SMALL + 1, "color": INK, "ha": "center", "va": "center", "zorder": 6}
 
@@ -74,20 +61,25 @@ class _Room:
     def place(self, end: FloatArray, angle: float, half: FloatArray) -> FloatArray:
         """Return the middle of a box near a tip that covers no other box, and little of the arrows; take it."""
         best, fewest = end, np.inf
+        ways = np.column_stack([np.cos(angle + _TURNS), np.sin(angle + _TURNS)])  # shape: (turns, 2)
+        # as far as the edge of the box, in each direction, is from its middle
+        reach = np.min(half / np.maximum(np.abs(ways), 1e-9), axis=1)
         for distance in _DISTANCES:
-            for turn in _TURNS:
-                way = np.array([np.cos(angle + turn), np.sin(angle + turn)])
-                # as far as the edge of the box, in this direction, is from its middle
-                reach = float(np.min(half / np.maximum(np.abs(way), 1e-9)))
-                middle = end + way * (distance * self.point + reach)
-                cost = self._cost(middle - half, middle + half) + distance / 12.0 + abs(turn)
-                if cost < fewest:
-                    best, fewest = middle, cost
+            if distance / 12.0 >= fewest:  # what is further away costs more than what there is
+                break
+            middles = end + ways * (distance * self.point + reach)[:, None]
+            costs = self._costs(middles - half, middles + half) + distance / 12.0 + np.abs(_TURNS)
+            if costs.min() < fewest:
+                best, fewest = middles[costs.argmin()], float(costs.min())
         self.taken.append(np.concatenate([best - half, best + half]))
         return best
 
-    def _cost(self, low: FloatArray, high: FloatArray) -> float:
-        covered = sum(bool((low < box[2:]).all() and (box[:2] < high).all()) for box in self.taken)
-        outside = bool((low < self.frame[:2]).any() or (high > self.frame[2:]).any())
-        crossed = int(((low < self.shafts) & (self.shafts < high)).all(axis=1).sum())
-        return 100.0 * (covered + outside) + crossed
+    def _costs(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return what is bad about boxes with these corners.  # shape: (turns,)"""
+        low, high = low[:, None], high[:, None]  # shape: (turns, 1, 2)
+        taken = np.reshape(self.taken, (-1, 4))
+        covered = ((low < taken[:, 2:]) & (taken[:, :2] < high)).all(axis=2).sum(axis=1)
+        outside = ((low < self.frame[:2]) | (high > self.frame[2:])).any(axis=(1, 2))
+        crossed = ((low < self.shafts) & (self.shafts < high)).all(axis=2).sum(axis=1)
+        costs: FloatArray = 100.0 * (covered + outside) + crossed
+        return costs

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta, timezone
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca.errors import InputError
-from kpca.plots._axes import COLOURS, INK, SMALL, FloatArray, headline, panels_for, short, tidy
+from kpca.plots._axes import COLOURS, INK, SMALL, FloatArray, headline, panels_for, plain, short, tidy
 
 if TYPE_CHECKING:
     from kpca.plots._axes import Axes, Figure
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _LABELS = {"t2": "T²", "spe": "SPE", "combined": "combined"}
 _COLUMNS = 1200  # of a chart: about what a screen can tell apart
 _STEEP = 10.0  # times the limit: a statistic that goes beyond is shown on a logarithmic scale
+_HIGHEST = 1e300  # what is above counts as infinite: scales have to go a little further than the values
+_SINGLE_WINDOWS = 60  # more alarms are drawn without edges, which would cover the chart
 _DEPTH = 1e-3  # of the limit: what is below it on a logarithmic scale is of no interest
 _LINE, _BEYOND, _ALARM = "#8BA5C6", COLOURS[5], "#F6F0DE"  # light enough for marks and limits to stand out
 
@@ -42,7 +45,7 @@ def control_chart(
     source : a fitted KernelPCADetector, or statistics: an object with `t2`, `spe` and `combined`, shape (m,) each, or
         what `kpca.detector.monitor` yielded, as a list. NaN is a row without statistics, a gap in the line.
     against : for a detector the rows to show; else the limits, an object with the names of the statistics, each a
-        number or a number per row; infinity is no limit.
+        number or a number per row (infinity is no limit), or the detector that has them.
     statistic : the ones to show, of "t2", "spe" and "combined"; None all.
     alarm : rows to shade: True for each of them, shape (m,), slices, or pairs (start, stop) of row numbers.
     onset : the row at which a known fault begins; rows beyond the limit are then counted before it and after.
@@ -73,9 +76,7 @@ def control_chart(
         raise InputError(f"onset must be a row number from 0 to {count - 1}, or None; got {onset!r}.")
     figure, panels = panels_for(ax, len(names), 9.0, 0.9 + 2.1 * len(names))
     for axes, name, value, bound in zip(panels, names, values, bounds, strict=True):
-        for start, stop in windows:
-            ends = _before(places, start), _before(places, stop)
-            axes.axvspan(*ends, facecolor=_ALARM, edgecolor="#B5A36A", linewidth=0.8, zorder=0, label="alarm")
+        _shade(axes, places, windows)
         if onset is not None:
             axes.axvline(_before(places, onset), color=INK, linestyle=":", linewidth=1.4, zorder=1, label="onset")
         _panel(axes, name, places, value, bound)
@@ -91,10 +92,11 @@ def _statistics(source: Any, against: Any) -> tuple[Any, Any]:
         return source.statistics(against), source.limits_
     if callable(getattr(source, "statistics", None)):
         raise InputError("The detector must be fitted before its chart can be drawn: call fit first.")
+    limits = getattr(against, "limits_", against)
     if isinstance(source, list | tuple) and source and all(hasattr(row, "alarm") for row in source):
         parts = {name: np.array([getattr(row, name) for row in source]) for name in (*_LABELS, "alarm")}
-        return SimpleNamespace(**parts), against
-    return source, against
+        return SimpleNamespace(**parts), limits
+    return source, limits
 
 
 def _values(name: str, found: Any) -> FloatArray:
@@ -105,12 +107,16 @@ def _values(name: str, found: Any) -> FloatArray:
         values = np.empty(0)
     if values.ndim != 1 or not np.isfinite(values).any():
         raise InputError(f"The statistic {name!r} must be an array of numbers, one per row; got {found!r}.")
+    values = np.where(np.abs(values) > _HIGHEST, np.copysign(np.inf, values), values)
+    if not np.isfinite(values).any():
+        raise InputError(f"The statistic {name!r} must be finite in some rows; all are too large to draw.")
     return values
 
 
 def _chosen(statistic: Any) -> list[str]:
-    names = list(_LABELS) if statistic is None else [statistic] if isinstance(statistic, str) else list(statistic)
-    if not names or not set(names) <= set(_LABELS):
+    several = isinstance(statistic, Iterable) and not isinstance(statistic, str)
+    names = list(_LABELS) if statistic is None else list(statistic) if several else [statistic]
+    if not names or any(name not in list(_LABELS) for name in names):
         raise InputError(f"statistic must be one or more of {', '.join(map(repr, _LABELS))}; got {statistic!r}.")
     return names
 
@@ -128,12 +134,48 @@ def _places(index: Any, count: int) -> tuple[NDArray[Any], str]:
     if index is None:
         return np.arange(count), "row"
     places = np.asarray(index)
+    if places.dtype.kind == "O":
+        places = _times(places)
     if places.shape != (count,) or places.dtype.kind not in "iufM":
         raise InputError(
             f"index must be {count} numbers or times, one per row; got shape {places.shape}, {places.dtype}."
         )
+    if (places != places).any() or (places[1:] < places[:-1]).any():  # noqa: PLR0124 (NaN and NaT differ from all)
+        raise InputError("index must not decrease from row to row, nor have gaps (NaN): sort the rows by it first.")
     name = getattr(index, "name", None)
-    return places, str(name) if name else "time" if places.dtype.kind == "M" else "row"
+    return places, plain(name) if name else "time" if places.dtype.kind == "M" else "row"
+
+
+def _times(places: NDArray[Any]) -> NDArray[Any]:
+    """Return points in time that came as objects as numpy's; if they have a zone, by the clock of the first row."""
+    if places.ndim != 1 or not all(isinstance(place, date) for place in places):
+        return places
+    offset = next((place.utcoffset() for place in places if getattr(place, "tzinfo", None)), timedelta())
+    zone = timezone(offset or timedelta())  # without summer time, by which clocks go back
+
+    def clock(place: Any) -> Any:
+        if place != place:  # noqa: PLR0124 (pandas has a date that is none)
+            return "NaT"
+        return place.astimezone(zone).replace(tzinfo=None) if getattr(place, "tzinfo", None) else place
+
+    return np.array([np.datetime64(clock(place), "us") for place in places])
+
+
+def _shade(axes: Axes, places: NDArray[Any], windows: list[tuple[int, int]]) -> None:
+    """Colour the background from the first row of each alarm to its last."""
+    if len(windows) <= _SINGLE_WINDOWS:
+        for start, stop in windows:
+            ends = _before(places, start), _before(places, stop)
+            axes.axvspan(*ends, facecolor=_ALARM, edgecolor="#B5A36A", linewidth=0.8, zorder=0, label="alarm")
+        return
+    width = -(-len(places) // _COLUMNS)
+    alarms = np.zeros(-(-len(places) // width), dtype=bool)  # of the columns of the picture: none is lost
+    for start, stop in windows:
+        alarms[start // width : -(-stop // width)] = True
+    joined = [(start * width, min(stop * width, len(places))) for start, stop in _windows(alarms, len(alarms))]
+    spans: Any = [(_before(places, start), _before(places, stop) - _before(places, start)) for start, stop in joined]
+    whole: Any = axes.get_xaxis_transform()
+    axes.broken_barh(spans, (0.0, 1.0), transform=whole, facecolor=_ALARM, linewidth=0.0, zorder=0, label="alarm")
 
 
 def _windows(alarm: Any, count: int) -> list[tuple[int, int]]:

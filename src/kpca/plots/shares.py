@@ -70,11 +70,11 @@ def contributions(found: Any, *, row: int | None = None, n: int = 15, ax: Any = 
     figure, (axes,) = panels_for(ax, 1, 7.0, 1.5 + 0.26 * len(bars))
     name = _WORDS.get(str(found.statistic), str(found.statistic))
     who = f"Mean of {count:,} rows" if count > 1 and row is None else f"Row {row or 0}"
-    headline(axes, f"{who}: {name} {short(reached)}, baseline {short(start)}", fontweight="bold")
     meaning = f"contribution to the {name}, by {_method(str(found.method))}\nfrom {_baseline(found)}"
     lengths, meaning = factored(np.array(bars), meaning)
     axes.set_xlabel(meaning)
     signed_bars(axes, labels, lengths, len(kept))
+    headline(axes, f"{who}: {name} {short(reached)}, baseline {short(start)}", fontweight="bold")
     return figure
 
 

@@ -53,11 +53,11 @@ def importance(found: Any, *, n: int = 20, by_component: bool = False, ax: Any =
     if by_component:
         return _map_of_components(found, order, labels, title, ax)
     figure, (axes,) = panels_for(ax, 1, 7.0, 1.3 + 0.26 * len(order))
-    headline(axes, title, fontweight="bold")
     spread = getattr(found, "deviations", np.zeros_like(values))
     lengths, meaning = factored(np.array([values[order], spread[order]]), _meaning(found))
     axes.set_xlabel(meaning)
     _bars(axes, labels, *lengths)
+    headline(axes, title, fontweight="bold")
     return figure
 
 

@@ -259,12 +259,14 @@ class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _held_out(self, rows: Any) -> Statistics:
-        """Return the statistics of rows by models that did not see them."""
+        """Return the statistics of rows by models that did not see them, nor did their scales."""
         parts: list[Statistics] = []
-        seed = inputs.seed_of(self.random_state)
+        seed, threads = inputs.seed_of(self.random_state), thread_count(self.n_jobs)
         for fitted, held in splits(rows, self.folds, lags=self.lags, seed=seed):
-            measure = measure_of(self._recipe.model(rows[fitted], rows.shape[0]))
-            parts.append(measure(rows[held], threads=thread_count(self.n_jobs)))
+            # of many columns and few rows the scales alone would make rows look closer than new ones are
+            scaler = fitted_scaler(self.scale, rows[fitted])
+            measure = measure_of(self._recipe.model(scaled(scaler, rows[fitted]), rows.shape[0]))
+            parts.append(measure(scaled(scaler, rows[held]), threads=threads))
         return Statistics(**{name: np.concatenate([part[name] for part in parts]) for name in STATISTICS})
 
     # -- judging ----------------------------------------------------------------------------------------------------

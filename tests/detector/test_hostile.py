@@ -218,3 +218,30 @@ def test_contributions_to_what_is_all_explained_are_quiet():
 def test_a_monitor_needs_a_detector_of_ours():
     with pytest.raises(InputError, match=r"needs a fitted kpca\.KernelPCADetector; got IsolationForest"):
         monitor(IsolationForest(n_estimators=5).fit(normal(20)), normal(5))
+
+
+@pytest.mark.parametrize("baseline", ["mean", "nearest"])
+def test_contributions_of_fill_values_add_up(baseline):
+    """Files of measurements write 9.97e36 for what is missing: all of the statistic lies near the baseline."""
+    X = normal(100)
+    found = KernelPCADetector().fit(X).contributions([[9.97e36, 0.1, 0.2], [1e60, -1e50, 0.0]], baseline=baseline)
+    np.testing.assert_allclose(found.values.sum(axis=1), found.score - found.baseline_score, rtol=1e-6)
+    assert [best[0][0] for best in found.top(1)] == ["x0", "x0"]
+
+
+def test_rows_that_overflow_are_warned_of_once_and_by_name():
+    detector = KernelPCADetector(kernel="linear").fit(normal(100))
+    with pytest.warns(UserWarning) as caught:
+        detector.contributions([[1e300, 1e308, 0.0], [0.0, 1.0, 2.0]])
+    assert [str(warning.message)[:43] for warning in caught] == ["The contributions of 1 of 2 rows do not add"]
+    assert caught[0].filename == __file__
+
+
+def test_false_alarms_of_more_columns_than_rows_are_as_many_as_asked_for():
+    """Scales of all rows must not be known to the models that judge those held out."""
+    beyond = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        detector = KernelPCADetector().fit(rng.standard_t(3, size=(60, 500)))
+        beyond.append(np.mean(detector.predict(rng.standard_t(3, size=(500, 500))) == -1))
+    assert np.mean(beyond) < 0.08

@@ -31,8 +31,9 @@ _RULE = "gk15"
 # Pieces that share the nodes of an integration, and rows that are worked on at a time. Fixed, so that bits repeat.
 _PIECES_AT_ONCE = 128
 _ROWS_AT_ONCE = 512
-# Halving ends when a piece is this short, or when so many pieces of one row fail at once: then it is rounding.
-_HALVINGS = 60
+# Halving ends when so many pieces of one row fail at once, or when the two ends of a piece are the same row: then it is
+# rounding. From the largest row that there is to the smallest it takes no more than this.
+_HALVINGS = 2100
 _FAILING_PIECES = 128
 
 
@@ -94,6 +95,14 @@ def attribute(surface: Surface, rows: FloatArray, baseline: FloatArray, method: 
     baseline = np.atleast_2d(np.asarray(baseline, dtype=np.float64))
     if baseline.shape not in {(1, rows.shape[1]), rows.shape}:
         raise InputError(f"A baseline for rows of shape {rows.shape} must be one row or as many; got {baseline.shape}.")
+    with np.errstate(over="ignore", invalid="ignore"):  # a row may be that far out: its gap is NaN, and warned of
+        found = _attributed(surface, rows, baseline, method)
+        if method == "integrated":
+            _warn_of_gaps(found)
+    return found
+
+
+def _attributed(surface: Surface, rows: FloatArray, baseline: FloatArray, method: str) -> Attribution:
     score = surface.values(rows)
     baseline_score = np.broadcast_to(surface.values(baseline), score.shape).copy()
     whole = np.broadcast_to(baseline, rows.shape)
@@ -106,9 +115,7 @@ def attribute(surface: Surface, rows: FloatArray, baseline: FloatArray, method: 
         ends = (baseline_score[part], score[part])
         values[part] = _Lines(surface, rows[part], whole[part], ends, resolution[part]).integral()
     # as many pieces as fail at once may each be off by rounding
-    found = Attribution(values, score, baseline_score, _FAILING_PIECES * resolution)
-    _warn_of_gaps(found)
-    return found
+    return Attribution(values, score, baseline_score, _FAILING_PIECES * resolution)
 
 
 class _Lines:
@@ -133,7 +140,9 @@ class _Lines:
         # One column alone has all of the difference, exactly, and needs no path.
         alone = moving == 1
         total[alone] = np.where(self._D[alone] != 0, (self._ends[1] - self._ends[0])[alone, None], 0.0)
-        pieces = _Pieces.whole(np.flatnonzero(moving > 1), *self._ends)
+        known = np.isfinite(self._ends).all(axis=0)
+        total[~known] = np.nan  # the statistic overflows: there is nothing to split
+        pieces = _Pieces.whole(np.flatnonzero((moving > 1) & known), *self._ends)
         for halving in range(_HALVINGS + 1):
             if not len(pieces.row):
                 break
@@ -141,8 +150,7 @@ class _Lines:
             gaps = np.abs(parts.sum(axis=1) - (pieces.last - pieces.first))
             fails = ~(gaps <= _PIECE_TOLERANCE * self._scale[pieces.row])
             fails &= np.bincount(pieces.row[fails], minlength=len(total))[pieces.row] <= _FAILING_PIECES
-            if halving == _HALVINGS:
-                fails[:] = False
+            fails[fails] = self._have_length(pieces.only(fails)) if halving < _HALVINGS else False
             np.add.at(total, pieces.row[~fails], parts[~fails])
             pieces = self._halved(pieces.only(fails))
         return total
@@ -183,6 +191,14 @@ class _Lines:
             half = len(row) // 2
             return np.concatenate([self._tile(pieces.only(slice(half))), self._tile(pieces.only(slice(half, None)))])
         return np.asarray(parts * scale)
+
+    def _have_length(self, pieces: _Pieces) -> NDArray[np.bool_]:
+        """Return which pieces have two ends that differ, and something between them.  # shape: (p,)"""
+        D, baseline = self._D[pieces.row], self._baseline[pieces.row]
+        first, last = (baseline + end[:, None] * D for end in (pieces.start, pieces.stop))
+        middle = 0.5 * (pieces.start + pieces.stop)
+        differ: NDArray[np.bool_] = (first != last).any(axis=1) & (pieces.start < middle) & (middle < pieces.stop)
+        return differ
 
     def _halved(self, pieces: _Pieces) -> _Pieces:
         if not len(pieces.row):
@@ -237,5 +253,5 @@ def _warn_of_gaps(found: Attribution) -> None:
         warnings.warn(
             f"The contributions of {many} of {len(gaps)} rows do not add up to the difference of the statistics: the "
             f"largest gap is {np.nanmax(np.where(np.isnan(gaps), np.inf, gaps)):.1e} of the statistic, see `gap`.",
-            stacklevel=3,
+            stacklevel=5,  # who asked a detector for contributions
         )

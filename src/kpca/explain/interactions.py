@@ -5,19 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca.errors import InputError
-from kpca.explain.mixed import MEASURES, Measure, Slope, Strengths, check_mixed, slope_of, strengths
+from kpca.explain.mixed import MEASURES, Measure, Slope, check_mixed, slope_of, strengths
 from kpca.explain.names import chosen_components, different_numbers
 from kpca.explain.subject import Subject, finite, kept_rows, subject_of
 from kpca.explain.table import number
 from kpca.inputs import seed_of, whole_number
 from kpca.kernel_pca import KernelPCA
-from kpca.projection import LinearProjection, Projection
+from kpca.projection import LinearProjection
 from kpca.tables import data_frame, short_name, text_table
 
 FloatArray = NDArray[Any]
@@ -137,32 +138,20 @@ def interactions(
     columns = _columns(variables, subject.names, slope)
     pairs = [(int(p), int(q)) for p, q in itertools.combinations(columns, 2)]
 
-    def measure_all(projection: Projection, X: FloatArray, slope: Slope, variances: FloatArray) -> Strengths:
-        found = variances[chosen].astype(np.float64)
-        return strengths(
-            projection,
-            X,
-            pairs,
-            slope=slope,
-            variances=found,
-            components=chosen,
-            scale=scale,
-            measure=measured,
-            threads=threads,
-        )
-
-    observed = measure_all(projection, sample.rows, slope, fitted.explained_variance_)
+    how = partial(strengths, pairs=pairs, components=chosen, scale=scale, measure=measured, threads=threads)
+    observed = how(projection, sample.rows, slope=slope, variances=_variances(fitted, chosen))
     values, null = observed.overall, None
     if times > 0 and not isinstance(projection, LinearProjection):
-        null, count = np.zeros(len(pairs)), int(chosen.max()) + 1
-        fitted_rows = _rows_of_null(everything, X, count)
+        count = int(chosen.max()) + 1
+        rows = _rows_of_null(everything, X, count)
+        null = np.zeros(len(pairs))
         for _ in range(times):
-            permuted = rng.permuted(_some(fitted_rows, _NULL_ROWS, rng), axis=0)
             other = KernelPCA(count, kernel=fitted.kernel_, center=fitted.center, n_jobs=fitted.n_jobs)
-            other.fit(permuted)
+            permuted = rng.permuted(_some(rows, _NULL_ROWS, rng), axis=0)
+            again = other.fit(permuted)._projection
             some = _some(permuted, len(sample.rows), rng)  # means over as many rows, with the same spread
-            again = slope_of(other._projection, some, chosen, scale, threads)
-            null += measure_all(other._projection, some, again, other.explained_variance_).overall / times
+            slopes = slope_of(again, some, chosen, scale, threads)
+            null += how(again, some, slope=slopes, variances=_variances(other, chosen)).overall / times
         values = values - null
     v = len(columns)
     return Interactions(
@@ -174,6 +163,11 @@ def interactions(
         partners=None if observed.partners is None else _square(observed.partners, v, -1),
         null=None if null is None else _square(null, v),
     )
+
+
+def _variances(model: Any, components: NDArray[np.intp]) -> FloatArray:
+    variances: FloatArray = model.explained_variance_[components].astype(np.float64)
+    return variances
 
 
 def _rows_of_null(subject: Subject, X: Any, count: int) -> FloatArray:

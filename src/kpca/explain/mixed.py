@@ -71,8 +71,8 @@ def slope_of(projection: Projection, X: FloatArray, components: FloatArray, scal
 def strengths(
     projection: Projection,
     X: FloatArray,
-    pairs: list[tuple[int, int]],
     *,
+    pairs: list[tuple[int, int]],
     slope: Slope,
     variances: FloatArray,
     components: FloatArray,

@@ -57,10 +57,12 @@ OPTIONAL = {
     "triton": {"gram/_triton.py"},
     "dask": {"gram/_dask.py"},
     "matplotlib": {"plots/_axes.py"},
-    "plotly": set(),
-    "pyarrow": {"storage/parquet.py"},
+    "plotly": {"report/_plotly.py"},
+    "pyarrow": {"storage/_arrow.py"},
     "zarr": {"storage/zarr.py"},
-    "onnx": {"io/onnx.py"},
+    "onnx": {"io/onnx/_graph.py"},
+    "anndata": {"io/anndata.py"},
+    "PIL": {"storage/images.py"},
     "umap": {"comparison/_umap.py"},
 }
 

@@ -39,7 +39,7 @@ def _width(text: str) -> int:
 def data_frame(data: Any, *, index: Any = None, index_name: str | None = None, columns: Any = None) -> Any:
     """Return a data frame of pandas, which is imported here only."""
     try:
-        import pandas  # type: ignore[import-untyped, unused-ignore]  # not a dependency
+        import pandas
     except ImportError:
         raise InputError("to_pandas needs pandas, which is not installed: use the arrays of the result.") from None
     labels = None if index is None else pandas.Index(list(index), name=index_name)

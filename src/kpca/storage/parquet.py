@@ -1,4 +1,4 @@
-"""Parquet files, one or a folder of them. The only file that knows pyarrow."""
+"""Parquet files, one or a folder of them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca.errors import InputError
+from kpca.storage._arrow import pyarrow
 from kpca.storage.base import Indices, label, unreadable
 from kpca.storage.files import NewFile
 
 _KIND = "Parquet file"
 _BUFFER_BYTES = 1 << 16  # read a column piece by piece, not all of a row group at once
-
-
-def _pyarrow(doing: str) -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise InputError(f"{doing} Parquet needs pyarrow: pip install 'kpca[io]'.") from error
-    return pyarrow
 
 
 class ParquetReader:
@@ -33,7 +25,7 @@ class ParquetReader:
     sparse = False
 
     def __init__(self, path: str) -> None:
-        self._arrow = _pyarrow("Reading")
+        self._arrow = pyarrow("Reading Parquet")
         self._paths = _files(path)
         self._counts: list[int] = []  # rows of each file
         self.names: list[str] | None = None
@@ -151,7 +143,7 @@ class ParquetWriter:
     """A Parquet file, one row group per chunk."""
 
     def __init__(self, path: str, dtype: np.dtype[Any], names: Sequence[str]) -> None:
-        self._arrow = _pyarrow("Writing")
+        self._arrow = pyarrow("Writing Parquet")
         if len(set(names)) < len(names):
             raise InputError(f"The columns of {path!r} must have different names; got {', '.join(names)}.")
         kind = self._arrow.float32() if dtype == np.float32 else self._arrow.float64()

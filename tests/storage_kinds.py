@@ -10,6 +10,7 @@ import numpy as np
 import pandas
 import polars
 import pyarrow
+import pyarrow.ipc
 import pyarrow.parquet
 import zarr
 from numpy.typing import NDArray
@@ -103,6 +104,19 @@ def saved_parquet_folder(X: FloatArray, folder: Path) -> Path:
     return folder / "many.parquet"
 
 
+def saved_text(X: FloatArray, folder: Path, *, suffix: str = ".csv") -> Path:
+    delimiter = "," if suffix.startswith(".csv") else "\t"
+    pandas.DataFrame(X, columns=NAMES).to_csv(folder / f"x{suffix}", sep=delimiter, index=suffix == ".csv")
+    return folder / f"x{suffix}"
+
+
+def saved_feather(X: FloatArray, folder: Path) -> Path:
+    table = pyarrow.table({name: X[:, column] for column, name in enumerate(NAMES)})
+    with pyarrow.ipc.new_file(folder / "x.feather", table.schema) as file:
+        file.write_table(table, max_chunksize=250)
+    return folder / "x.feather"
+
+
 def mapped(X: FloatArray, folder: Path, mode: Any) -> Any:
     return np.load(saved_npy(X, folder), mmap_mode=mode)
 
@@ -141,9 +155,13 @@ KINDS: dict[str, Callable[[FloatArray, Path], Any]] = {
     "zarr array": lambda X, folder: zarr.open_array(saved_zarr(X, folder), mode="r"),
     "parquet": saved_parquet,
     "parquet folder": saved_parquet_folder,
+    "feather": saved_feather,
+    "csv": saved_text,
+    "tsv.gz": lambda X, folder: saved_text(X, folder, suffix=".tsv.gz"),
     "list of paths": lambda X, folder: [saved_npy(X, folder)],
 }
 STREAMS = {name for name in KINDS if name.startswith(("list of", "restarting", "generator"))} - {"list of rows"}
+TEXTS = {"csv", "tsv.gz"}  # numbers in text are read in double precision
 SPARSE = {"csr", "csc", "list of csr", "sparse npz"}
 
 

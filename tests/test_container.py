@@ -240,7 +240,7 @@ def test_another_kind_is_refused(path: Path) -> None:
 
 
 def test_a_folder_or_nothing_cannot_be_read_or_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"must be readable; .*: "):
+    with pytest.raises(InputError, match=r"must be a file; it is something else: "):
         read_container(tmp_path, "test")
     with pytest.raises(InputError, match="there is no such file"):
         read_container(tmp_path / "none", "test")

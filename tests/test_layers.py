@@ -33,6 +33,8 @@ LAYERS = [
         "checkpoint",
         "stream",
         "reservoir",
+        "facts",
+        "notebook",
         "restoring",
         "restoration",
         "parallel_analysis",
@@ -40,12 +42,12 @@ LAYERS = [
         "elbow",
         "automatic",
     ],
-    ["kernel_pca", "fitted", "incremental"],
+    ["kernel_pca", "fitted", "incremental", "interchange"],
     ["compression", "stability"],
     ["selection", "comparison", "diagnostics", "detector", "explain"],
     ["plots"],
     ["report", "explorer", "io"],
-    ["demo", "cli"],
+    ["demo", "tour", "cli"],
     ["__main__", "__init__"],
 ]
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
@@ -61,7 +63,8 @@ OPTIONAL = {
     "pyarrow": {"storage/_arrow.py"},
     "zarr": {"storage/zarr.py"},
     "onnx": {"io/onnx/_graph.py"},
-    "anndata": {"io/anndata.py"},
+    "anndata": {"io/cells/_scverse.py"},
+    "h5py": {"io/cells/_scverse.py"},
     "PIL": {"storage/images.py"},
     "umap": {"comparison/_umap.py"},
 }

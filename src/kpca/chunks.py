@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca.errors import InputError
+from kpca.settings import memory_budget
 from kpca.storage.arrays import ArrayReader, SlicedReader, SparseReader
 from kpca.storage.base import Indices, Reader, float_dtype, label
 from kpca.storage.frames import FrameReader, is_frame
@@ -97,8 +98,9 @@ def as_source(X: Any) -> Source:
     """Return X as a source of chunks.
 
     X may be a NumPy array or memory map, a SciPy sparse matrix, anything with `shape` and slices of rows (Zarr, h5py,
-    dask), a data frame, the path of a .npy, .npz, .zarr or .parquet (a file or a folder), or an iterable of such
-    pieces. A generator can be read once; an iterable that starts anew, such as a list, again and again.
+    dask), a data frame, the path of a .npy, .npz, .zarr, .parquet (a file or a folder), .feather, .csv or .tsv, or an
+    iterable of such pieces. A generator can be read once; an iterable that starts anew, such as a list, again and
+    again.
     """
     if isinstance(X, Source):
         return X
@@ -149,21 +151,38 @@ def _reader(X: Any) -> Reader:
 
 def _file_reader(path: Any) -> Reader:
     # Imported here: files are opened by few, and pyarrow and zarr are only wanted for their own.
-    from kpca.storage import npy, parquet, zarr
+    from kpca.storage import feather, npy, parquet, text, zarr
+    from kpca.storage.numbers import NumbersReader
 
     path = os.fsdecode(path)
-    openers = {
+
+    def columns(make: Callable[[str], Any]) -> Callable[[str], Reader]:
+        return lambda path: NumbersReader(make(path), path)
+
+    openers: dict[str, Callable[[str], Reader]] = {
         ".npy": npy.open_npy,
-        ".npz": npy.open_npz,
-        ".zarr": zarr.open_zarr,
-        ".parquet": parquet.ParquetReader,
+        ".npz": lambda path: npy.open_npz(path, memory_budget()),
+        ".zarr": lambda path: zarr.open_zarr(path, memory_budget()),
+        ".parquet": columns(parquet.ParquetTable),
+        ".feather": columns(feather.FeatherTable),
+        ".arrow": columns(feather.FeatherTable),
+        ".csv": columns(text.TextTable),
+        ".tsv": columns(text.TextTable),
+        ".csv.gz": columns(text.TextTable),
+        ".tsv.gz": columns(text.TextTable),
     }
-    opener = openers.get(os.path.splitext(path.rstrip("/"))[1].lower())
+    stem, suffix = os.path.splitext(path.rstrip("/").lower())
+    opener = openers.get(os.path.splitext(stem)[1] + suffix if suffix == ".gz" else suffix)
     if opener is None:
         raise InputError(f"A path must end in {', '.join(openers)}; got {path!r}.")
     if not os.path.exists(path):
         raise InputError(f"There must be data at {path!r}; there is no such file: check the path.")
     return opener(path)
+
+
+def source_of(reader: Reader) -> Source:
+    """Return the rows of a reader as a source, which cuts them into chunks and checks them."""
+    return _Table(reader)
 
 
 class _Table:
@@ -380,6 +399,11 @@ def sample_rows(source: Source, count: int, seed: int) -> Any:
             "or an object whose __iter__ starts anew, instead of a generator."
         )
     return _sample_in_passing(source, int(count), random)
+
+
+def sample_numbers(n: int, count: int, seed: int) -> Indices:
+    """Return the numbers of the rows that `sample_rows` would take from n rows, ascending; all if there are fewer."""
+    return _smallest_draws(n, count, np.random.default_rng(seed))
 
 
 def _smallest(draws: NDArray[Any], count: int) -> Indices:

@@ -14,7 +14,8 @@ import math
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,6 +33,9 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 # Plain numbers of fixed size: what has the same meaning on every machine and needs no code to be read.
 _DTYPES = frozenset(["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"])
 _LEFTOVER = ".kpca-part"
+# Bytes of a header: whatever is large is in arrays, and JSON takes many times its size in memory.
+_LONGEST_HEADER = 2**24
+_MOST_DIMENSIONS = 8
 
 
 def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
@@ -45,6 +49,11 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
     table = [_entry(name, array) for name, array in arrays.items()]
     whole = {"format": "kpca", "version": _VERSION, **header, "arrays": table}
     text = json.dumps(whole, allow_nan=False).encode()
+    if len(text) > _LONGEST_HEADER:
+        raise InputError(
+            f"The header of {target} must be of at most {_LONGEST_HEADER // 2**20} MiB; it would be of "
+            f"{len(text) / 2**20:.1f}: store less beside the arrays."
+        )
     try:
         if target.exists() and not target.is_file():  # a device or a folder must not be replaced
             raise InputError(f"{target} must be a file, or not exist; it is something else: choose another path.")
@@ -97,62 +106,115 @@ class _Damaged(Exception):
 
 def read_container(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Return the header and the arrays of a file of this kind that `write_container` wrote; refuse anything else."""
+    with _opened(path, kind) as reader:
+        header, table = reader.header()
+        arrays = {name: _array(entry, reader) for name, entry in table.items()}
+        reader.finish()
+        reader.check_kind(header)
+    return header, arrays
+
+
+def read_header(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], int]:
+    """Return the header of a file of this kind, and the bytes of the file; the arrays are not read.
+
+    That they are all there is checked by their sizes, not by the digest, which takes reading the whole file.
+    """
+    with _opened(path, kind) as reader:
+        header, table = reader.header()
+        if sum(_layout(entry)[2] for entry in table.values()) != reader.left:
+            raise _Damaged("The file is of another length.")
+        reader.check_kind(header)
+        return header, reader.size
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str], kind: str) -> Iterator[_Reader]:
+    """Give what reads a file, and turn what goes wrong into a sentence that names it."""
     target = Path(path)
     try:
+        if not stat.S_ISREG(os.stat(target).st_mode):  # before it is opened: a pipe would wait for somebody
+            raise InputError(f"{target} must be a file; it is something else: choose another path.")
         with open(target, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise InputError(f"{target} must be a file; it is something else.")
-            header, arrays = _read(file, status.st_size, target)
+            yield _Reader(file, os.fstat(file.fileno()).st_size, target, kind)
     except OSError as error:
         raise InputError(f"{target} must be readable; {_reason(error)}.") from error
     except _Damaged as error:
         raise InputError(
             f"{target} must be complete and unchanged; it is damaged or cut short: delete it or use another copy of it."
         ) from error
-    if header["kind"] != kind:
-        raise InputError(f"{target} must hold a {kind}; it holds a {header['kind']}: choose another path.")
-    return header, arrays
 
 
-def _read(file: BinaryIO, size: int, target: Path) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    digest = hashlib.sha256()
-    left = size - _DIGEST_BYTES  # bytes that the digest is about and that were not read yet
+class _Reader:
+    """The bytes of a file, in order; memory is taken only for what the file really has."""
 
-    def take(count: int) -> bytearray:
-        """Return the next so many bytes; memory is taken only for what the file really has."""
-        nonlocal left
-        left -= count
-        if left < 0:
-            raise _Damaged("The file ends too early.")
-        piece = bytearray(count)
-        if file.readinto(piece) != count:  # type: ignore[attr-defined]  # a file opened in binary mode has it
+    def __init__(self, file: BinaryIO, size: int, target: Path, kind: str) -> None:
+        self._file, self._target, self._kind, self.size = file, target, kind, size
+        self._digest = hashlib.sha256()
+        self.left = size - _DIGEST_BYTES  # bytes that the digest is about and that were not read yet
+
+    def header(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Return the header, and the description of each array by its name."""
+        if self._file.read(len(_MAGIC)) != _MAGIC:
+            raise InputError(
+                f"{self._target} must be a file that kpca wrote; it is of another format: choose another path."
+            )
+        self._file.seek(0)
+        self.take(len(_MAGIC))
+        length = int.from_bytes(self.take(8), "little")
+        if length > _LONGEST_HEADER:
+            raise _Damaged("The header is too long.")
+        header, table = _header(self.take(length))
+        if header["version"] > _VERSION:
+            raise InputError(
+                f"{self._target} must be of version {_VERSION} of the file format; it is of version "
+                f"{header['version']}: update kpca or choose another path."
+            )
+        return header, table
+
+    def check_kind(self, header: dict[str, Any]) -> None:
+        """Refuse a file of another kind."""
+        other = header["kind"]
+        if other != self._kind:
+            other = f"a {other}" if other.isprintable() and len(other) <= 40 else "something else"
+            raise InputError(f"{self._target} must hold a {self._kind}; it holds {other}: choose another path.")
+
+    def take(self, count: int) -> bytes:
+        """Return the next so many bytes."""
+        self._claim(count)
+        piece = self._file.read(count)
+        if len(piece) != count:
             raise _Damaged("The file has become shorter.")
-        digest.update(piece)
+        self._digest.update(piece)
         return piece
 
-    if file.read(len(_MAGIC)) != _MAGIC:
-        raise InputError(f"{target} must be a file that kpca wrote; it is of another format: choose another path.")
-    file.seek(0)
-    take(len(_MAGIC))
-    header, table = _header(take(int.from_bytes(take(8), "little")))
-    if header["version"] > _VERSION:
-        raise InputError(
-            f"{target} must be of version {_VERSION} of the file format; it is of version {header['version']}: "
-            "update kpca or choose another path."
-        )
-    arrays = {name: _array(entry, take) for name, entry in table.items()}
-    if left != 0 or file.read() != digest.digest():
-        raise _Damaged("The digest is another one.")
-    return header, arrays
+    def fill(self, count: int) -> AnyArray:
+        """Return the next so many bytes as an array that may be changed."""
+        self._claim(count)
+        piece: AnyArray = np.empty(count, dtype=np.uint8)
+        if count and self._file.readinto(piece.data) != count:  # type: ignore[attr-defined]  # binary files have it
+            raise _Damaged("The file has become shorter.")
+        self._digest.update(piece.data)
+        return piece
+
+    def finish(self) -> None:
+        """Refuse a file of which something is left, or whose digest is another one."""
+        if self.left != 0 or self._file.read() != self._digest.digest():
+            raise _Damaged("The digest is another one.")
+
+    def _claim(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise _Damaged("The file ends too early.")
 
 
-def _header(text: bytearray) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+def _header(text: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return the header, and the description of each array by its name."""
     try:
-        header = json.loads(text)
-        table = {str(entry["name"]): dict(entry) for entry in header.pop("arrays", [])}
-        right = header["format"] == "kpca" and isinstance(header["kind"], str) and isinstance(header["version"], int)
+        header = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+        entries = header.pop("arrays", [])
+        table = _once([(str(entry["name"]), dict(entry)) for entry in entries])
+        right = header["format"] == "kpca" and isinstance(header["kind"], str)
+        right = right and type(header["version"]) is int and header["version"] >= 1
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _Damaged("The header cannot be read.") from error
     if not right:
@@ -160,18 +222,38 @@ def _header(text: bytearray) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]
     return header, table
 
 
-def _array(entry: dict[str, Any], take: Callable[[int], bytearray]) -> AnyArray:
-    """Return one array, writable."""
+def _no_constant(name: str) -> None:
+    raise ValueError(f"JSON has no {name}.")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a dictionary of pairs, none of which may have the key of another."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("A key is there twice.")
+    return made
+
+
+def _layout(entry: dict[str, Any]) -> tuple[np.dtype[Any], list[int], int]:
+    """Return the dtype, the shape and the bytes of an array."""
     text, shape, order = entry.get("dtype"), entry.get("shape"), entry.get("order")
-    if not isinstance(text, str) or text[:1] not in "<>|" or text[1:] not in _DTYPES:
+    if not isinstance(text, str) or text[:1] not in ("<", ">", "|") or text[1:] not in _DTYPES:
         raise _Damaged("There are no such numbers.")
-    if not isinstance(shape, list) or any(type(length) is not int or length < 0 for length in shape):
+    if not isinstance(shape, list) or any(type(length) is not int or not 0 <= length < 2**63 for length in shape):
+        raise _Damaged("There is no such shape.")
+    if len(shape) > _MOST_DIMENSIONS or order not in ("C", "F"):
         raise _Damaged("There is no such shape.")
     dtype = np.dtype(text)
-    flat: AnyArray = np.frombuffer(take(math.prod(shape) * dtype.itemsize), dtype=dtype)
+    return dtype, shape, math.prod(shape) * dtype.itemsize
+
+
+def _array(entry: dict[str, Any], reader: _Reader) -> AnyArray:
+    """Return one array, writable."""
+    dtype, shape, size = _layout(entry)
     try:
-        return flat.reshape(shape, order="F" if order == "F" else "C")
-    except ValueError as error:  # too many dimensions
+        flat: AnyArray = reader.fill(size).view(dtype)
+        return flat.reshape(shape, order=entry["order"])
+    except ValueError as error:  # no entries, but dimensions whose product is too large a number
         raise _Damaged("There is no such shape.") from error
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class FittedMixin(RestoringMixin):
     def _known_rows(self) -> tuple[Any, FloatArray]:
         if self.kernel_ is None or self.X_fit_ is None:
             return super()._known_rows()
-        if hasattr(self, "feature_map_"):
+        if hasattr(self, "feature_map_") or hasattr(self, "compression_loss_"):  # landmarks, not the rows of the fit
             return self.X_fit_, self._scores_of(self.X_fit_)
         return self.X_fit_, self._fitted_scores()
 
@@ -118,6 +118,28 @@ class FittedMixin(RestoringMixin):
         squares = self.eigenvalues_.astype(np.float64) ** 2
         ratio: FloatArray = np.sqrt(np.cumsum(squares) / np.maximum(self._frobenius2, max(squares.sum(), 1e-300)))
         return ratio.astype(self.eigenvalues_.dtype)
+
+    def to_sklearn(self) -> Any:
+        """Return scikit-learn's KernelPCA with these parameters and, of a fitted model, with its scores.
+
+        It has no counterpart of weights, approximations and center=False, which are refused. Kernels that it does not
+        have by name are given to it as functions of pairs of rows, which it evaluates one by one. Of the ways back it
+        has the ridge map, without an intercept: with fit_inverse_transform that is solved again, others are left out.
+        """
+        from kpca import interchange  # scikit-learn's decompositions are many, and hardly ever needed
+
+        return interchange.to_sklearn(self)
+
+    @classmethod
+    def from_sklearn(cls, model: Any) -> Self:
+        """Return scikit-learn's KernelPCA as this one, with its scores and its inverse_transform if it is fitted.
+
+        Residuals and bounds of its components, which it does not have, are measured in a pass over the kernel matrix.
+        """
+        from kpca import interchange
+
+        made: Self = interchange.from_sklearn(cls(), model)
+        return made
 
     @property
     def _n_features_out(self) -> int:

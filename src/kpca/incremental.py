@@ -77,7 +77,7 @@ class IncrementalKernelPCA(
     unexplained_ : share of the trace of the kernel matrix that the landmarks leave unexplained.
     drift_ : how far the newest batch turned the leading subspace: 1 - mean squared cosine, 0 to 1, NaN at first.
     n_samples_seen_, batches_seen_, mass_ : rows and batches so far, and their weight after forgetting.
-    feature_map_, kernel_, gamma_, n_components_, n_features_in_; components_, mean_ for the linear kernel.
+    feature_map_, kernel_, n_components_, n_features_in_; components_, mean_ for the linear kernel.
 
     Examples
     --------

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from kpca import inputs
 from kpca.chunks import as_source, in_memory
 from kpca.errors import InputError
+from kpca.notebook import NotebookMixin
 from kpca.preimage.back import Back
 from kpca.preimage.report import PreimageReport
 from kpca.preimage.result import Found
@@ -33,7 +34,7 @@ def _can_score(estimator: Any) -> bool:
     return bool(estimator._keeps_rows or estimator.preimage is not None)
 
 
-class RestoringMixin(abc.ABC):
+class RestoringMixin(NotebookMixin, abc.ABC):
     """`inverse_transform`, `denoise` and `reconstruction_error` for an estimator that knows its way back."""
 
     n_jobs: int | None

@@ -16,6 +16,7 @@ from kpca.chunks import Source, as_source
 from kpca.errors import InputError
 from kpca.storage.arrays import release_pages
 from kpca.storage.base import Writer, default_names
+from kpca.storage.files import NewFile
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _SUFFIXES = (".npy", ".zarr", ".parquet")
@@ -47,7 +48,7 @@ class Sink:
         try:
             self._writer.write(rows)
         except OSError as error:
-            raise _failed(self._target, error, kept=self._kept) from error
+            raise write_failed(self._target, error, kept=self._kept) from error
         self._written += len(rows)
 
     def __enter__(self) -> Sink:
@@ -67,17 +68,36 @@ class Sink:
         except BaseException as failure:
             self._writer.abandon()
             if isinstance(failure, OSError):
-                raise _failed(self._target, failure, kept=self._kept) from failure
+                raise write_failed(self._target, failure, kept=self._kept) from failure
             raise
 
 
-def _failed(target: str, error: OSError, *, kept: bool) -> InputError:
+def write_failed(target: str, error: OSError, *, kept: bool) -> InputError:
+    """Return the sentence for a target that could not be written."""
     after = "what was there before is unchanged" if kept else "it holds the rows written until then"
     if error.errno in _FULL:
         return InputError(
             f"The disk must have room for {target}, and it is full: make room or choose another place; {after}."
         )
     return InputError(f"{target} must be writable; the system says: {error.strerror or error}; {after}.")
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file that appears whole or not at all; a failure leaves what was there as it was."""
+    target = os.fsdecode(path)
+    if os.path.isdir(target):
+        raise InputError(f"{target!r} must be a file or new; it is a folder: choose another name.")
+    new = None
+    try:
+        new = NewFile(target)
+        new.file.write(content)
+        new.finish()
+        new = None
+    except OSError as error:
+        raise write_failed(repr(target), error, kept=True) from error
+    finally:
+        if new is not None:
+            new.abandon()
 
 
 class _ArrayWriter:
@@ -127,7 +147,7 @@ def open_sink(
     try:
         return Sink(_file_writer(path, n_columns, dtype, names), repr(path), n_rows, n_columns)
     except OSError as error:
-        raise _failed(repr(path), error, kept=True) from error
+        raise write_failed(repr(path), error, kept=True) from error
 
 
 def _array_sink(target: Any, n_rows: int | None, n_columns: int) -> Sink:
@@ -143,7 +163,7 @@ def _array_sink(target: Any, n_rows: int | None, n_columns: int) -> Sink:
 
 
 def _file_writer(path: str, n_columns: int, dtype: np.dtype[Any], names: Sequence[str]) -> Writer:
-    from kpca.storage import npy, parquet, zarr
+    from kpca.storage import arrow_writers, npy, zarr
 
     suffix = os.path.splitext(path.rstrip("/"))[1].lower()
     if suffix not in _SUFFIXES:
@@ -154,7 +174,9 @@ def _file_writer(path: str, n_columns: int, dtype: np.dtype[Any], names: Sequenc
         return npy.NpyWriter(path, n_columns, dtype)
     if suffix == ".zarr":
         return zarr.ZarrWriter(path, n_columns, dtype)
-    return parquet.ParquetWriter(path, dtype, names)
+    if len(set(names)) < len(names):
+        raise InputError(f"The columns of {path!r} must have different names; got {', '.join(names)}: rename some.")
+    return arrow_writers.ParquetWriter(path, dtype, names)
 
 
 def write_scores(model: Any, X: Any, out: Any, rows: int | None = None) -> Any:

@@ -29,6 +29,7 @@ from kpca.detector.scaling import check_scale, check_taken, fitted_scaler, scale
 from kpca.errors import InputError
 from kpca.kernel_pca import KernelPCA
 from kpca.naming import column_names
+from kpca.notebook import NotebookMixin
 from kpca.settings import thread_count
 from kpca.statistics import STATISTICS, Measure, Statistics, check_statistic, measure_of
 from kpca.storage.frames import is_frame
@@ -40,7 +41,7 @@ _FEWEST_ROWS = 5
 _KEPT = 1000
 
 
-class KernelPCADetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
+class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     """Anomalies by kernel PCA: T^2 within the components, the true residual (SPE) outside of them, limits and causes.
 
     Columns are standardised, a model of the normal rows is fitted, and rows are judged by how far they are from it.

@@ -17,7 +17,7 @@ class Layout:
     """The roles of the columns of a table; a column has one role at most, and none if it was left out."""
 
     numbers: tuple[str, ...]
-    categories: tuple[str, ...] = ()  # texts, truth values, dates: not numbers, and neither text, id nor label
+    categories: tuple[str, ...] = ()  # texts and dates: no numbers, and neither text, id nor label
     text: str | None = None  # documents
     id: str | None = None
     label: str | None = None

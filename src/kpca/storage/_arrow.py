@@ -11,8 +11,9 @@ def pyarrow(doing: str) -> Any:
     """Return the library with the parts used here, or say what it is needed for."""
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.csv
-        import pyarrow.feather
+        import pyarrow.ipc
         import pyarrow.parquet
     except ImportError as error:
         raise InputError(f"{doing} needs pyarrow: pip install 'kpca[io]'.") from error

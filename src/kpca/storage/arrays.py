@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from kpca.errors import InputError
-from kpca.storage.base import Indices, float_dtype
+from kpca.storage.base import Indices, float_dtype, printable
 
 _ROWS_TAKEN_AT_ONCE = 256  # of a memory map: each row may bring in pages of its own
 _WIDEST_BLOCK = 4  # a block is at most this many times longer than asked, to save decoding a stored chunk again
@@ -50,17 +50,21 @@ def plain(block: Any) -> Any:
         ) from error
 
 
-def check_shape(X: Any) -> tuple[int, int]:
+def check_shape(X: Any, where: str = "X") -> tuple[int, int]:
     """Return the shape if it is that of a table with rows and columns, or refuse."""
     shape = tuple(X.shape)
     if len(shape) != 2:
-        raise InputError(f"X must be 2-D, rows by columns; got shape {shape}: use reshape(-1, 1) for a single column.")
+        raise InputError(
+            f"{where} must be 2-D, rows by columns; got shape {shape}: use reshape(-1, 1) for a single column."
+        )
     try:
         n_rows, n_columns = (int(length) for length in shape)
     except (TypeError, ValueError) as error:
-        raise InputError(f"X must know its shape; got {shape}: compute it first, or give its chunks.") from error
+        raise InputError(f"{where} must know its shape; got {shape}: compute it first, or give its chunks.") from error
     if n_rows < 1 or n_columns < 1:
-        raise InputError(f"X must have at least one row and one column, not be empty; got shape {shape}.")
+        raise InputError(
+            f"{where} must have at least one row and one column, not be empty; got shape {shape}: fill it."
+        )
     return n_rows, n_columns
 
 
@@ -70,9 +74,9 @@ class ArrayReader:
     sparse = False
     names: list[str] | None = None
 
-    def __init__(self, X: np.ndarray[Any, Any]) -> None:
-        self.n_rows, self.n_columns = check_shape(X)
-        self.dtype = float_dtype(X.dtype)
+    def __init__(self, X: np.ndarray[Any, Any], where: str = "X") -> None:
+        self.n_rows, self.n_columns = check_shape(X, where)
+        self.dtype = float_dtype(X.dtype, where)
         self._X = X
 
     def blocks(self, rows: int) -> Iterator[Any]:
@@ -99,9 +103,9 @@ class SparseReader:
     sparse = True
     names: list[str] | None = None
 
-    def __init__(self, X: Any) -> None:
-        self.n_rows, self.n_columns = check_shape(X)
-        self.dtype = float_dtype(X.dtype)
+    def __init__(self, X: Any, where: str = "X") -> None:
+        self.n_rows, self.n_columns = check_shape(X, where)
+        self.dtype = float_dtype(X.dtype, where)
         self._X = X.tocsr()
 
     def blocks(self, rows: int) -> Iterator[Any]:
@@ -120,14 +124,14 @@ class SlicedReader:
     sparse = False
     names: list[str] | None = None
 
-    def __init__(self, X: Any) -> None:
-        self.n_rows, self.n_columns = check_shape(X)
-        self._X = X
+    def __init__(self, X: Any, where: str = "X") -> None:
+        self.n_rows, self.n_columns = check_shape(X, where)
+        self._X, self._where = X, where
         try:
             dtype = np.dtype(X.dtype)
         except (AttributeError, TypeError):  # an array of another library names its types differently
             dtype = plain(X[:1]).dtype
-        self.dtype = float_dtype(dtype)
+        self.dtype = float_dtype(dtype, where)
 
     def _stored_rows(self) -> int:
         """Return how many rows are stored, hence decoded, together."""
@@ -147,13 +151,16 @@ class SlicedReader:
             block = plain(self._X[start:stop])
         except InputError:
             raise
-        except (ValueError, RuntimeError, KeyError, OSError) as error:  # a stored chunk that cannot be decoded
-            reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-            raise InputError(f"Rows {start} to {stop - 1} of X must be readable; they are not ({reason}).") from error
+        except Exception as error:  # a stored chunk that cannot be decoded: codecs raise what they like
+            reason = printable(error, 160).rstrip(".") or type(error).__name__
+            raise InputError(
+                f"Rows {start} to {stop - 1} of {self._where} must be readable; they are not ({reason}): write them "
+                "again."
+            ) from error
         if block.shape[:1] != (stop - start,):
             raise InputError(
-                f"X must keep its {self.n_rows} rows while it is read; rows {start} to {stop - 1} came as shape "
-                f"{block.shape}: read it when nothing else writes to it."
+                f"{self._where} must keep its {self.n_rows} rows while it is read; rows {start} to {stop - 1} came "
+                f"as shape {block.shape}: read it when nothing else writes to it."
             )
         return block
 

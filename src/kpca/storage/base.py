@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kpca.errors import InputError
 
 Indices = NDArray[np.int64]
+ROWS = "X"  # what the array of the rows is called in files of several arrays
 NUMBERS = "biuf"  # NumPy's kinds of real numbers
 
 
@@ -62,7 +63,34 @@ def default_names(n_columns: int) -> list[str]:
     return [f"x{column}" for column in range(n_columns)]
 
 
+def printable(text: object, most: int = 60) -> str:
+    """Return text as a message may show it: on one line, without control characters, its middle left out if long."""
+    letters = "".join(letter if letter.isprintable() else " " for letter in str(text)[: 4 * most])
+    line = " ".join(letters.split())
+    return line if len(line) <= most else f"{line[: most // 2]}…{line[-(most - most // 2 - 1) :]}"
+
+
+def quoted(text: object, most: int = 60) -> str:
+    """Return text as a message quotes it."""
+    return repr(printable(text, most))
+
+
 def unreadable(path: str, what: str, error: BaseException) -> InputError:
     """Return the sentence for a file that is not what its name says, or is cut short."""
-    reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    reason = printable(error, 160).rstrip(".") or type(error).__name__
     return InputError(f"{path!r} must be a whole {what}; it cannot be read ({reason}): write it again.")
+
+
+def plain_values(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return ids or labels as one array without objects, which only unpickling could read again.
+
+    Missing texts become empty, whole numbers with some missing floats with NaN, and what is mixed texts.
+    """
+    whole = np.concatenate(parts) if parts else np.empty(0)
+    if whole.dtype.kind != "O":
+        return whole.astype(str) if whole.dtype.kind == "T" else whole
+    values = whole.tolist()
+    kinds = {type(value) for value in values if value is not None}
+    if kinds and kinds <= {bool, int, float} and all(abs(value) <= 2**53 for value in values if value is not None):
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    return np.array(["" if value is None else str(value) for value in values], dtype=str)

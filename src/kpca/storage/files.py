@@ -26,6 +26,11 @@ class NewFile:
         self._temporary = temporary_name(path)
         self.file: BinaryIO = open_new(self._temporary)
 
+    @property
+    def path(self) -> str:
+        """Where it is until it is finished."""
+        return self._temporary
+
     def finish(self) -> None:
         """Put the file in the place of the target once all of it is on the disk."""
         self.file.flush()

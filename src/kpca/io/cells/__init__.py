@@ -1,0 +1,1 @@
+"""Files of single cells, as AnnData stores them."""

@@ -1,0 +1,278 @@
+"""A folder of pictures as a table, a row of grey levels for each; and rows back to pictures."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.chunks import default_rows
+from kpca.errors import InputError
+from kpca.io.rows import Layout, Rows
+from kpca.storage.files import temporary_name
+from kpca.storage.images import SUFFIXES, read_grey, write_png
+
+_READ_AT_ONCE = 1 << 20
+_LONGEST_NAME = 200  # bytes of the name of a file that is written; file systems stop at 255
+_MOST_PIXELS = 1 << 22  # each is a column with a name
+
+
+@dataclass(frozen=True)
+class _Picture:
+    path: str
+    id: str  # the name within the folder
+    label: str | None  # the subfolder
+
+
+def open_images(path: str | os.PathLike[str], *, size: tuple[int, int] | None = None) -> ImageTable:
+    """Open a folder of pictures: PNG, JPEG, BMP, GIF (the first frame), TIFF, PGM or WebP, known by their suffix.
+
+    A row holds the grey levels of a picture, from 0 (black) to 1 (white), line by line, as float32. Rows go by name;
+    the pictures of subfolders, one level down, come with them, and have the name of the subfolder as label. All must
+    be of one size, or `size` = (height, width) be given, to which they are resized.
+    """
+    folder = os.fsdecode(os.fspath(path))
+    if size is not None:
+        size = _checked_size(size)
+    pictures, others = _pictures(folder)
+    if not pictures:
+        ignored = f"; {others:,} other file{' was' if others == 1 else 's were'} ignored" if others else ""
+        raise InputError(
+            f"{folder!r} must hold images ({', '.join(SUFFIXES)}) or subfolders of images; it holds none{ignored}."
+        )
+    return ImageTable(folder, pictures, size)
+
+
+def holds_images(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds pictures, itself or one level down."""
+    return bool(_pictures(os.fsdecode(os.fspath(path)))[0])
+
+
+def _checked_size(size: Any) -> tuple[int, int]:
+    whole = (
+        isinstance(size, tuple | list) and len(size) == 2 and all(isinstance(side, int | np.integer) for side in size)
+    )
+    if not whole or min(size) < 1 or size[0] * size[1] > _MOST_PIXELS:
+        raise InputError(
+            f"size must be (height, width), whole numbers from 1, {_MOST_PIXELS:,} pixels at most; got {size!r}."
+        )
+    return int(size[0]), int(size[1])
+
+
+def _pictures(folder: str) -> tuple[list[_Picture], int]:
+    """Return the pictures in the order of their names, and the number of other files that are not hidden."""
+    found: list[_Picture] = []
+    others = 0
+    for entry in _entries(folder):
+        if entry.is_dir():
+            for inner in _entries(entry.path):
+                if _is_picture(inner):
+                    found.append(_Picture(inner.path, f"{entry.name}/{inner.name}", entry.name))
+                else:
+                    others += 1
+        elif _is_picture(entry):
+            found.append(_Picture(entry.path, entry.name, None))
+        else:
+            others += 1
+    return sorted(found, key=lambda picture: picture.id), others
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if not entry.name.startswith(".")]
+    except FileNotFoundError as error:
+        raise InputError(f"There must be a folder of images at {folder!r}; there is none: check the path.") from error
+    except NotADirectoryError as error:
+        raise InputError(f"{folder!r} must be a folder of images; it is a file: give the folder it is in.") from error
+    except OSError as error:
+        raise InputError(f"{folder!r} must be a folder that can be read; it cannot ({error.strerror}).") from error
+
+
+def _is_picture(entry: os.DirEntry[str]) -> bool:
+    return entry.name.lower().endswith(SUFFIXES) and entry.is_file()
+
+
+class ImageTable:
+    """The pictures of a folder; they are read when their rows are asked for."""
+
+    dtype: np.dtype[Any] = np.dtype(np.float32)
+    sparse = False
+
+    def __init__(self, folder: str, pictures: list[_Picture], size: tuple[int, int] | None) -> None:
+        self.name = folder
+        self._pictures, self._resized = pictures, size
+        height, width = size if size is not None else read_grey(pictures[0].path).shape
+        if height * width > _MOST_PIXELS:
+            raise InputError(
+                f"Images must have at most {_MOST_PIXELS:,} pixels, each is a column; {pictures[0].path!r} has "
+                f"{height} × {width}: open the folder with size=(height, width), smaller than that."
+            )
+        self.image_shape: tuple[int, int] | None = (int(height), int(width))
+        self._shape = (int(height), int(width))
+        labelled = any(picture.label is not None for picture in pictures)
+        names = tuple(f"pixel {row},{column}" for row in range(height) for column in range(width))
+        self.layout = Layout(names, id="file", label="folder" if labelled else None)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of pictures."""
+        return len(self._pictures)
+
+    def chunks(self, rows: int | None = None) -> Iterator[Rows]:
+        """Yield the pictures in pieces of `rows` rows."""
+        rows = rows or default_rows(len(self.layout.numbers), self.dtype)
+        for start in range(0, self.n_rows, rows):
+            yield self._rows(start, min(start + rows, self.n_rows))
+
+    def whole(self) -> Rows:
+        """Return all pictures at once."""
+        return self._rows(0, self.n_rows)
+
+    def _rows(self, start: int, stop: int) -> Rows:
+        chosen = self._pictures[start:stop]
+        numbers = np.empty((len(chosen), len(self.layout.numbers)), dtype=np.float32)
+        for row, picture in enumerate(chosen):
+            numbers[row] = self._levels(picture).ravel()
+        labels = None
+        if self.layout.label is not None:
+            labels = np.empty(len(chosen), dtype=object)
+            labels[:] = [picture.label for picture in chosen]
+        ids = np.array([picture.id for picture in chosen], dtype=object)
+        return Rows(self.layout, numbers, ids=ids, labels=labels, first=start)
+
+    def _levels(self, picture: _Picture) -> NDArray[np.float32]:
+        levels = read_grey(picture.path, self._resized)
+        if levels.shape != self._shape:
+            (height, width), expected = levels.shape, self._shape
+            raise InputError(
+                f"All images must have the size of the first, {expected[0]} × {expected[1]} pixels (height × width); "
+                f"{picture.path!r} has {height} × {width}: resize it, or open the folder with size=(height, width)."
+            )
+        return levels
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the names and contents of the files."""
+        found = hashlib.sha256()
+        for picture in self._pictures:
+            name = picture.id.encode("utf-8", "surrogateescape")
+            found.update(b"%d %d " % (len(name), os.path.getsize(picture.path)) + name)
+            with open(picture.path, "rb") as file:
+                while block := file.read(_READ_AT_ONCE):
+                    found.update(block)
+        return found.hexdigest()
+
+
+class ImageWriter:
+    """A new folder of pictures, a PNG of 8 bits for each row; it appears whole or not at all."""
+
+    def __init__(self, folder: str | os.PathLike[str], image_shape: tuple[int, int]) -> None:
+        self._target = os.path.realpath(os.fsdecode(os.fspath(folder)))
+        self._shape = image_shape
+        self._taken: set[str] = set()  # names of files, in lower case: some file systems know no other
+        self._folders: set[str] = set()
+        self._done = 0
+        if os.path.isdir(self._target) and not os.listdir(self._target):
+            pass  # a rename replaces an empty folder
+        elif os.path.lexists(self._target):
+            raise InputError(
+                f"{os.fsdecode(os.fspath(folder))!r} must be a new folder for the images; there is something of that "
+                "name already: give another name, or remove it."
+            )
+        self._temporary = temporary_name(self._target)
+        try:
+            os.mkdir(self._temporary)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def write(self, rows: NDArray[Any], ids: Any = None) -> None:
+        """Write rows of grey levels; ids name the files, row numbers where there are none."""
+        rows = np.asarray(rows)
+        height, width = self._shape
+        if rows.ndim != 2 or rows.shape[1] != height * width:
+            raise InputError(
+                f"Rows must have {height * width} grey levels, a picture of {height} × {width}; got shape {rows.shape}."
+            )
+        if not np.isfinite(rows).all():
+            raise InputError("Grey levels must be finite; got NaN or infinity.")
+        for position, levels in enumerate(rows):
+            name = self._name(f"{self._done:06d}" if ids is None else str(ids[position]))
+            path = os.path.join(self._temporary, name)
+            try:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                write_png(path, levels.reshape(height, width))
+            except OSError as error:
+                raise self._unwritable(error) from error
+            self._done += 1
+
+    def _unwritable(self, error: OSError) -> InputError:
+        return InputError(f"{self._target!r} must be a folder that can be written; it cannot ({error.strerror}).")
+
+    def _name(self, id: str) -> str:
+        """Return an unused path below the folder, at most one level down, that ends in .png."""
+        parts = [part for part in id.replace("\\", "/").split("/") if part not in ("", ".", "..")][-2:]
+        parts = [_file_name(part) for part in parts] or ["_"]
+        stem, suffix = os.path.splitext(parts[-1])
+        stem = stem if suffix.lower() in SUFFIXES else parts[-1]
+        folder = parts[0] if len(parts) == 2 else ""
+        while folder.casefold() in self._taken:  # there is a file of that name
+            folder += "_"
+        found, number = os.path.join(folder, f"{stem}.png"), 2
+        while found.casefold() in self._taken or found.casefold() in self._folders:
+            found, number = os.path.join(folder, f"{stem} ({number}).png"), number + 1
+        self._taken.add(found.casefold())
+        if folder:
+            self._folders.add(folder.casefold())
+        return found
+
+    def finish(self) -> None:
+        """Give the folder its name."""
+        try:
+            os.rename(self._temporary, self._target)
+        except OSError as error:
+            self.abandon()
+            raise self._unwritable(error) from error
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._temporary)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.abandon()
+
+
+def _file_name(text: str) -> str:
+    """Return a text as the name of a file that every system takes and none hides."""
+    plain = "".join(letter if letter.isprintable() and letter not in '<>:"|?*' else "_" for letter in text)
+    return plain.encode()[:_LONGEST_NAME].decode(errors="ignore").lstrip(".") or "_"
+
+
+def write_images(
+    folder: str | os.PathLike[str], rows: NDArray[Any], ids: Any = None, image_shape: tuple[int, int] | None = None
+) -> None:
+    """Write rows of grey levels as PNG files into a new folder, all of them or none.
+
+    A file is named after its id; one that names a file in a subfolder goes into such a subfolder. Levels beyond 0 and 1
+    are cut off.
+    """
+    if image_shape is None:
+        raise InputError("image_shape must be (height, width), to make pictures of rows; got None.")
+    with ImageWriter(folder, image_shape) as writer:
+        writer.write(rows, ids)

@@ -1,0 +1,197 @@
+"""A fitted model as an ONNX file: input "X" (batch, d), output "scores" (batch, k)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from kpca import __version__
+from kpca.errors import InputError
+from kpca.features import Nystroem, RandomFeatures
+from kpca.features.nystroem_map import NystroemMap
+from kpca.features.random import RandomMap
+from kpca.incremental import IncrementalKernelPCA
+from kpca.io.onnx._features import random_features
+from kpca.io.onnx._graph import Graph, Value
+from kpca.io.onnx._kernels import kernel_values
+from kpca.io.onnx._steps import columns_in, prepared
+from kpca.kernel_pca import KernelPCA
+from kpca.projection import FeatureProjection, KernelProjection, LinearProjection, MatrixProjection
+from kpca.sinks import write_whole
+
+FloatArray = NDArray[Any]
+_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def export(model: Any, target: str | os.PathLike[str] | BinaryIO, *, dtype: Any = None) -> None:
+    """Write a fitted model as an ONNX file, whose scores are those of `transform`.
+
+    The file has one input, "X" of shape (batch, d), and one output, "scores" of shape (batch, k). Arithmetic inside is
+    in float64 also where both are float32. Rows are not checked: NaN gives NaN.
+
+    Parameters
+    ----------
+    model : a fitted KernelPCA, IncrementalKernelPCA, Nystroem or RandomFeatures, or a pipeline that ends in one, after
+        scalers and imputers of scikit-learn. Kernels that are Python functions, and precomputed ones, have no formula.
+    target : a path, where the file appears whole or not at all, or a binary file to write to.
+    dtype : float32 or float64, of the input and the output; None is that of the model.
+
+    Examples
+    --------
+    >>> import io
+    >>> from sklearn.datasets import load_digits
+    >>> from kpca import KernelPCA
+    >>> from kpca.io.onnx import export
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> export(KernelPCA(2, kernel="rbf", gamma="median").fit(X), io.BytesIO())
+    """
+    to_file = hasattr(target, "write")
+    if not to_file and not isinstance(target, str | os.PathLike):
+        raise InputError(f"target must be a path or a binary file; got a {type(target).__name__}.")
+    content = model_bytes(model, dtype=dtype)
+    if to_file:
+        target.write(content)  # type: ignore[union-attr]
+    else:
+        write_whole(os.fspath(target), content)  # type: ignore[arg-type]
+
+
+def model_bytes(model: Any, *, dtype: Any = None) -> bytes:
+    """Return the content of the file."""
+    steps, last = _taken_apart(model)
+    graph = Graph()
+    own, width, body = _BODIES[type(last)](last)
+    kind = _checked_dtype(own if dtype is None else dtype)
+    X = graph.entry(kind)
+    d, names = next(columns_in(step) for _, step in [*steps, ("", last)] if not _passes(step))
+    for name, step in steps:
+        X = prepared(name, step, X)
+    return graph.model(body(X), (d, width), kind, _about(last, d, names))
+
+
+def _taken_apart(model: Any) -> tuple[list[tuple[str, Any]], Any]:
+    """Return the steps in front of the model, and the model, which must be fitted and of a kind that is known."""
+    steps = _flat("model", model)
+    last = steps[-1][1]
+    if type(last) not in _BODIES:
+        names = ", ".join(kind.__name__ for kind in _BODIES)
+        raise InputError(
+            f"Exporting as ONNX needs a fitted {names}, or a pipeline that ends in one; got {_what(last)}."
+        )
+    for _, step in steps:
+        if not _passes(step):
+            check_is_fitted(step)
+    return steps[:-1], last
+
+
+def _flat(name: str, model: Any) -> list[tuple[str, Any]]:
+    """Return the steps of a pipeline, those of pipelines in it among them."""
+    if not isinstance(model, Pipeline):
+        return [(name, model)]
+    return [inner for step, part in model.steps for inner in _flat(step, part)]
+
+
+def _passes(step: Any) -> bool:
+    return step is None or isinstance(step, str)
+
+
+def _what(model: Any) -> str:
+    return repr(model) if isinstance(model, str) or model is None else f"a {type(model).__name__}"
+
+
+def _checked_dtype(dtype: Any) -> np.dtype[Any]:
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except TypeError as error:
+        raise InputError(f"dtype must be float32, float64 or None; got {dtype!r}.") from error
+    if found not in _DTYPES:
+        raise InputError(f"dtype must be float32, float64 or None; got {dtype!r}.")
+    return found
+
+
+# -- the models -------------------------------------------------------------------------------------------------------
+
+# dtype of the model, number of scores, and the formula that makes them of rows
+_Body = tuple[np.dtype[Any], int, Callable[[Value], Value]]
+
+
+def _estimator(model: KernelPCA | IncrementalKernelPCA) -> _Body:
+    projection = model._projecting()
+    if isinstance(projection, MatrixProjection):
+        raise InputError(
+            "Exporting as ONNX needs rows of data to start from; this model was fitted to a precomputed kernel matrix: "
+            "fit it with kernel='rbf' or another kernel of kpca.kernels."
+        )
+    return model._score_dtype, len(model.eigenvalues_), lambda X: _projected(projection, X)
+
+
+def _projected(projection: LinearProjection | KernelProjection | FeatureProjection, X: Value) -> Value:
+    """Return the scores.  # shape: (m, k)"""
+    match projection:
+        case LinearProjection():
+            return (X - _double(projection.mean)) @ np.ascontiguousarray(_double(projection.components).T)
+        case KernelProjection():
+            values = kernel_values(projection.kernel, X, _dense(projection.X, X.graph), shifted=projection.shifted)
+            return values @ _double(projection.coefficients) - _double(projection.offset)
+        case FeatureProjection():
+            offset = _double(projection.mean) @ _double(projection.directions)
+            return _mapped(projection.feature_map, X, _double(projection.directions)) - offset
+
+
+def _mapped(feature_map: Any, X: Value, V: FloatArray | None) -> Value:
+    """Return f(x) V, or f(x) itself."""
+    if isinstance(feature_map, RandomMap):
+        return random_features(feature_map.part, X, V, feature_map.rank)
+    assert isinstance(feature_map, NystroemMap)
+    values = kernel_values(feature_map.kernel, X, _dense(feature_map.landmarks, X.graph))
+    return values @ feature_map.coefficients(np.eye(feature_map.rank) if V is None else V)
+
+
+def _transformer(model: Nystroem | RandomFeatures) -> _Body:
+    dtype = model.map_.landmarks.dtype if isinstance(model, Nystroem) else np.dtype(np.float64)
+    return dtype, model.rank_, lambda X: _mapped(model.map_, X, None)
+
+
+_BODIES: dict[type, Callable[[Any], _Body]] = {
+    KernelPCA: _estimator,
+    IncrementalKernelPCA: _estimator,
+    Nystroem: _transformer,
+    RandomFeatures: _transformer,
+}
+
+
+def _double(array: Any) -> FloatArray:
+    return np.asarray(array, dtype=np.float64)
+
+
+def _dense(rows: Any, graph: Graph) -> FloatArray:
+    """Return known rows as a dense array, unless that alone is too large for a file."""
+    graph.reserve(8 * rows.shape[0] * rows.shape[1])
+    return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+
+
+def _about(last: Any, d: int, names: Any) -> dict[str, str]:
+    """Return what the file says about itself, texts only."""
+    about = {
+        "kpca_version": __version__,
+        "model": type(last).__name__,
+        "kernel": repr(last.kernel_),
+        "n_features": str(d),
+        "arithmetic": "float64",
+        "feature_names": None if names is None else json.dumps([str(name) for name in names]),
+        "eigenvalues": _numbers(last, "eigenvalues_"),
+        "explained_variance_ratio": _numbers(last, "explained_variance_ratio_"),
+    }
+    return {name: text for name, text in about.items() if text is not None}
+
+
+def _numbers(model: Any, name: str) -> str | None:
+    values = getattr(model, name, None)
+    return None if values is None else json.dumps([float(value) for value in values])

@@ -1,0 +1,216 @@
+"""An ONNX graph written as formulas: `(1.0 + u) * exp(-u)` adds the nodes that compute it. The only import of onnx."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.errors import InputError
+
+# What onnx 1.16 and onnxruntime 1.18, and all since 2022, know: the reductions used here are written as of this opset.
+OPSET = 17
+_IR_VERSION = 8
+INPUT, OUTPUT = "X", "scores"
+# One message of protobuf; what is not the numbers themselves takes far less than the rest.
+LARGEST = 2**31 - 2**24
+
+
+def onnx() -> Any:
+    """Return the library, or say what it is needed for."""
+    try:
+        import onnx
+        import onnx.helper
+        import onnx.numpy_helper
+    except ImportError as error:
+        raise InputError("Exporting a model as ONNX needs onnx: pip install 'kpca[onnx]'.") from error
+    return onnx
+
+
+class Value:
+    """What a node of a graph puts out; formulas of values add nodes, and numbers in them become constants."""
+
+    __array_ufunc__ = None  # NumPy arrays on the left leave the operation to us
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    def __add__(self, other: Operand) -> Value:
+        return self.graph.node("Add", self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self.graph.node("Add", other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self.graph.node("Sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self.graph.node("Sub", other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self.graph.node("Mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self.graph.node("Mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self.graph.node("Div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self.graph.node("Div", other, self)
+
+    def __matmul__(self, other: Operand) -> Value:
+        return self.graph.node("MatMul", self, other)
+
+    def __neg__(self) -> Value:
+        return self.graph.node("Neg", self)
+
+    def sums(self) -> Value:
+        """Return the sum of each row.  # shape: (m, 1)"""
+        return self.graph.node("ReduceSum", self, np.array([-1], dtype=np.int64), keepdims=1)
+
+    def largest(self) -> Value:
+        """Return the largest entry of each row.  # shape: (m, 1)"""
+        return self.graph.node("ReduceMax", self, axes=[-1], keepdims=1)
+
+    def columns(self, which: NDArray[np.intp]) -> Value:
+        """Return some of the columns, in that order."""
+        return self.graph.node("Gather", self, np.asarray(which, dtype=np.int64), axis=1)
+
+
+Operand = Value | float | NDArray[Any]
+
+
+class Graph:
+    """Nodes in the order in which they are computed; arithmetic is in float64 throughout."""
+
+    def __init__(self) -> None:
+        self._onnx = onnx()
+        self._nodes: list[Any] = []
+        self._constants: dict[tuple[Any, ...], tuple[str, Any]] = {}
+        self._bytes = 0
+        self._products: set[str] = set()  # what matrix products put out
+        self._multiples: set[str] = set()  # and what is something times or over one number
+        self._names = (f"v{number}" for number in itertools.count())
+
+    def node(self, kind: str, *inputs: Operand, **attributes: Any) -> Value:
+        """Add a node with one output."""
+        if kind in ("MatMul", "Mul", "Div"):
+            inputs = self._kept_apart(kind, *inputs)
+        names = [self._name(given) for given in inputs]
+        out = next(self._names)
+        self._nodes.append(self._onnx.helper.make_node(kind, names, [out], **attributes))
+        if kind == "MatMul":
+            self._products.add(out)
+        elif kind in ("Mul", "Div") and any(_is_number(given) for given in inputs):
+            self._multiples.add(out)
+        return Value(self, out)
+
+    def _kept_apart(self, kind: str, left: Operand, right: Operand) -> tuple[Operand, Operand]:
+        """Return both factors, negated where a number would stand right before or after a matrix product.
+
+        onnxruntime makes the number part of the product then, as a float32. With two signs changed, which costs no
+        digit, they are no neighbours any more.
+        """
+        names = [given.name for given in (left, right) if isinstance(given, Value)]
+        if kind == "MatMul":
+            apart = self._multiples.isdisjoint(names)
+        else:
+            apart = not (_is_number(left) or _is_number(right)) or self._products.isdisjoint(names)
+        if apart:
+            return left, right
+        return tuple(-given if isinstance(given, Value) else -np.asarray(given) for given in (left, right))  # type: ignore[return-value]
+
+    def where(self, condition: Value, yes: Operand, no: Operand) -> Value:
+        """Return `yes` where the condition holds, else `no`."""
+        return self.node("Where", condition, yes, no)
+
+    def cast(self, value: Value, dtype: Any) -> Value:
+        """Return a value in another dtype."""
+        return self.node("Cast", value, to=self._type(dtype))
+
+    def each_row(self, X: Value, d: int, formula: Callable[[Value], Value]) -> Value:
+        """Return what a formula makes of each row of X alone, stacked: for what would be too large at once.
+
+        The formula sees a row of shape (d,) and returns one of any length; it may use values from outside.
+        """
+        # one more row, taken off again, because onnxruntime has no loops over no rows
+        X = self.node("Concat", X, np.ones((1, d)), axis=0)
+        outer, self._nodes = self._nodes, []
+        row = Value(self, next(self._names))
+        result = formula(row)
+        inner, self._nodes = self._nodes, outer
+        double, info = self._type(np.float64), self._onnx.helper.make_tensor_value_info
+        body = self._onnx.helper.make_graph(
+            inner, "row", [info(row.name, double, None)], [info(result.name, double, None)]
+        )
+        found = self.node("Scan", X, body=body, num_scan_inputs=1)
+        return self.node("Slice", found, *(np.array([number], dtype=np.int64) for number in (0, -1, 0)))
+
+    def entry(self, dtype: np.dtype[Any]) -> Value:
+        """Return the rows that are put in, in float64."""
+        X = Value(self, INPUT)
+        return X if dtype == np.float64 else self.cast(X, np.float64)
+
+    def model(self, result: Value, shape: tuple[int, int], dtype: np.dtype[Any], about: dict[str, str]) -> bytes:
+        """Return the file: rows (m, d) in, scores (m, k) out, the same bytes for the same model."""
+        helper, kind = self._onnx.helper, self._type(dtype)
+        out = result if dtype == np.float64 else self.cast(result, dtype)
+        self._nodes.append(helper.make_node("Identity", [out.name], [OUTPUT]))
+        graph = helper.make_graph(
+            self._nodes,
+            "kpca",
+            [helper.make_tensor_value_info(INPUT, kind, ["batch", shape[0]])],
+            [helper.make_tensor_value_info(OUTPUT, kind, ["batch", shape[1]])],
+            initializer=[tensor for _, tensor in self._constants.values()],
+        )
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=_IR_VERSION,
+            producer_name="kpca",
+            producer_version=about.get("kpca_version", ""),
+        )
+        helper.set_model_props(model, about)
+        self._onnx.checker.check_model(model)
+        text: bytes = model.SerializeToString(deterministic=True)
+        return text
+
+    def _name(self, given: Operand) -> str:
+        return given.name if isinstance(given, Value) else self._constant(given)
+
+    def _constant(self, number: float | NDArray[Any]) -> str:
+        """Return the name of a number or an array, kept once however often it is used."""
+        array = np.ascontiguousarray(number) if np.ndim(number) else np.asarray(number)
+        if array.dtype.kind == "f":
+            array = array.astype(np.float64, copy=False)
+        key = (array.dtype.str, array.shape, hashlib.sha256(array.data).digest())
+        if key not in self._constants:
+            self.reserve(array.nbytes)
+            self._bytes += array.nbytes
+            name = f"c{len(self._constants)}"
+            self._constants[key] = name, self._onnx.numpy_helper.from_array(array, name)
+        return self._constants[key][0]
+
+    def reserve(self, size: int) -> None:
+        """Refuse what would make the file larger than protobuf can hold."""
+        if self._bytes + size > LARGEST:
+            raise InputError(
+                f"An ONNX file must stay below 2 GiB; this model would take {(self._bytes + size) / 2**30:.1f} or "
+                "more: make it smaller with kpca.compress, or fit with approximation='nystroem'."
+            )
+
+    def _type(self, dtype: Any) -> int:
+        kinds = {
+            np.dtype(np.float32): self._onnx.TensorProto.FLOAT,
+            np.dtype(np.float64): self._onnx.TensorProto.DOUBLE,
+        }
+        return int(kinds[np.dtype(dtype)])
+
+
+def _is_number(given: Operand) -> bool:
+    return not isinstance(given, Value) and np.size(given) == 1

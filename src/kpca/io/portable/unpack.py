@@ -1,0 +1,328 @@
+"""A document to objects: only classes of the registry, only their declared fields, each checked before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils._param_validation import InvalidParameterError
+
+from kpca.errors import InputError
+from kpca.io.portable.pack import LARGEST_INT, NAN, NONE, SCALARS, TYPES, Document
+from kpca.io.portable.registry import roles_of, row_of_tag
+from kpca.io.portable.rows import ESTIMATOR, VALUE, Row
+from kpca.io.portable.spec import Anything, Misfit, Scope, Spec
+
+AnyArray = NDArray[Any]
+MOST_NODES = 10_000
+# How deep objects may lie in one another, how deep values, and how many objects there are if shared ones are counted
+# each time: what costs little to write must not cost much to use.
+_DEEPEST, _DEEPEST_VALUE, _MOST_UNFOLDED = 40, 12, 100_000
+# Bytes of an array of texts of the same width.
+_WIDEST = 2**28
+
+
+def unpacked(document: Document) -> Any:
+    """Return the model of a document, or raise Misfit."""
+    return _Unpacker(document).model()
+
+
+@dataclass(frozen=True)
+class _Built:
+    item: Any
+    lengths: Mapping[str, int]
+    depth: int
+    size: int  # objects in it, shared ones counted each time
+
+
+class _Unpacker:
+    def __init__(self, document: Document) -> None:
+        if not isinstance(document.nodes, list) or not 0 < len(document.nodes) <= MOST_NODES:
+            raise Misfit(f"the number of objects must be from 1 to {MOST_NODES}")
+        self._nodes, self._arrays = document.nodes, document.arrays
+        self._built: list[_Built] = []
+        self._lengths: dict[int, Mapping[str, int]] = {}
+        self._used: set[int] = set()
+        self._used_arrays: set[str] = set()
+        self._parts: list[_Built] = []  # of the node that is being built
+        self._readers: dict[str, Callable[[Any, int], Any]] = {
+            "number": self._number,
+            "scalar": self._scalar,
+            "dtype": lambda value, depth: np.dtype(_one_of(value, (*SCALARS, "O"))),
+            "type": lambda value, depth: TYPES[_one_of(value, tuple(TYPES))],
+            "tuple": lambda value, depth: tuple(self._items(value, depth)),
+            "list": self._items,
+            "dict": self._mapping,
+            "array": lambda value, depth: self._array(value),
+            "floats": self._floats,
+            "texts": lambda value, depth: self._texts(value),
+            "numbering": self._numbering,
+            "csr": lambda value, depth: self._csr(value),
+            "node": lambda value, depth: self._reference(value),
+        }
+
+    def model(self) -> Any:
+        for node in self._nodes:
+            self._build(node)
+        last = len(self._nodes) - 1
+        if self._used != set(range(last)):
+            raise Misfit("there are objects that nothing refers to")
+        if self._used_arrays != set(self._arrays):
+            raise Misfit("there are arrays that nothing refers to")
+        return self._built[last].item
+
+    def _build(self, node: Any) -> None:
+        if not isinstance(node, dict) or set(node) != {"is", "has"} or not isinstance(node["has"], dict):
+            raise Misfit("an object must have a class and fields")
+        row = row_of_tag(node["is"])
+        if row is None:
+            raise Misfit(f"there is no class {_short(node['is'])}")
+        self._parts = []
+        values = {}
+        for name, value in node["has"].items():
+            try:
+                values[name] = self._value(value, 0)
+            except Misfit as misfit:
+                raise Misfit(f"{row.name}.{_plain(name)}: {misfit}") from misfit
+        scope = Scope(lambda item: self._lengths.get(id(item), {}), roles_of)
+        item = _made(row, values, scope)
+        depth = 1 + max((part.depth for part in self._parts), default=0)
+        size = 1 + sum(part.size for part in self._parts)
+        if depth > _DEEPEST or size > _MOST_UNFOLDED:
+            raise Misfit(f"{row.name} is made of too many objects")
+        self._built.append(_Built(item, scope.lengths, depth, size))
+        self._lengths[id(item)] = scope.lengths
+
+    # -- values -----------------------------------------------------------------------------------------------------
+
+    def _value(self, value: Any, depth: int) -> Any:
+        if value is None or isinstance(value, bool | str | float):
+            return value
+        if isinstance(value, int):
+            if abs(value) >= LARGEST_INT:
+                raise Misfit("is too large a number")
+            return value
+        if depth > _DEEPEST_VALUE:
+            raise Misfit("is nested too deeply")
+        if not isinstance(value, dict) or len(value) != 1:
+            raise Misfit("is nothing that a file can hold")
+        [(kind, content)] = value.items()
+        if kind not in self._readers:
+            raise Misfit(f"is of an unknown kind, {_short(kind)}")
+        return self._readers[kind](content, depth)
+
+    def _items(self, value: Any, depth: int) -> list[Any]:
+        return [self._value(item, depth + 1) for item in _listed(value)]
+
+    def _mapping(self, value: Any, depth: int) -> dict[str, Any]:
+        pairs = [_listed(pair, 2) for pair in _listed(value)]
+        made = {_text(key): self._value(item, depth + 1) for key, item in pairs}
+        if len(made) != len(pairs):
+            raise Misfit("has a key twice")
+        return made
+
+    def _number(self, value: Any, depth: int) -> float:
+        return float(_one_of(value, ("nan", "inf", "-inf")))
+
+    def _scalar(self, value: Any, depth: int) -> Any:
+        kind, content = _listed(value, 2)
+        dtype, number = np.dtype(_one_of(kind, SCALARS)), self._value(content, depth + 1)
+        wanted: Any = {"f": float, "i": int, "b": bool}[dtype.kind]
+        if type(number) is not wanted or (dtype.kind == "i" and not _fits(number, dtype)):
+            raise Misfit("is a number of another type than it says")
+        return dtype.type(number)
+
+    def _array(self, name: Any) -> AnyArray:
+        if not isinstance(name, str) or name not in self._arrays:
+            raise Misfit(f"there is no array {_short(name)}")
+        self._used_arrays.add(name)
+        return self._arrays[name]
+
+    def _vector(self, name: Any, dtype: Any) -> AnyArray:
+        array = self._array(name)
+        if array.ndim != 1 or array.dtype != dtype:
+            raise Misfit(f"must be a row of {np.dtype(dtype)}")
+        return array
+
+    def _floats(self, value: Any, depth: int) -> Any:
+        kind, name = _listed(value, 2)
+        items = self._vector(name, np.float64).tolist()
+        return tuple(items) if _one_of(kind, ("tuple", "list")) == "tuple" else items
+
+    def _texts(self, value: Any) -> Any:
+        form, bytes_name, lengths_name = _listed(value, 3)
+        _one_of(form, ("tuple", "list", "O", "U"))
+        joined = self._vector(bytes_name, np.uint8).tobytes()
+        lengths = self._vector(lengths_name, np.int64)
+        if lengths.size and (lengths.min() < NAN or lengths.max(initial=0) > len(joined)):
+            raise Misfit("has texts of impossible length")
+        counted = np.maximum(lengths, 0)
+        if int(counted.sum()) != len(joined):
+            raise Misfit("has texts of another length than their bytes")
+        items = _split(joined, lengths.tolist())
+        if form in ("tuple", "list"):
+            return tuple(items) if form == "tuple" else items
+        if form == "U":
+            if len(joined) and 4 * int(counted.max()) * len(items) > _WIDEST:
+                raise Misfit("has texts too long for an array")
+            return np.array([str(item) for item in items], dtype=str)
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
+        return array
+
+    def _numbering(self, value: Any, depth: int) -> dict[str, Any]:
+        kind, texts, name = _listed(value, 3)
+        keys = self._value(texts, depth + 1)
+        numbers = self._vector(name, np.int64)
+        if not isinstance(keys, list) or len(keys) != len(numbers) or not all(isinstance(key, str) for key in keys):
+            raise Misfit("has another number of keys than of numbers")
+        python = _one_of(kind, ("int", "int64")) == "int"
+        made = dict(zip(keys, numbers.tolist() if python else numbers, strict=True))
+        if len(made) != len(keys):
+            raise Misfit("has a key twice")
+        return made
+
+    def _csr(self, value: Any) -> Any:
+        form, shape, *names = _listed(value, 5)
+        _one_of(form, ("matrix", "array"))
+        data, indices, pointers = (self._array(name) for name in names)
+        rows, columns = _listed(shape, 2)
+        whole = all(type(length) is int and 0 <= length < LARGEST_INT for length in (rows, columns))
+        if not whole or any(part.ndim != 1 for part in (data, indices, pointers)):
+            raise Misfit("is a sparse matrix of an impossible shape")
+        if any(part.dtype.str[1:] not in ("i4", "i8") for part in (indices, pointers)):
+            raise Misfit("is a sparse matrix whose places are no numbers")
+        if len(pointers) != rows + 1 or len(indices) != len(data) or pointers[0] != 0 or pointers[-1] != len(data):
+            raise Misfit("is a sparse matrix whose parts do not fit")
+        if (np.diff(pointers) < 0).any() or (len(indices) and not 0 <= indices.min() <= indices.max() < columns):
+            raise Misfit("is a sparse matrix with entries outside of it")
+        made = (sparse.csr_matrix if form == "matrix" else sparse.csr_array)((rows, columns), dtype=data.dtype)
+        made.data, made.indices, made.indptr = data, indices, pointers  # as they are: the constructor may convert
+        return made
+
+    def _reference(self, number: Any) -> Any:
+        if type(number) is not int or not 0 <= number < len(self._built):
+            raise Misfit(f"refers to the object {_short(number)}, which does not come before it")
+        self._used.add(number)
+        self._parts.append(self._built[number])
+        return self._built[number].item
+
+
+# -- objects ----------------------------------------------------------------------------------------------------------
+
+
+def _made(row: Row, values: dict[str, Any], scope: Scope) -> Any:
+    """Return an object of checked values."""
+    for name, spec in _specs(row, set(values)).items():
+        try:
+            spec.check(values[name], scope)
+        except Misfit as misfit:
+            raise Misfit(f"{row.name}.{name} {misfit}") from misfit
+    try:
+        item = _constructed(row, values)
+        if _is_whole(row, values):
+            _check_whole(row, item)
+    except InputError as error:  # in the words of the class itself
+        raise Misfit(f"{row.name}: {str(error).rstrip('.')}") from error
+    except Misfit as misfit:
+        raise Misfit(f"{row.name} {misfit}") from misfit
+    return item
+
+
+def _check_whole(row: Row, item: Any) -> None:
+    if row.check is not None:
+        row.check(item)
+    if row.kind == ESTIMATOR and row.tag.startswith("sklearn.") and hasattr(item, "_validate_params"):
+        try:
+            item._validate_params()
+        except InvalidParameterError as error:
+            raise Misfit(f"has a parameter that cannot be: {' '.join(str(error).split()).rstrip('.')[:200]}") from error
+
+
+def _specs(row: Row, given: set[str]) -> dict[str, Spec]:
+    """Return what each value given must be; refuse unknown and missing names."""
+    if row.kind != ESTIMATOR:
+        known, needed = dict(row.fields), set(row.fields)
+    else:
+        known = {name: row.fields.get(name, Anything()) for name in row.parameters} | {**row.fitted, **row.optional}
+        needed = {*row.required, *(row.fitted if _is_whole(row, given) else ())}
+    if strange := sorted(given - set(known)):
+        raise Misfit(f"{row.name} has no {_plain(strange[0])}")
+    if lacking := sorted(needed - given):
+        raise Misfit(f"{row.name} lacks {lacking[0]}")
+    return {name: known[name] for name in known if name in given}
+
+
+def _is_whole(row: Row, given: Any) -> bool:
+    """Return False for an estimator that is not fitted."""
+    return row.kind != ESTIMATOR or not row.fitted or bool(set(row.fitted) & set(given))
+
+
+def _constructed(row: Row, values: dict[str, Any]) -> Any:
+    if row.kind == VALUE:
+        return row.cls(**values)
+    if row.kind == ESTIMATOR:
+        parameters = set(row.parameters)
+        item = row.cls(**{name: value for name, value in values.items() if name in parameters})
+        attributes = {name: value for name, value in values.items() if name not in parameters}
+    else:
+        item, attributes = object.__new__(row.cls), values
+    vars(item).update(attributes)
+    if _is_whole(row, values):
+        vars(item).update({name: make() for name, make in row.fresh.items()})
+    return item
+
+
+# -- small checks -----------------------------------------------------------------------------------------------------
+
+
+def _listed(value: Any, length: int | None = None) -> list[Any]:
+    if not isinstance(value, list) or (length is not None and len(value) != length):
+        raise Misfit("is not the list that belongs here")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Misfit("has a key that is no text")
+    return value
+
+
+def _one_of(value: Any, options: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in options:
+        raise Misfit(f"cannot be {_short(value)}")
+    return value
+
+
+def _fits(number: int, dtype: np.dtype[Any]) -> bool:
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= number <= limits.max)
+
+
+def _split(joined: bytes, lengths: list[int]) -> list[Any]:
+    items: list[Any] = []
+    start = 0
+    for length in lengths:
+        if length in (NONE, NAN):
+            items.append(None if length == NONE else float("nan"))
+            continue
+        try:
+            items.append(joined[start : start + length].decode())
+        except UnicodeDecodeError as error:
+            raise Misfit("has texts that are not in Unicode") from error
+        start += length
+    return items
+
+
+def _short(value: Any) -> str:
+    """Return a value for a message: one line, not long, nothing that a terminal would obey."""
+    text = ascii(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _plain(name: str) -> str:
+    return name if name.isidentifier() and len(name) <= 60 else _short(name)

@@ -1,0 +1,115 @@
+"""Rows in named columns of any type: what text tables, Parquet, Arrow files and frames have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+NUMBER, TEXT = "number", "text"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The columns to be read, by what they are to become."""
+
+    numbers: Sequence[str] = ()  # floats; missing ones are NaN
+    texts: Sequence[str] = ()  # objects; missing ones are None
+    values: Sequence[str] = ()  # ids and labels: as they are stored
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of some columns."""
+
+    numbers: NDArray[Any]  # shape: (m, p)
+    texts: dict[str, NDArray[Any]] = field(default_factory=dict)
+    values: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+
+class Columns(Protocol):
+    """A file or frame of named columns."""
+
+    names: list[str]
+    hidden: tuple[str, ...]  # columns that pandas keeps the names of the rows in
+    n_rows: int
+
+    def kind(self, name: str) -> str:
+        """Return NUMBER, TEXT, or the type of a column that is neither and cannot be used."""
+
+    def is_single(self, name: str) -> bool:
+        """Whether float32 holds a column of numbers."""
+
+    def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
+        """Yield all rows in order, in pieces that suit the storage and hold about `rows` rows."""
+
+
+def type_kind(arrow: Any, kind: Any) -> str:
+    """Return what a column of this type of Arrow is."""
+    types = arrow.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        return NUMBER
+    if types.is_null(kind):
+        return NUMBER
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_temporal(kind) or _is_view(types, kind):
+        return TEXT
+    return str(kind)
+
+
+def _is_view(types: Any, kind: Any) -> bool:
+    return hasattr(types, "is_string_view") and bool(types.is_string_view(kind))
+
+
+def numbers_of(arrow: Any, column: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a column of Arrow as floats, missing entries as NaN."""
+    kind = arrow.float32() if dtype == np.float32 else arrow.float64()
+    if arrow.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if arrow.types.is_boolean(column.type):
+        column = column.cast(arrow.uint8())
+    values: NDArray[Any] = column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
+    return values
+
+
+def texts_of(arrow: Any, column: Any) -> NDArray[Any]:
+    """Return a column of Arrow as texts, dates as ISO 8601 writes them, missing entries as None."""
+    if arrow.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    texts = np.empty(len(column), dtype=object)
+    texts[:] = column.cast(arrow.string()).to_pylist()
+    return texts
+
+
+def values_of(arrow: Any, column: Any, *, missing: bool) -> NDArray[Any]:
+    """Return a column of Arrow in NumPy's type for it, or as objects where texts are or entries may be missing."""
+    types = arrow.types
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if types.is_floating(column.type) or (
+        (types.is_integer(column.type) or types.is_boolean(column.type)) and not missing
+    ):
+        found: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return found
+    if (types.is_timestamp(column.type) and column.type.tz is None) and not missing:
+        moments: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return moments
+    if types.is_date32(column.type) and not missing:
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype="datetime64[D]")
+    objects = np.empty(len(column), dtype=object)
+    objects[:] = column.to_pylist()
+    return objects
+
+
+def piece_of(arrow: Any, batch: Any, wanted: Wanted, dtype: np.dtype[Any], missing: Collection[str]) -> Piece:
+    """Return a record batch of Arrow as arrays; `missing` are the values of which some are missing somewhere."""
+    numbers = np.empty((batch.num_rows, len(wanted.numbers)), dtype=dtype)
+    for place, name in enumerate(wanted.numbers):
+        numbers[:, place] = numbers_of(arrow, batch.column(name), dtype)
+    texts = {name: texts_of(arrow, batch.column(name)) for name in wanted.texts}
+    values = {name: values_of(arrow, batch.column(name), missing=name in missing) for name in wanted.values}
+    return Piece(numbers, texts, values)

@@ -112,13 +112,27 @@ def test_nothing_overlaps_or_is_cut_off(count: int, colours: str) -> None:
         assert not any(box.overlaps(other) for other in boxes[number + 1 :])
 
 
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (np.zeros(3), r"one label per row, 40 in all; got shape \(3,\)"),
-        (np.array([f"class {i}" for i in range(N)]), "at most 10 classes; got 40"),
-    ],
-)
-def test_labels_that_cannot_be_shown(y: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        plots.comparison(result(), y)
+def test_labels_that_cannot_be_shown() -> None:
+    with pytest.raises(InputError, match=r"one label per row, 40 in all; got shape \(3,\)"):
+        plots.comparison(result(), np.zeros(3))
+
+
+def test_of_many_classes_the_rare_ones_are_one() -> None:
+    figure = plots.comparison(result(), np.array([f"class {i:02d}" for i in range(N)]))
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts == [*(f"class {i:02d}" for i in range(9)), "others (31 classes)"]
+
+
+def test_of_very_many_rows_some_are_drawn() -> None:
+    rng = np.random.default_rng(0)
+    count = 60_000
+    rows = tuple(
+        MethodResult(name, "done", 1.0, 10**6, 0.9, 0.9, embedding=rng.normal(size=(count, 2))) for name in ("a", "b")
+    )
+    found = Comparison(rows, (count, 5), 2, 10, count, 780)
+    figure = plots.comparison(found, np.where(np.arange(count) < 50, "rare", "common"))
+    for axes in figure.axes:
+        assert 2_000 < len(axes.collections[0].get_offsets()) < 6_000
+        assert axes.texts[0].get_text().endswith(" dots")
+    shaded = plots.comparison(found).axes[0].collections[0]
+    assert shaded.get_array().sum() == count  # all rows are in the shades

@@ -308,9 +308,9 @@ def test_a_statistic_that_is_none(plots: Any) -> None:
             plots.control_chart(statistics(np.ones(3)), LIMITS, statistic=statistic)
 
 
-def test_labels_of_several_kinds(plots: Any) -> None:
-    with pytest.raises(InputError, match="all texts or all numbers; got NoneType, str"):
-        plots.biplot(model(), rows(), [None, "a"] * 20)
+def test_labels_with_gaps(plots: Any) -> None:
+    axes = plots.biplot(model(), rows(), [None, "only"] * 20).axes[0]
+    assert "only" in [text.get_text() for text in axes.texts] and len(axes.collections[0].get_offsets()) == 40
 
 
 def test_explanations_do_not_change_what_they_are_given() -> None:

@@ -1,26 +1,38 @@
 """Pictures of fitted models, of what explains them, and of images, as matplotlib figures.
 
-A notebook shows them; `figure.savefig("name.png")` saves them. They are made without pyplot, so that nothing depends on
-a screen and no global state is left behind.
+A notebook shows them; `plots.save(figure, "name.png")` saves them. Functions return figures; displays keep what they
+show and draw it again, `display.plot(ax)`, as those of scikit-learn do. They are made without pyplot, so that nothing
+depends on a screen and no global state is left behind.
 """
 
 from typing import TYPE_CHECKING
 
 from kpca.plots.bandwidths import path
-from kpca.plots.charts import control_chart
+from kpca.plots.charts import ControlChartDisplay, control_chart
 from kpca.plots.directions import biplot
+from kpca.plots.embedding import EmbeddingDisplay
 from kpca.plots.images import gallery
+from kpca.plots.maps import ComponentMapDisplay, component_maps
 from kpca.plots.methods import comparison
 from kpca.plots.model import overview, scores, spectrum
+from kpca.plots.saving import save
+from kpca.plots.scree import SpectrumDisplay
 from kpca.plots.shares import contributions
 from kpca.plots.variables import importance, interactions
+from kpca.plots.walks import TraversalDisplay, traversal
 
 if TYPE_CHECKING:
     from kpca.plots._axes import Figure as Figure
 
 __all__ = [
+    "ComponentMapDisplay",
+    "ControlChartDisplay",
+    "EmbeddingDisplay",
+    "SpectrumDisplay",
+    "TraversalDisplay",
     "biplot",
     "comparison",
+    "component_maps",
     "contributions",
     "control_chart",
     "gallery",
@@ -28,8 +40,10 @@ __all__ = [
     "interactions",
     "overview",
     "path",
+    "save",
     "scores",
     "spectrum",
+    "traversal",
 ]
 
 # Where doctest looks for examples besides this file: the functions live in others.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes  # noqa: PLC0414 (the other files take it from here)
     from matplotlib.figure import Figure as Figure  # noqa: PLC0414
 
-    from kpca.kernel_pca import KernelPCA
-
 FloatArray = NDArray[Any]
 
 # Ten colours that people with any colour vision can tell apart (after Paul Tol's "muted"), light ones a little darker.
@@ -24,103 +23,97 @@ COLOURS = (
     "#CC6677",
     "#117733",
     "#D1B13C",
-    "#66B6E0",
+    "#AA4499",
     "#882255",
     "#44AA99",
     "#8A8A1F",
-    "#AA4499",
+    "#66B6E0",
     "#7F7F7F",
 )
+# The shapes that go with them: in grey a class is known by its shape.
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "p", "h")
 INK, FAINT, BAR = "#222222", "#D9D9D9", "#4C6A92"
+_LARGER = {"^": 1.15, "v": 1.15, "P": 1.15, "X": 1.15, "*": 1.45, "p": 1.1, "h": 1.1}  # to look as large as others
+NO_LABEL = "#B4B4B4"
 _RESOLUTION = 150  # dots per inch of a saved picture
 SMALL = 8  # a font size
-_LONG, _LONG_CLASS = 28, 24  # letters of the name of a variable and of a class, before it is cut
+_USUAL = (1e-6, 1e9)  # sizes of numbers whose scales are written as they are
+_LONG, LONG_CLASS = 28, 24  # letters of the name of a variable and of a class, before it is cut
 
 
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure, its size in inches."""
     try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("Pictures need matplotlib, which is not installed: pip install 'kpca[plot]'.") from error
-    return Figure(figsize=(width, height), dpi=_RESOLUTION, layout="constrained", facecolor="white")
+    figure = Figure(figsize=(width, height), dpi=_RESOLUTION, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)  # keeps its renderer: without, each look at the size of a text would make a new one
+    return figure
 
 
-def labels_of(y: Any, X: Any) -> NDArray[Any] | None:
-    """Return y as an array, after a look whether it has an entry per row of X.  # shape: (m,)"""
-    if y is None:
-        return None
-    labels, rows = np.asarray(y), np.shape(X)[0]
-    if labels.shape != (rows,):
-        raise InputError(f"There must be one label per row, {rows} in all; got shape {labels.shape}.")
-    kinds = {type(label).__name__ for label in labels} if labels.dtype.kind == "O" else set()
-    if "str" in kinds and len(kinds) > 1:
-        raise InputError(f"Labels must be all texts or all numbers; got {', '.join(sorted(kinds))}: make them texts.")
-    return labels
-
-
-def dots(axes: Axes, x: FloatArray, y: FloatArray, labels: NDArray[Any] | None, *, area: float, names: int) -> Any:
-    """Draw a dot per row, coloured by its label; return what a colour bar is made for, None for classes.
-
-    `area` is that of a dot, `names` the font size of the names of classes, 0 for none.
-    """
-    style: dict[str, Any] = {"s": area, "alpha": 0.7, "linewidths": 0}
-    if labels is None:
-        axes.scatter(x, y, color=BAR, **style)
-    elif len(np.unique(labels)) <= len(COLOURS):
-        _scatter_classes(axes, x, y, labels, style, fontsize=names)
-    elif labels.dtype.kind in "iuf":
-        return axes.scatter(x, y, c=labels, cmap="viridis", **style)
-    else:
+def given_axes(ax: Any, *, three: bool = False) -> None:
+    """Refuse what is no axes, or axes of the wrong number of dimensions."""
+    if not hasattr(ax, "transData"):
+        raise InputError(f"ax must be matplotlib axes, or None for a new figure; got {ax!r}.")
+    if hasattr(ax, "get_zlim") != three:
         raise InputError(
-            f"Labels must be numbers, or at most {len(COLOURS)} classes; got {len(np.unique(labels))} classes."
-        )
-    return None
-
-
-def _scatter_classes(
-    axes: Axes, x: FloatArray, y: FloatArray, labels: NDArray[Any], style: dict[str, Any], *, fontsize: int
-) -> None:
-    """Draw classes in colours, and write each one's name at its middle: colour alone does not reach everybody.
-
-    A font size of 0 leaves the names to a legend.
-    """
-    classes, member = np.unique(labels, return_inverse=True)
-    colours = np.array(COLOURS[: len(classes)])
-    # All classes in one call, in mixed order: none hides another by being drawn last.
-    order = np.random.default_rng(0).permutation(len(x))
-    axes.scatter(x[order], y[order], c=colours[member[order]], **style)
-    for number, name in enumerate(classes) if fontsize else ():
-        axes.annotate(
-            plain(name, _LONG_CLASS),
-            (float(np.median(x[member == number])), float(np.median(y[member == number]))),
-            color=INK,
-            fontsize=fontsize,
-            fontweight="bold",
-            ha="center",
-            va="center",
-            bbox={
-                "boxstyle": "round,pad=0.25",
-                "facecolor": "white",
-                "edgecolor": colours[number],
-                "linewidth": fontsize / 5.5,
-            },
+            f"ax must be axes of {'three' if three else 'two'} dimensions; got the others: "
+            f"{'add_subplot(projection=' + repr('3d') + ')' if three else 'add_subplot()'} makes them."
         )
 
 
-def class_legend(figure: Figure, classes: NDArray[Any]) -> None:
-    """Write the names of classes and their colours below the panels."""
+def marker_path(marker: str) -> Any:
+    """Return the outline of a marker, of the size that scatter expects."""
+    from matplotlib.markers import MarkerStyle
+
+    style: Any = MarkerStyle(marker)
+    return style.get_path().transformed(style.get_transform().frozen().scale(_LARGER.get(marker, 1.0)))
+
+
+def legend_marker(colour: str, marker: str, size: float = 6.0) -> Any:
+    """Return what stands for a class in a legend."""
     from matplotlib.lines import Line2D
 
-    style: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5}
-    dots = [Line2D([], [], color=colour, **style) for colour in COLOURS[: len(classes)]]
-    names = [plain(name, _LONG_CLASS) for name in classes]
-    figure.legend(dots, names, loc="outside lower center", ncols=5, fontsize=SMALL, frameon=False, handletextpad=0.2)
+    return Line2D([], [], linestyle="", marker=marker, markersize=size, color=colour, markeredgewidth=0.0)
 
 
-def component_name(model: KernelPCA, component: int) -> str:
-    """Return what an axis of scores is called."""
-    return f"component {component + 1} ({100 * float(model.explained_variance_ratio_[component]):.1f} % of variance)"
+def log_colours(low: float, high: float) -> Any:
+    """Return a scale of colours on which each factor counts alike."""
+    from matplotlib.colors import LogNorm
+
+    return LogNorm(low, max(high, 1.0000001 * low))
+
+
+def shades(name: str, low: float, high: float) -> Any:
+    """Return a part of a colour map: its lightest shades cannot be seen on paper."""
+    import matplotlib
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(matplotlib.colormaps[name](np.linspace(low, high, 256)))
+
+
+@functools.lru_cache(maxsize=8)
+def _characters(families: tuple[str, ...]) -> frozenset[int]:
+    """Return the characters that fonts can draw, upright and bold."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    known: list[set[int]] = []
+    for weight in ("normal", "bold"):
+        paths = {findfont(FontProperties(family=family, weight=weight)) for family in families}
+        known.append({code for path in paths for code in get_font(path).get_charmap()})
+    return frozenset(known[0] & known[1])
+
+
+def drawable(text: str) -> str:
+    """Return a text with a box for each character that the font of the pictures does not have."""
+    if text.isascii() and text.isprintable():
+        return text
+    from matplotlib.font_manager import FontProperties
+
+    known = _characters(tuple(FontProperties().get_family()))
+    return "".join(one if ord(one) in known else "□" for one in text if one.isprintable() or one == " ")
 
 
 def dot_size(count: int) -> float:
@@ -155,12 +148,20 @@ def names_of(names: Any, count: int) -> list[str]:
     found = [str(name) for name in np.ravel(np.asarray(names, dtype=object))]
     if len(found) != count:
         raise InputError(f"names must have {count} entries, one per variable; got {len(found)}.")
-    return [plain(name) for name in found]
+    return [named(name, number) for number, name in enumerate(found)]
+
+
+def named(name: Any, number: int, most: int = _LONG) -> str:
+    """Return a name as `plain` does; one of which nothing is left, or nothing but boxes, gets its number."""
+    text = plain(name, most)
+    if not text:
+        return "(empty)"
+    return text if text.replace("□", "").strip(" …") else f"{text[:6]} ({number})"
 
 
 def plain(name: Any, most: int = _LONG) -> str:
     """Return a name as a text of one line that is not too long, in which nothing is taken for mathematics."""
-    text = " ".join(str(name).split())
+    text = drawable(" ".join(str(name).split()))
     return (text if len(text) <= most else f"{text[: most - 1]}…").replace("$", r"\$")
 
 
@@ -188,10 +189,35 @@ def headline(axes: Axes, text: str, *, size: int = 11, settle: bool = False, **s
     `settle` finds that width by a layout of the figure; else it is about what it will be.
     """
     if settle:
-        axes.figure.canvas.figure.draw_without_rendering()
+        _lay_out(axes.figure.canvas.figure)
     points = axes.get_window_extent().width / axes.figure.dpi * 72.0
     letters = max(int(points / (0.56 * size)), 16)
     axes.set_title(textwrap.fill(text, letters), loc="left", fontsize=size, color=INK, **style)
+
+
+def _lay_out(figure: Figure) -> None:
+    """Find the places of all axes, without drawing anything."""
+    engine: Any = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+
+
+def power_of(*values: FloatArray) -> int:
+    """Return the power of ten to leave away where numbers are so small or large that scales would fail, else 0."""
+    top = max((float(np.abs(some).max(initial=0.0)) for some in values), default=0.0)
+    if top == 0.0 or not np.isfinite(top) or _USUAL[0] <= top <= _USUAL[1]:
+        return 0
+    return int(np.floor(np.log10(top)))
+
+
+def without(values: FloatArray, power: int) -> FloatArray:
+    """Return numbers without a power of ten; in two steps, for extreme powers have no inverse."""
+    return values / 10.0 ** (power // 2) / 10.0 ** (power - power // 2) if power else values
+
+
+def times(power: int) -> str:
+    """Return how a power of ten that was left away is written behind a name."""
+    return f" (× $10^{{{power}}}$)" if power else ""
 
 
 def factored(values: FloatArray, meaning: str) -> tuple[FloatArray, str]:
@@ -208,7 +234,7 @@ def leave_room(axes: Axes, values: FloatArray) -> None:
     root = axes.figure.canvas.figure
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     axes.set_xlim(low, high if high > low else 1.0)
-    root.draw_without_rendering()  # now it is known how wide the axes are
+    _lay_out(root)  # now it is known how wide the axes are
     width = axes.get_window_extent().width
     text = max(label.get_window_extent().width for label in axes.texts) + 8.0 / 72.0 * root.dpi
     left, right = (text if low < 0.0 else 0.0), (text if high > 0.0 or low == 0.0 else 0.0)

@@ -83,3 +83,55 @@ class _Room:
         crossed = ((low < self.shafts) & (self.shafts < high)).all(axis=2).sum(axis=1)
         costs: FloatArray = 100.0 * (covered + outside) + crossed
         return costs
+
+
+_RINGS = np.arange(10.0, 170.0, 8.0)  # points: how far a name may be from its place
+_ANGLES = np.linspace(0.0, 2.0 * np.pi, 16, endpoint=False)
+_MOVED = 16.0  # points: a name that is further away has a line to its place
+
+
+def place_classes(
+    axes: Axes, middles: FloatArray, names: Sequence[str], styles: Sequence[dict[str, Any]], *, most: float = np.inf
+) -> list[Any]:
+    """Write each name at its middle, or as near to it as no other name is; return the annotations.  # shape: (c, 2)
+
+    A name that is more than `most` points away from its place is left out.
+    """
+    root = axes.figure.canvas.figure
+    root.draw_without_rendering()
+    point = root.dpi / 72.0
+    frame = np.asarray(axes.get_window_extent().extents)
+    places = axes.transData.transform(middles)
+    taken = np.empty((0, 4))
+    drawn: list[Any] = []
+    steps = np.concatenate([np.zeros((1, 2)), *(ring * _circle() for ring in _RINGS)]) * point  # the nearest first
+    for middle, place, name, style in zip(middles, places, names, styles, strict=True):
+        text = axes.annotate(name, tuple(middle), xytext=(0.0, 0.0), textcoords="offset points", **style)
+        box = text.get_window_extent()
+        half = np.array([box.width, box.height]) / 2.0 + 4.0 * point
+        low, high = (place + steps - half)[:, None], (place + steps + half)[:, None]
+        covered = ((low < taken[:, 2:]) & (taken[:, :2] < high)).all(axis=2).sum(axis=1)
+        outside = ((low[:, 0] < frame[:2]) | (high[:, 0] > frame[2:])).any(axis=1)
+        # 0 is free; of places that are not, the one that covers least, and that nearest
+        best = int(np.lexsort((np.arange(len(steps)), covered + 0.5 * outside))[0])
+        if (covered[best] and np.isfinite(most)) or float(np.hypot(*steps[best])) > most * point:
+            text.remove()
+            continue
+        taken = np.vstack([taken, np.concatenate([low[best, 0], high[best, 0]])])
+        if float(np.hypot(*steps[best])) > _MOVED * point:
+            text.remove()
+            line = {"arrowstyle": "-", "color": "#666666", "linewidth": 0.8, "shrinkB": 0}
+            away: dict[str, Any] = {
+                "xytext": tuple(steps[best] / point),
+                "textcoords": "offset points",
+                "arrowprops": line,
+            }
+            text = axes.annotate(name, tuple(middle), **away, **style)
+        else:
+            text.set_position(tuple(steps[best] / point))
+        drawn.append(text)
+    return drawn
+
+
+def _circle() -> FloatArray:
+    return np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])

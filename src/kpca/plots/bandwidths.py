@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kpca.plots._axes import BAR, COLOURS, INK, new_figure, tidy
+from kpca.plots._axes import BAR, COLOURS, INK, SMALL, new_figure, tidy
 
 if TYPE_CHECKING:
     from kpca.plots._axes import Axes, Figure
@@ -51,7 +51,10 @@ def path(found: Path) -> Figure:
     for axes in panels:
         if found.parameter == "gamma":
             axes.set_xscale("log")
+        else:
+            axes.locator_params(axis="x", integer=True)
         tidy(axes, grid="y")
+        axes.tick_params(which="minor", length=0)
     narrow = " (small: wide and linear; large: narrow)" if found.parameter == "gamma" else ""
     panels[-1].set_xlabel(f"{found.parameter}{narrow}")
     panels[0].set_title(f"{found.kernel} kernel, {found.n_rows:,} rows", loc="left", fontweight="bold")
@@ -68,7 +71,9 @@ def _path_shares(axes: Axes, found: Path) -> None:
         axes.fill_between(found.values, edges[:, j], edges[:, j + 1], color=BAR, alpha=1.0 - shade, linewidth=0)
         axes.plot(found.values, edges[:, j + 1], color=INK, linewidth=0.5)
     axes.set(ylabel="share of variance", ylim=(0.0, 1.02))
-    axes.annotate(f"components 1 to {k}, the first at the bottom", (0.99, 0.93), xycoords="axes fraction", ha="right")
+    words = f"components 1 to {k}, the first at the bottom" if k > 1 else "component 1"
+    place: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 4), "textcoords": "offset points"}
+    axes.annotate(words, (1.0, 1.0), ha="right", va="bottom", fontsize=SMALL, color=INK, **place)
 
 
 def _path_scores(axes: Axes, found: Path) -> None:

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta, timezone
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca.errors import InputError
-from kpca.plots._axes import COLOURS, INK, SMALL, FloatArray, headline, panels_for, plain, short, tidy
+from kpca.plots._axes import (
+    COLOURS,
+    INK,
+    SMALL,
+    FloatArray,
+    headline,
+    panels_for,
+    plain,
+    power_of,
+    short,
+    tidy,
+    times,
+    without,
+)
 
 if TYPE_CHECKING:
     from kpca.plots._axes import Axes, Figure
@@ -21,6 +34,7 @@ _COLUMNS = 1200  # of a chart: about what a screen can tell apart
 _STEEP = 10.0  # times the limit: a statistic that goes beyond is shown on a logarithmic scale
 _HIGHEST = 1e300  # what is above counts as infinite: scales have to go a little further than the values
 _SINGLE_WINDOWS = 60  # more alarms are drawn without edges, which would cover the chart
+_LEAST = -250  # powers of ten: what is below is 0 to matplotlib
 _DEPTH = 1e-3  # of the limit: what is below it on a logarithmic scale is of no interest
 _LINE, _BEYOND, _ALARM = "#8BA5C6", COLOURS[5], "#F6F0DE"  # light enough for marks and limits to stand out
 
@@ -63,27 +77,85 @@ def control_chart(
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['T²', 'SPE', 'combined']
     """
-    found, limits = _statistics(source, against)
-    names = _chosen(statistic)
-    values = [_values(name, found) for name in names]
-    count = len(values[0])
-    if any(len(value) != count for value in values):
-        raise InputError(f"The statistics must have the same rows; got {', '.join(str(len(v)) for v in values)}.")
-    bounds = [_limit(name, limits, count) for name in names]
-    places, place_name = _places(index, count)
-    windows = _windows(getattr(found, "alarm", None) if alarm is None else alarm, count)
-    if onset is not None and not (isinstance(onset, int | np.integer) and 0 <= onset < count):
-        raise InputError(f"onset must be a row number from 0 to {count - 1}, or None; got {onset!r}.")
-    figure, panels = panels_for(ax, len(names), 9.0, 0.9 + 2.1 * len(names))
-    for axes, name, value, bound in zip(panels, names, values, bounds, strict=True):
-        _shade(axes, places, windows)
-        if onset is not None:
-            axes.axvline(_before(places, onset), color=INK, linestyle=":", linewidth=1.4, zorder=1, label="onset")
-        _panel(axes, name, places, value, bound)
-        headline(axes, _summary(name, value, bound, onset), size=10)
-    panels[-1].set_xlabel(place_name)
-    _legend(figure, panels, own=ax is None)
-    return figure
+    if hasattr(source, "limits_") or callable(getattr(source, "statistics", None)):
+        return ControlChartDisplay.from_estimator(
+            source, against, alarm=alarm, onset=onset, index=index, statistic=statistic, ax=ax
+        ).figure_
+    return ControlChartDisplay.from_statistics(
+        source, against, alarm=alarm, onset=onset, index=index, statistic=statistic, ax=ax
+    ).figure_
+
+
+class ControlChartDisplay:
+    """T², SPE and both combined, row after row, with their limits; drawn as often as wanted.
+
+    Parameters
+    ----------
+    statistics : an object with `t2`, `spe` and `combined`, shape (m,) each; or what `kpca.detector.monitor` yielded.
+    limits : an object with the same names, each a number or a number per row, or the detector that has them.
+    alarm, onset, index : as in `control_chart`.
+
+    Attributes
+    ----------
+    figure_, axes_ : of the last picture, one axes per statistic.
+    """
+
+    def __init__(
+        self, *, statistics: Any, limits: Any, alarm: Any = None, onset: int | None = None, index: Any = None
+    ) -> None:
+        self.statistics, self.limits = _statistics(statistics, limits)
+        self.alarm, self.onset, self.index = alarm, onset, index
+
+    @classmethod
+    def from_estimator(
+        cls, detector: Any, X: Any, *, alarm: Any = None, onset: int | None = None, index: Any = None, **options: Any
+    ) -> Self:
+        """Draw the statistics that a fitted detector gives the rows of X; `options` are those of `plot`."""
+        return cls(statistics=detector, limits=X, alarm=alarm, onset=onset, index=index).plot(**options)
+
+    @classmethod
+    def from_statistics(
+        cls,
+        statistics: Any,
+        limits: Any,
+        *,
+        alarm: Any = None,
+        onset: int | None = None,
+        index: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw statistics that were computed before; `options` are those of `plot`."""
+        return cls(statistics=statistics, limits=limits, alarm=alarm, onset=onset, index=index).plot(**options)
+
+    def plot(self, ax: Any = None, *, statistic: str | Sequence[str] | None = None) -> Self:
+        """Draw the chart: the statistics that are named, of "t2", "spe" and "combined"; None all.
+
+        `ax` are axes to draw into, one per statistic; None is a new figure.
+        """
+        names = _chosen(statistic)
+        values = [_values(name, self.statistics) for name in names]
+        count, onset = len(values[0]), self.onset
+        if any(len(value) != count for value in values):
+            raise InputError(f"The statistics must have the same rows; got {', '.join(str(len(v)) for v in values)}.")
+        bounds = [_limit(name, self.limits, count) for name in names]
+        places, place_name = _places(self.index, count)
+        alarm = getattr(self.statistics, "alarm", None) if self.alarm is None else self.alarm
+        windows = _windows(alarm, count)
+        if onset is not None and not (isinstance(onset, int | np.integer) and 0 <= onset < count):
+            raise InputError(f"onset must be a row number from 0 to {count - 1}, or None; got {onset!r}.")
+        self.figure_, self.axes_ = panels_for(ax, len(names), 9.0, 0.9 + 2.1 * len(names))
+        for axes, name, value, bound in zip(self.axes_, names, values, bounds, strict=True):
+            _shade(axes, places, windows)
+            if onset is not None:
+                axes.axvline(_before(places, onset), color=INK, linestyle=":", linewidth=1.4, zorder=1, label="onset")
+            power = power_of(value[np.isfinite(value)], bound[np.isfinite(bound)])
+            power = power if power < _LEAST else 0  # what is large, matplotlib can do
+            _panel(axes, places, without(value, power), without(bound, power))
+            axes.set_ylabel(_LABELS[name] + times(power))
+            headline(axes, _summary(name, value, bound, onset), size=10)
+        self.axes_[-1].set_xlabel(place_name)
+        _legend(self.figure_, self.axes_, own=ax is None)
+        return self
 
 
 def _statistics(source: Any, against: Any) -> tuple[Any, Any]:
@@ -206,7 +278,7 @@ def _before(places: NDArray[Any], row: int) -> Any:
     return places[row - 1] + (places[row] - places[row - 1]) / 2
 
 
-def _panel(axes: Axes, name: str, places: NDArray[Any], values: FloatArray, limit: FloatArray) -> None:
+def _panel(axes: Axes, places: NDArray[Any], values: FloatArray, limit: FloatArray) -> None:
     shown = _columns(values, limit)
     x, y, bound = places[shown], values[shown], limit[shown]
     beyond = y > bound
@@ -234,7 +306,6 @@ def _panel(axes: Axes, name: str, places: NDArray[Any], values: FloatArray, limi
     if log:
         axes.set_yscale("log", nonpositive="clip")
     axes.set_ylim(low, high)
-    axes.set_ylabel(_LABELS[name])
     axes.margins(x=0.01)
     if places.dtype.kind in "iu":
         axes.locator_params(axis="x", integer=True)

@@ -11,28 +11,34 @@ from numpy.typing import NDArray
 from kpca import explain
 from kpca.errors import InputError
 from kpca.plots._axes import (
-    COLOURS,
     INK,
+    LONG_CLASS,
     SMALL,
     FloatArray,
-    component_name,
     dot_size,
-    dots,
     headline,
     how_many,
-    labels_of,
+    named,
     names_of,
     numbers_of,
     panels_for,
+    plain,
+    power_of,
     tidy,
+    times,
+    without,
 )
-from kpca.plots._names import place_names
+from kpca.plots._cloud import class_box, class_middles, class_style, density, dots
+from kpca.plots._labels import Labels, labels_of, sample_of
+from kpca.plots._models import facts_of
+from kpca.plots._names import place_classes, place_names
 
 if TYPE_CHECKING:
     from kpca.plots._axes import Axes, Figure
 
 _REACH = 0.8  # of the way to the edge of the rows: where the longest mean arrow ends
 _CELLS = 18  # of the grid from which the rows of a field are taken, each way
+_MANY, _DOTS = 20_000, 2_000  # rows that are shades, and how many of them are dots of classes on top
 _DOT = "#9DB2CE"  # light: the arrows are what is read first
 _FIELD = 1.2  # cells that a long arrow of a field may cross
 _TITLE: dict[str, Any] = {"size": 12, "fontweight": "bold", "pad": 17}  # a line of explanation fits below it
@@ -73,24 +79,26 @@ def biplot(
     if P.shape[1] != 2 or A.shape[:2] != P.shape:
         raise InputError(f"A biplot needs arrows of two components at each of its rows; got {P.shape} and {A.shape}.")
     called = names_of(found.names, A.shape[2])
-    labels = labels_of(y, P)
+    labels = labels_of(y, len(P))
+    power = power_of(P)  # arrows are changes of the same scores
+    P, A = without(P, power), without(A, power)
     chosen = None if variable is None else _number(variable, found.names, A.shape[2])
     shown = how_many(n)
-    scaled = labels is not None and len(np.unique(labels)) > len(COLOURS)  # has a colour bar
+    scaled = labels is not None and labels.codes is None  # has a colour bar
     figure, (axes,) = panels_for(ax, 1, 7.9 if scaled else 6.8, 6.7)
-    points = dots(axes, P[:, 0], P[:, 1], labels, area=0.6 * dot_size(len(P)), names=0 if labels is None else 9)
-    if labels is None:
-        axes.collections[0].set_color(_DOT)
-    axes.collections[0].set_alpha(0.6)
-    if points is not None:
-        figure.colorbar(points, ax=axes, shrink=0.8)
-    axes.set_xlabel(_axis(source, found, components, 0))
-    axes.set_ylabel(_axis(source, found, components, 1))
+    points = _rows(axes, P, labels)
+    if points is not None and labels is not None:
+        words = plain(labels.meaning, 40) + times(labels.power)
+        figure.colorbar(points, ax=axes, shrink=0.8).set_label(words, color=INK)
+    axes.set_xlabel(_axis(source, found, components, 0) + times(power))
+    axes.set_ylabel(_axis(source, found, components, 1) + times(power))
     axes.set_box_aspect(1)
     axes.set_aspect("equal", adjustable="datalim")
     tidy(axes, grid="both")
+    if labels is not None and labels.codes is not None:
+        _name_classes(axes, P, labels)
     if chosen is None:
-        mean = numbers_of("mean", found.mean, 2)  # shape: (2, v)
+        mean = without(numbers_of("mean", found.mean, 2), power)  # shape: (2, v)
         order = np.argsort(-np.hypot(*mean), kind="stable")[:shown]
         headline(axes, f"Biplot: {len(order)} of {len(called)} variables, {len(P):,} rows", **_TITLE)
         _means(axes, P, mean[:, order], [called[j] for j in order], _unit(found))
@@ -98,6 +106,33 @@ def biplot(
         _field(axes, P, A[:, :, chosen], called[chosen], _unit(found))
         headline(axes, f"Where {called[chosen]} moves the rows", **_TITLE)
     return figure
+
+
+def _rows(axes: Axes, P: FloatArray, labels: Labels | None) -> Any:
+    """Draw the rows, lightly: the arrows are what is read first. Of many rows shades, and some dots of classes."""
+    rows: Any = slice(None)
+    if len(P) >= _MANY:
+        values = None if labels is None or labels.values is None else labels.values
+        there = slice(None) if values is None else ~np.isnan(values)
+        known = None if values is None else values[there]
+        shaded = density(axes, P[there, 0], P[there, 1], known, equal=True, faint=True)
+        if labels is None or labels.codes is None:
+            return None if values is None else shaded
+        rows = sample_of(labels, _DOTS, 40)
+    area = (0.6 if labels is None else 0.9) * dot_size(len(P))
+    some = None if labels is None else labels.only(rows)
+    points = dots(axes, P[rows, 0], P[rows, 1], some, area=area, names=0, colour=_DOT)
+    for drawn in axes.collections:
+        drawn.set_alpha(0.6)
+    return points
+
+
+def _name_classes(axes: Axes, P: FloatArray, labels: Labels) -> None:
+    middles = class_middles(P[:, 0], P[:, 1], labels)
+    colours, _ = class_style(labels)
+    names = [named(labels.names[number], number, LONG_CLASS) for number in middles]
+    styles = [{"fontsize": 9, **class_box(colours[number], 9)} for number in middles]
+    place_classes(axes, np.array(list(middles.values())).reshape(-1, 2), names, styles)
 
 
 def _arrows(source: Any, X: Any, y: Any, components: tuple[int, int], names: Any) -> Any:
@@ -111,9 +146,7 @@ def _arrows(source: Any, X: Any, y: Any, components: tuple[int, int], names: Any
 def _axis(source: Any, found: Any, components: tuple[int, int], which: int) -> str:
     """Return the name of an axis; a model knows its share of the variance too."""
     number = tuple(getattr(found, "components", components))[which]
-    if hasattr(source, "explained_variance_ratio_"):
-        return component_name(source, number)
-    return f"component {number + 1}"
+    return facts_of(source).axis_name(number) if source is not found else f"component {number + 1}"
 
 
 def _unit(found: Any) -> str:

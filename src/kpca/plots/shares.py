@@ -110,6 +110,7 @@ def signed_bars(axes: Axes, labels: list[str], bars: FloatArray, variables: int)
             va="center",
             fontsize=SMALL,
             color=INK,
+            in_layout=False,  # there will be room for it
         )
     axes.axvline(0.0, color=INK, linewidth=0.9)
     axes.set_yticks(places, labels)

@@ -131,6 +131,7 @@ def _bars(axes: Axes, labels: list[str], values: FloatArray, spread: FloatArray)
             va="center",
             fontsize=SMALL,
             color=INK,
+            in_layout=False,  # there will be room for it
         )
     axes.set_yticks(places, labels)
     axes.set_ylim(len(values) - 0.4, -0.6)

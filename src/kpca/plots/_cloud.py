@@ -1,0 +1,205 @@
+"""Clouds of points: dots in the colours and shapes of their classes, and shades where there are too many dots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.plots._axes import (
+    BAR,
+    COLOURS,
+    INK,
+    LONG_CLASS,
+    MARKERS,
+    NO_LABEL,
+    SMALL,
+    FloatArray,
+    legend_marker,
+    log_colours,
+    marker_path,
+    named,
+    shades,
+)
+from kpca.plots._labels import Labels, class_counts
+
+if TYPE_CHECKING:
+    from kpca.plots._axes import Axes, Figure
+
+VECTOR_DOTS = 3_000  # more of them are an image also in vector formats: the file stays small
+_SCALE = "viridis"  # its lightness rises all the way: a scale in grey too
+_CELLS = (12, 120)  # of a density, each way: the fewest and the most
+
+
+def dots(
+    axes: Axes, x: FloatArray, y: FloatArray, labels: Labels | None, *, area: float, names: int, colour: str = BAR
+) -> Any:
+    """Draw a dot per row, coloured by its label; return what a colour bar is made for, None for classes.
+
+    `area` is that of a dot, `names` the font size of the names of classes at their middles, 0 for none.
+    """
+    style: dict[str, Any] = {"alpha": 0.7, "linewidths": 0, "rasterized": len(x) > VECTOR_DOTS}
+    if labels is None:
+        axes.scatter(x, y, s=area, color=colour, **style)
+        return None
+    if labels.codes is not None:
+        _scatter_classes(axes, (x, y), labels, area, style)
+        if names:
+            for number, middle in class_middles(x, y, labels).items():
+                name_class(axes, middle, number, labels, fontsize=names)
+        return None
+    assert labels.values is not None
+    gone = labels.missing
+    if gone.any():
+        axes.scatter(x[gone], y[gone], s=0.6 * area, color=NO_LABEL, **style)
+    values = labels.values[~gone]
+    if not len(values):
+        return None
+    return axes.scatter(x[~gone], y[~gone], s=area, c=values, cmap=_SCALE, **style)
+
+
+def _scatter_classes(
+    axes: Axes, places: tuple[FloatArray, FloatArray], labels: Labels, area: float, style: dict[str, Any]
+) -> None:
+    """Draw all classes in one call, in mixed order: none hides another by being drawn last."""
+    assert labels.codes is not None
+    colours, outlines = class_style(labels)
+    x, y = places
+    order = np.random.default_rng(0).permutation(len(x))
+    codes = labels.codes[order]  # -1 is the last of each list: rows without a label
+    sizes = np.full(len(labels.names) + 1, 1.15 * area)
+    sizes[-1] = 0.5 * area
+    if labels.rest:  # they are many, and should not cover those that have a name
+        sizes[-2] = 0.6 * area
+    drawn = axes.scatter(x[order], y[order], s=sizes[codes], c=np.array([*colours, NO_LABEL])[codes], **style)
+    paths = [marker_path(marker) for marker in (*outlines, "o")]
+    drawn.set_paths([paths[code] for code in codes])
+
+
+def class_style(labels: Labels) -> tuple[list[str], list[str]]:
+    """Return the colour and the marker of each class; what is left over has a colour and a shape of its own."""
+    count = len(labels.names)
+    colours, markers = list(COLOURS[:count]), list(MARKERS[:count])
+    if labels.rest:
+        colours[-1], markers[-1] = COLOURS[-1], "8"
+    return colours, markers
+
+
+def class_middles(x: FloatArray, y: FloatArray, labels: Labels) -> dict[int, tuple[float, float]]:
+    """Return the median place of each class that has rows and is one; the rare ones together have no place."""
+    assert labels.codes is not None
+    found = {}
+    for number in range(len(labels.names) - bool(labels.rest)):
+        member = labels.codes == number
+        if member.any():
+            found[number] = (float(np.median(x[member])), float(np.median(y[member])))
+    return found
+
+
+def name_class(axes: Axes, middle: tuple[float, float], number: int, labels: Labels, *, fontsize: float) -> Any:
+    """Write the name of a class at its middle: colour alone does not reach everybody."""
+    return axes.annotate(
+        named(labels.names[number], number, LONG_CLASS),
+        middle,
+        fontsize=fontsize,
+        **class_box(COLOURS[number], fontsize),
+    )
+
+
+def class_box(colour: str, fontsize: float) -> dict[str, Any]:
+    """Return how the name of a class is written: dark on white, framed in its colour."""
+    frame = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": colour, "linewidth": fontsize / 5.5}
+    return {"color": INK, "fontweight": "bold", "ha": "center", "va": "center", "bbox": frame, "zorder": 7}
+
+
+def class_entries(labels: Labels, *, counts: bool = True) -> tuple[list[Any], list[str]]:
+    """Return markers and names for a legend of classes, with the number of rows of each."""
+    colours, markers = class_style(labels)
+    sizes = class_counts(labels)
+    shown = [number for number in range(len(labels.names)) if sizes[number]]
+    handles = [legend_marker(colours[number], markers[number]) for number in shown]
+    texts = [named(labels.names[j], j, LONG_CLASS) + (f" ({sizes[j]:,})" if counts else "") for j in shown]
+    gone = int(labels.missing.sum())
+    if gone:
+        handles.append(legend_marker(NO_LABEL, "o", 4.0))
+        texts.append(f"no label ({gone:,})" if counts else "no label")
+    return handles, texts
+
+
+def class_legend(figure: Figure, labels: Labels, *, counts: bool = False) -> Any:
+    """Write the names of classes with their colours and shapes below the panels, in as many columns as fit."""
+    handles, texts = class_entries(labels, counts=counts)
+    across = legend_columns(texts, float(figure.get_figwidth()))
+    look: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "handletextpad": 0.2, "columnspacing": 1.5}
+    return figure.legend(handles, texts, loc="outside lower center", ncols=across, **look)
+
+
+def legend_columns(texts: Sequence[str], width: float) -> int:
+    """Return how many names fit beside each other into so many inches."""
+    longest = max((len(text) for text in texts), default=1)
+    return max(1, min(len(texts), int((width - 0.3) / (0.42 + 0.078 * longest))))
+
+
+def count_bar(figure: Figure, axes: Axes, mapped: Any) -> Any:
+    """Draw the scale of a density beside it, with round numbers of rows."""
+    top = float(mapped.norm.vmax)
+    bar = figure.colorbar(mapped, ax=axes, shrink=0.7, pad=0.02)
+    steps = (1, 2, 5) if top < 200 else (1,)
+    ticks = [step * 10**power for power in range(12) for step in steps if step * 10**power <= top]
+    bar.set_ticks(ticks, labels=[f"{tick:,}" for tick in ticks])
+    bar.minorticks_off()
+    bar.outline.set_visible(False)
+    bar.set_label("rows in a cell", color=INK)
+    return bar
+
+
+# -- density --------------------------------------------------------------------------------------------------------
+
+
+def density(
+    axes: Axes, x: FloatArray, y: FloatArray, values: FloatArray | None = None, *, equal: bool, faint: bool = False
+) -> Any:
+    """Shade cells of the plane by how many rows are in them, each factor alike, or by the mean of values there.
+
+    `faint` leaves room for dots on top. Returns what a colour bar is made for.
+    """
+    (across, left), (down, bottom) = _edges(x, y, equal)
+    cell = _cell(x, left) * (len(bottom) - 1) + _cell(y, bottom)
+    shape, size = (across, down), across * down
+    counts = np.bincount(cell, minlength=size).reshape(shape)
+    empty = counts == 0
+    axes.use_sticky_edges = False  # leave a margin around them as around dots
+    style: dict[str, Any] = {"rasterized": True, "zorder": 1.5}
+    if values is None:
+        colours = shades("Greys", 0.12, 0.5) if faint else shades("Blues", 0.25, 1.0)
+        shown = np.ma.masked_array(counts, empty)
+        return axes.pcolormesh(left, bottom, shown.T, cmap=colours, norm=log_colours(1, int(counts.max())), **style)
+    sums = np.bincount(cell, weights=values, minlength=size).reshape(shape)
+    means = np.ma.masked_array(sums / np.maximum(counts, 1), empty)
+    return axes.pcolormesh(left, bottom, means.T, cmap=_SCALE, **style)
+
+
+def _edges(x: FloatArray, y: FloatArray, equal: bool) -> tuple[tuple[int, FloatArray], tuple[int, FloatArray]]:
+    """Return how many cells there are each way, and where they end; with equal scales they are squares."""
+    most = int(np.clip(0.6 * np.sqrt(len(x)), *_CELLS))
+    spans = np.array([np.ptp(x), np.ptp(y)])
+    counts = np.full(2, most)
+    if equal and spans.max() > 0.0:
+        counts = np.maximum(np.ceil(most * spans / spans.max()), 1).astype(int)
+    found = []
+    for values, span, count in zip((x, y), spans, counts, strict=True):
+        middle, low, high = float(np.mean(values)), float(values.min()), float(values.max())
+        if span == 0.0:  # one value: a cell around it
+            half = 0.5 * (float(spans.max()) / most or abs(middle) * 0.1 or 1.0)
+            low, high = middle - half, middle + half
+        cells = int(count) if span > 0.0 else 1
+        found.append((cells, np.linspace(low, high, cells + 1)))
+    return found[0], found[1]
+
+
+def _cell(values: FloatArray, edges: FloatArray) -> NDArray[np.intp]:
+    """Return the number of the cell of each value.  # shape: (m,)"""
+    places = np.searchsorted(edges, values, side="right") - 1
+    return np.clip(places, 0, len(edges) - 2)

@@ -1,0 +1,193 @@
+"""Labels of rows as a picture can show them: a few classes, or a scale of numbers, and rows that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.errors import InputError
+from kpca.plots._axes import FloatArray, power_of, without
+
+MOST_CLASSES = 10  # colours and shapes that can be told apart
+OTHERS = "others"
+_YEAR = 365.2425  # days
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A class for each row, or a number for each row; -1 and NaN are rows without."""
+
+    codes: NDArray[np.intp] | None  # shape: (m,)
+    names: tuple[str, ...] = ()  # of the classes; the last may stand for all that are rare
+    values: FloatArray | None = None  # shape: (m,)
+    meaning: str = ""  # of the numbers
+    power: int = 0  # of ten, that the numbers are without
+    rest: int = 0  # classes that the last one stands for, 0 where it is one like the others
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which rows have no label.  # shape: (m,)"""
+        if self.codes is not None:
+            return np.asarray(self.codes < 0)
+        return np.asarray(np.isnan(np.asarray(self.values)), dtype=bool)
+
+    def only(self, rows: Any) -> Labels:
+        """Return the labels of some rows; the classes are the same."""
+        codes = None if self.codes is None else self.codes[rows]
+        return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
+
+
+def labels_of(y: Any, count: int, meaning: str | None = None) -> Labels | None:
+    """Return the labels of so many rows; at most ten different ones are classes, more numbers a scale.
+
+    Of more than ten texts the nine most frequent are classes, and all others one more. What is missing (None, NaN, NaT)
+    stays without a label.
+    """
+    if y is None:
+        return None
+    given = _array(y, count)
+    if given.shape != (count,):
+        raise InputError(f"There must be one label per row, {count} in all; got shape {given.shape}.")
+    name = str(meaning or getattr(y, "name", None) or "")
+    if given.dtype.kind == "c":
+        raise InputError("Labels must be classes or real numbers; got complex numbers: show a part of them.")
+    if given.dtype.kind == "O":
+        given = _settled(given)
+    if given.dtype.kind in "mM":
+        return _times(given, name)
+    if given.dtype.kind in "iuf":
+        return _numbers(given, name)
+    if given.dtype.kind == "b":
+        return Labels(given.astype(np.intp), ("False", "True"))
+    return _classes(given)
+
+
+def _times(given: NDArray[Any], name: str) -> Labels:
+    """Return points in time as classes where they are few, else as years; spans of time as seconds."""
+    if given.dtype.kind == "M":
+        if len(np.unique(given[~np.isnat(given)])) <= MOST_CLASSES:
+            return _classes(np.array([None if np.isnat(time) else str(time) for time in given], dtype=object))
+        days = given.astype("datetime64[s]").astype(np.float64) / 86_400.0
+        values = np.where(np.isnat(given), np.nan, 1970.0 + days / _YEAR)
+        return Labels(None, values=values, meaning=name or "year")
+    seconds = np.where(np.isnat(given), np.nan, given.astype("timedelta64[ms]").astype(np.float64) / 1e3)
+    return _numbers(seconds, name or "seconds")
+
+
+def _array(y: Any, count: int) -> NDArray[Any]:
+    """Return labels as an array; a list of texts and gaps as what they are, for NumPy would make texts of gaps."""
+    if isinstance(y, list | tuple) and not any(np.ndim(label) for label in y):
+        given = np.empty(len(y), dtype=object)
+        for row, label in enumerate(y):
+            given[row] = label
+        return given
+    try:
+        return np.asarray(y)
+    except ValueError as error:
+        raise InputError(f"Labels must be one per row, {count} in all; got lists of different lengths.") from error
+
+
+def _settled(given: NDArray[Any]) -> NDArray[Any]:
+    """Return objects as numbers or points in time, where all are; as they are else."""
+    there = np.array([not _is_missing(label) for label in given], dtype=bool)
+    kept = given[there]
+    if not len(kept):
+        return np.full(len(given), np.nan)
+    if all(isinstance(label, bool | np.bool_) for label in kept) and there.all():
+        return given.astype(bool)
+    if all(isinstance(label, Real | Decimal) and not isinstance(label, bool | np.bool_) for label in kept):
+        numbers = np.full(len(given), np.nan)
+        numbers[there] = [_as_float(label) for label in kept]
+        return numbers
+    if all(hasattr(label, "isoformat") and hasattr(label, "year") for label in kept):
+        times = np.full(len(given), np.datetime64("NaT"), dtype="datetime64[s]")
+        times[there] = [
+            np.datetime64(label.replace(tzinfo=None) if hasattr(label, "hour") else label) for label in kept
+        ]
+        return times
+    return given
+
+
+def _as_float(label: Any) -> float:
+    try:
+        return float(label)
+    except OverflowError:  # a whole number beyond all floats
+        return np.inf
+
+
+def _is_missing(label: Any) -> bool:
+    if label is None:
+        return True
+    try:
+        return bool(label != label)  # noqa: PLR0124 (NaN and NaT)
+    except (TypeError, ValueError):  # pandas' NA has no truth value; a list of labels is none missing
+        return type(label).__name__ == "NAType"
+
+
+def _numbers(given: NDArray[Any], name: str) -> Labels:
+    values = given.astype(np.float64)
+    values[~np.isfinite(values)] = np.nan
+    there = ~np.isnan(values)
+    found = np.unique(values[there])
+    if len(found) > MOST_CLASSES:
+        power = power_of(found)
+        return Labels(None, values=without(values, power), meaning=name, power=power)
+    codes = np.full(len(values), -1, dtype=np.intp)
+    codes[there] = np.searchsorted(found, values[there])
+    return Labels(codes, tuple(_number_name(value) for value in found))
+
+
+def _number_name(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def _text(label: Any) -> str:
+    return label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label)
+
+
+def _classes(given: NDArray[Any]) -> Labels:
+    """Return texts as classes; by a table of names: sorting half a million texts takes seconds."""
+    table: dict[str, int] = {}
+    codes = np.empty(len(given), dtype=np.intp)
+    for row, label in enumerate(given.tolist()):
+        codes[row] = -1 if _is_missing(label) else table.setdefault(_text(label), len(table))
+    found = sorted(table)
+    order = np.empty(len(found) + 1, dtype=np.intp)
+    order[[table[name] for name in found]] = np.arange(len(found))
+    order[-1] = -1  # a row without a label stays one
+    codes = order[codes]
+    if len(found) <= MOST_CLASSES:
+        return Labels(codes, tuple(found))
+    # the most frequent, and of those that are equally frequent the first by name; shown in the order of names
+    counts = np.bincount(codes[codes >= 0], minlength=len(found))
+    kept = np.sort(np.argsort(-counts, kind="stable")[: MOST_CLASSES - 1])
+    number = np.full(len(found) + 1, len(kept), dtype=np.intp)
+    number[kept] = np.arange(len(kept))
+    number[-1] = -1
+    rest = len(found) - len(kept)
+    return Labels(number[codes], (*(found[j] for j in kept), f"{OTHERS} ({rest:,} classes)"), rest=rest)
+
+
+def sample_of(labels: Labels, most: int, least: int) -> NDArray[np.intp]:
+    """Return at most about so many rows, of each class its share but not fewer than `least`, in mixed order."""
+    assert labels.codes is not None
+    rng = np.random.default_rng(0)
+    parts: list[NDArray[np.intp]] = []
+    count = len(labels.codes)
+    for number in range(len(labels.names)):
+        rows = np.flatnonzero(labels.codes == number)
+        size = min(len(rows), max(least, round(most * len(rows) / max(count, 1))))
+        parts.append(rng.choice(rows, size, replace=False))
+    return np.asarray(rng.permutation(np.concatenate([*parts, np.empty(0, dtype=np.intp)])), dtype=np.intp)
+
+
+def class_counts(labels: Labels) -> Sequence[int]:
+    """Return how many rows each class has."""
+    assert labels.codes is not None
+    return [int(n) for n in np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.names))]

@@ -1,0 +1,420 @@
+"""Component maps: the value of a component over the plane of two variables, as contours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpca.errors import InputError
+from kpca.naming import column_names
+from kpca.plots._axes import (
+    FAINT,
+    INK,
+    SMALL,
+    FloatArray,
+    given_axes,
+    named,
+    new_figure,
+    power_of,
+    shades,
+    short,
+    times,
+    without,
+)
+from kpca.plots._cloud import class_legend, dots
+from kpca.plots._labels import Labels, labels_of, sample_of
+from kpca.plots._models import Facts, facts_of, final_step
+from kpca.storage.frames import is_frame
+
+if TYPE_CHECKING:
+    from kpca.plots._axes import Axes, Figure
+
+_MANY = 3_000  # rows: more are shades and a sample
+_MOST = 24  # panels of one picture
+_ACROSS = 4
+_NUMBERS = 4_000_000  # of a part of the grid: so many are made at once
+_MEDIAN_ROWS = 20_000  # rows from which the medians of the other variables are taken
+_LEVELS = 12  # contours of a map, about
+_COLOURS = ("PuOr", 0.1, 0.9)  # dark at both ends, light in the middle
+
+
+class ComponentMapDisplay:
+    """The values of components on a grid over two variables, with the rows on top; drawn as often as wanted.
+
+    Lines of equal value are solid where the component is above its mean over the rows, 0, and dashed where it is below:
+    they can be read without colours.
+
+    Parameters
+    ----------
+    x, y : (a,), (b,) the grid.
+    values : (k, b, a) of the components there.
+    components : (k,) their numbers, from 0.
+    points : (m, 2) rows to show.
+    labels : a class or a number per row.
+    eigenvalues, shares : (k,) written above each map; None for none.
+    names : of the two variables.
+    note : what is to be said of the other variables.
+
+    Attributes
+    ----------
+    figure_, axes_ : of the last picture, one axes per component. contours_, fills_ : of each.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kpca import KernelPCA, plots
+    >>> X, y = make_moons(60, noise=0.05, random_state=0)
+    >>> model = KernelPCA(4, kernel="rbf", gamma=4.0).fit(X)
+    >>> display = plots.ComponentMapDisplay.from_estimator(model, X, y, resolution=30)
+    >>> len(display.axes_), display.values.shape
+    (4, (4, 30, 30))
+    """
+
+    def __init__(
+        self,
+        *,
+        x: FloatArray,
+        y: FloatArray,
+        values: FloatArray,
+        components: Sequence[int],
+        points: FloatArray,
+        labels: Any = None,
+        eigenvalues: FloatArray | None = None,
+        shares: FloatArray | None = None,
+        names: tuple[str, str] = ("x0", "x1"),
+        note: str = "",
+    ) -> None:
+        self.x, self.y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        self.values = np.asarray(values, dtype=np.float64)
+        self.components = tuple(components)
+        if self.values.shape != (len(self.components), len(self.y), len(self.x)):
+            raise InputError(
+                f"values must have shape (components, y, x), {(len(self.components), len(self.y), len(self.x))}; "
+                f"got {self.values.shape}."
+            )
+        self.points = np.asarray(points, dtype=np.float64).reshape(-1, 2)
+        self.labels: Labels | None = labels_of(labels, len(self.points))
+        self.eigenvalues, self.shares = eigenvalues, shares
+        self.names, self.note = names, note
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        components: Any = None,
+        features: Sequence[int | str] = (0, 1),
+        names: Any = None,
+        resolution: int = 100,
+        margin: float = 0.15,
+        **options: Any,
+    ) -> Self:
+        """Draw the components of a fitted model over the plane of two columns of X.
+
+        Parameters
+        ----------
+        model : a fitted model, or a pipeline that ends in one.
+        X : (m, d) rows; they set the limits of the plane, and are drawn.
+        y : a class or a number per row.
+        components : their numbers, from 0, or how many; None is the first eight.
+        features : two columns, by name or number. All others stay at their medians.
+        names : of all columns, for data that does not know them.
+        resolution : points of the grid, each way.
+        margin : of the range of the rows, at each end of the grid.
+        options : those of `plot`.
+        """
+        facts = facts_of(model)
+        plane = _Plane(model, X, names)
+        pair = plane.pair(features)
+        chosen = _chosen(components, plane.n_components)
+        if isinstance(resolution, bool) or not isinstance(resolution, int) or not 2 <= resolution <= 1000:
+            raise InputError(f"resolution must be a whole number from 2 to 1000; got {resolution!r}.")
+        P = plane.columns(pair)  # shape: (m, 2)
+        sides = [_side(P[:, i], resolution, float(margin)) for i in range(2)]
+        values = plane.values(pair, sides, chosen)
+        display = cls(
+            x=sides[0],
+            y=sides[1],
+            values=values,
+            components=chosen,
+            points=P,
+            labels=y,
+            eigenvalues=_picked(facts.eigenvalues, chosen),
+            shares=_picked(facts.shares, chosen),
+            names=(plane.names[pair[0]], plane.names[pair[1]]),
+            note=plane.note(pair),
+        )
+        display._facts = facts
+        return display.plot(**options)
+
+    _facts: Facts = Facts()
+
+    def plot(self, ax: Any = None, *, levels: int = _LEVELS, filled: bool = True, points: bool = True) -> Self:
+        """Draw the maps.
+
+        Parameters
+        ----------
+        ax : axes to draw into, one per component; None is a new figure.
+        levels : contours of each map, about.
+        filled : shade between the contours.
+        points : draw the rows.
+        """
+        count = len(self.components)
+        if isinstance(levels, bool) or not isinstance(levels, int | np.integer) or not 1 <= levels <= 100:
+            raise InputError(f"levels must be a whole number of contours, 1 to 100; got {levels!r}.")
+        own = ax is None
+        if own:
+            self.figure_, self.axes_ = _panels(count, note=bool(self.note))
+        else:
+            self.axes_ = [ax] if hasattr(ax, "transData") else list(np.ravel(np.asarray(ax, dtype=object)))
+            if len(self.axes_) != count:
+                raise InputError(f"ax must be {count} matplotlib axes, one for each component; got {len(self.axes_)}.")
+            for axes in self.axes_:
+                given_axes(axes)
+            self.figure_ = self.axes_[0].figure
+        self.contours_: list[Any] = []
+        self.fills_: list[Any] = []
+        self._powers = power_of(self.x, self.points[:, 0]), power_of(self.y, self.points[:, 1])
+        for number, axes in enumerate(self.axes_):
+            self._map(axes, number, int(levels), filled)
+            if points:
+                self._rows(axes)
+            self._words(axes, number)
+        if own and points and self.labels is not None and self.labels.codes is not None:
+            class_legend(self.figure_, self.labels, counts=True)
+        if own and self.note:
+            self.figure_.suptitle(self.note, x=0.01, ha="left", fontsize=SMALL + 1, color=INK)
+        return self
+
+    def _map(self, axes: Axes, number: int, count: int, filled: bool) -> None:
+        V = without(self.values[number], power_of(self.values[number]))  # what their unit is does not show
+        x, y = self._sides()
+        levels = _levels(V, count)
+        top = float(np.abs(V).max()) or 1.0
+        if filled:
+            style: dict[str, Any] = {"cmap": shades(*_COLOURS), "vmin": -top, "vmax": top}
+            edges = np.unique([-top * 1.0001, *levels, top * 1.0001])
+            self.fills_.append(axes.contourf(x, y, V, levels=edges, **style))
+        lines = None
+        drawn = levels[(levels > V.min()) & (levels < V.max())]
+        if len(drawn):
+            styles = ["dashed" if level < 0.0 else "solid" for level in drawn]
+            widths = [1.4 if level == 0.0 else 0.8 for level in drawn]
+            lines = axes.contour(x, y, V, levels=drawn, colors="#333333", linestyles=styles, linewidths=widths)
+        self.contours_.append(lines)
+
+    def _rows(self, axes: Axes) -> None:
+        x, y = (without(self.points[:, i], self._powers[i]) for i in range(2))
+        area = float(np.clip(2_500.0 / max(len(x), 1), 5.0, 16.0))
+        if len(x) <= _MANY:
+            dots(axes, x, y, self.labels, area=area, names=0, colour=INK)
+        elif self.labels is not None and self.labels.codes is not None:
+            rows = sample_of(self.labels, _MANY, 40)
+            dots(axes, x[rows], y[rows], self.labels.only(rows), area=5.0, names=0)
+        else:
+            rows = np.random.default_rng(0).choice(len(x), _MANY, replace=False)
+            some = None if self.labels is None else self.labels.only(rows)
+            dots(axes, x[rows], y[rows], some, area=3.0, names=0, colour=INK)
+        axes.collections[-1].set(edgecolor="white", linewidth=0.3, alpha=0.9)  # seen on dark and on light shades
+        across, up = self._sides()
+        axes.set_xlim(float(across[0]), float(across[-1]))
+        axes.set_ylim(float(up[0]), float(up[-1]))
+
+    def _sides(self) -> tuple[FloatArray, FloatArray]:
+        return without(self.x, self._powers[0]), without(self.y, self._powers[1])
+
+    def _words(self, axes: Axes, number: int) -> None:
+        parts = [f"component {self.components[number] + 1}"]
+        if self.eigenvalues is not None:
+            parts.append(f"λ = {short(float(self.eigenvalues[number]))}")
+        if self.shares is not None:
+            parts.append(f"{100.0 * float(self.shares[number]):.1f} %")
+        axes.set_title(", ".join(parts), loc="left", fontsize=SMALL + 1, color=INK)
+        axes.set_xlabel(named(self.names[0], 0) + times(self._powers[0]), fontsize=SMALL, color=INK)
+        axes.set_ylabel(named(self.names[1], 1) + times(self._powers[1]), fontsize=SMALL, color=INK)
+        axes.tick_params(labelsize=SMALL - 1, colors=INK, length=2)
+        axes.spines[:].set(color=FAINT, linewidth=0.8)
+        axes.locator_params(nbins=4)
+
+
+def component_maps(model: Any, X: Any, y: Any = None, **options: Any) -> Figure:
+    """Return the values of the first components over the plane of two variables, as contours with the rows on top.
+
+    `options` are those of `ComponentMapDisplay.from_estimator` and its `plot`: components, features, ax and so on.
+    """
+    return ComponentMapDisplay.from_estimator(model, X, y, **options).figure_
+
+
+def _panels(count: int, *, note: bool) -> tuple[Figure, list[Any]]:
+    across = min(count, _ACROSS)
+    down = -(-count // across)
+    size = 3.6 if count < 3 else 2.75
+    figure = new_figure(size * across + 0.2, (size + 0.15) * down + 0.25 + 0.25 * note)
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    for axes in panels[count:]:
+        axes.remove()
+    return figure, list(panels[:count])
+
+
+def _levels(V: FloatArray, count: int) -> FloatArray:
+    """Return round values for contours, 0 among them where it is between the least and the largest."""
+    low, high = float(V.min()), float(V.max())
+    if not high > low:
+        return np.zeros(1)
+    step = (high - low) / count
+    power = 10.0 ** np.floor(np.log10(step))
+    step = float(min((s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0)), key=lambda s: abs(np.log(s / step))))
+    return np.asarray(np.arange(np.ceil(low / step), np.floor(high / step) + 1.0) * step)
+
+
+def _side(values: FloatArray, count: int, margin: float) -> FloatArray:
+    """Return the grid along one variable."""
+    low, high = float(values.min()), float(values.max())
+    room = margin * (high - low) or 0.5 * abs(low) or 0.5
+    return np.linspace(low - room, high + room, count)
+
+
+def _chosen(components: Any, available: int) -> tuple[int, ...]:
+    if components is None:
+        return tuple(range(min(8, available)))
+    if isinstance(components, int | np.integer) and not isinstance(components, bool):
+        if not 1 <= components <= _MOST:
+            raise InputError(f"components must be how many maps to draw, 1 to {_MOST}, or a list; got {components!r}.")
+        return tuple(range(min(int(components), available)))
+    found = tuple(components) if np.ndim(components) == 1 else ()
+    whole = all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in found)
+    if not found or len(found) > _MOST or not whole or not all(0 <= one < available for one in found):
+        raise InputError(f"components must be at most {_MOST} of 0 to {available - 1}; got {components!r}.")
+    return tuple(int(one) for one in found)
+
+
+def _picked(values: FloatArray | None, chosen: Sequence[int]) -> FloatArray | None:
+    return None if values is None or max(chosen) >= len(values) else values[list(chosen)]
+
+
+class _Plane:
+    """The rows of a model and the plane of two of their columns, where the others are at their medians."""
+
+    def __init__(self, model: Any, X: Any, names: Any) -> None:
+        head, final = final_step(model)
+        X = np.asarray(X) if isinstance(X, list) else X
+        if isinstance(getattr(final, "kernel", None), str) and final.kernel == "precomputed":
+            raise InputError("Component maps need rows with columns; a precomputed kernel has none.")
+        known = getattr(final, "feature_names_in_", None)
+        if head is not None and not _is_numbers(X):  # what comes before makes numbers of it
+            X, known = head.transform(X), _names_after(head)
+            head = None
+            model = final
+        if not _is_numbers(X):
+            raise InputError(
+                "Component maps need rows of numbers in memory; got something else: take a sample of them."
+            )
+        self._model, self._X = model, X
+        self._d = int(X.shape[1])
+        if self._d < 2 or not X.shape[0]:
+            raise InputError(f"Component maps need rows with 2 columns or more; got shape {tuple(X.shape)}.")
+        self.names = column_names(names, None if head is not None else known, X, self._d)
+        self._frame = is_frame(X)
+        self.n_components = int(np.shape(self._scores(self._medians()[None]))[1])
+
+    def pair(self, features: Any) -> tuple[int, int]:
+        """Return the numbers of two columns that are given by name or number."""
+        found = []
+        for one in features if isinstance(features, tuple | list) else ():
+            if isinstance(one, str) and one in self.names:
+                found.append(self.names.index(one))
+            elif isinstance(one, int | np.integer) and not isinstance(one, bool) and 0 <= one < self._d:
+                found.append(int(one))
+        if len(found) != 2 or len(features) != 2 or found[0] == found[1]:
+            raise InputError(
+                f"features must be two columns, by name ({self.names[0]!r}, say) or number from 0 to {self._d - 1}; "
+                f"got {features!r}."
+            )
+        return found[0], found[1]
+
+    def columns(self, pair: tuple[int, int]) -> FloatArray:
+        """Return two columns.  # shape: (m, 2)"""
+        found = np.column_stack([self._column(j) for j in pair])
+        if not np.isfinite(found).all():
+            raise InputError(
+                "The two columns of a component map must be finite; they have gaps: fill or drop these rows."
+            )
+        return found
+
+    def _column(self, j: int) -> FloatArray:
+        X = self._X
+        if self._frame:
+            return np.asarray(X[X.columns[j]].to_numpy(), dtype=np.float64)
+        if sparse.issparse(X):
+            return np.asarray(X[:, [j]].toarray(), dtype=np.float64).ravel()
+        return np.asarray(X[:, j], dtype=np.float64)
+
+    def _medians(self) -> FloatArray:
+        """Return the median of each column, of at most so many rows.  # shape: (d,)"""
+        if not hasattr(self, "_middle"):
+            every = max(1, -(-int(self._X.shape[0]) // _MEDIAN_ROWS))
+            if sparse.issparse(self._X):
+                some = sparse.csc_matrix(self._X[::every])
+                middle = [np.median(some[:, [j]].toarray()) if some[:, [j]].nnz else 0.0 for j in range(self._d)]
+            else:
+                middle = [np.nanmedian(self._column(j)[::every]) for j in range(self._d)]
+            self._middle = np.nan_to_num(np.asarray(middle, dtype=np.float64))
+        return self._middle
+
+    def _scores(self, rows: FloatArray) -> FloatArray:
+        """Return the scores of rows, given to the model in the container it knows."""
+        given: Any = rows
+        if self._frame:
+            given = type(self._X)({name: rows[:, j] for j, name in enumerate(self._X.columns)})
+        elif getattr(self._X, "dtype", None) == np.float32:
+            given = rows.astype(np.float32)
+        scores = self._model.transform(given)
+        return np.asarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores, dtype=np.float64)
+
+    def values(self, pair: tuple[int, int], sides: Sequence[FloatArray], chosen: Sequence[int]) -> FloatArray:
+        """Return components on the grid, whose rows are made in parts.  # shape: (k, b, a)"""
+        x, y = sides
+        grid = np.column_stack([np.tile(x, len(y)), np.repeat(y, len(x))])  # shape: (b a, 2)
+        found = np.empty((len(grid), len(chosen)))
+        step = max(1, _NUMBERS // self._d)
+        for start in range(0, len(grid), step):
+            part = grid[start : start + step]
+            rows = np.tile(self._medians(), (len(part), 1))
+            rows[:, list(pair)] = part
+            found[start : start + step] = self._scores(rows)[:, list(chosen)]
+        return np.ascontiguousarray(found.T).reshape(len(chosen), len(y), len(x))
+
+    def note(self, pair: tuple[int, int]) -> str:
+        """Return what is to be said of the columns that are not shown."""
+        rest = [j for j in range(self._d) if j not in pair]
+        if not rest:
+            return ""
+        few = ", ".join(f"{named(self.names[j], j, 18)} = {short(float(self._medians()[j]))}" for j in rest[:3])
+        more = f" and {len(rest) - 3:,} more" if len(rest) > 3 else ""
+        return f"All other variables are at their medians: {few}{more}."
+
+
+def _is_numbers(X: Any) -> bool:
+    if is_frame(X):
+        kinds = [getattr(kind, "kind", None) for kind in X.dtypes]
+        return all(
+            kind in tuple("iufb") if kind is not None else _numeric(t) for kind, t in zip(kinds, X.dtypes, strict=True)
+        )
+    return (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "iufb") or bool(sparse.issparse(X))
+
+
+def _numeric(dtype: Any) -> bool:
+    return bool(getattr(dtype, "is_numeric", lambda: False)()) or str(dtype) == "Boolean"
+
+
+def _names_after(head: Any) -> NDArray[Any] | None:
+    try:
+        return np.asarray(head.get_feature_names_out(), dtype=object)
+    except (AttributeError, ValueError):  # a step that does not know them
+        return None

@@ -1,0 +1,258 @@
+"""The spectrum: how much each component explains, how well that is known, and how much they explain together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from kpca.errors import InputError
+from kpca.plots._axes import BAR, INK, SMALL, FloatArray, factored, given_axes, how_many, new_figure, short, tidy
+from kpca.plots._models import Facts, facts_of
+
+if TYPE_CHECKING:
+    from kpca.plots._axes import Axes
+
+_SEEN = 0.005  # of the largest share: bounds that are further apart can be seen
+_SEEN_RATIO = 1.02  # the same on a logarithmic scale
+_SINGLE = 40  # components: more have no room for whiskers with caps, nor for marks on the line
+_HIGHEST = 4.0  # times the largest share: how far up bounds are followed
+_TICKS = 12
+_DECADES = 18.0  # below the largest: what is further down is rounding
+
+
+class SpectrumDisplay:
+    """The shares of variance of the components, with bounds, and what they add up to; drawn as often as wanted.
+
+    Parameters
+    ----------
+    eigenvalues : (k,) in descending order.
+    total : the sum of all eigenvalues, those that were not computed too; None shows eigenvalues in place of shares.
+    bounds : (k, 2) lower and upper bounds of the eigenvalues; None for none.
+    estimate : the bounds are an estimate, as random features have it, and not certified.
+    centred : False says that shares are of second moments, not of the variance.
+
+    Attributes
+    ----------
+    figure_, ax_ : of the last picture. cumulative_ax_ : the scale at the right, or None.
+    bars_ : the bars, or the line of a logarithmic scale. whiskers_ : the bounds, None where they are too near to see.
+    cumulative_ : the line of sums, or None.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kpca import KernelPCA, plots
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> display = plots.SpectrumDisplay.from_estimator(KernelPCA(5, kernel="rbf", gamma="median").fit(X))
+    >>> display.ax_.get_title(loc="left")
+    'Spectrum: 95.9 % in 5 components'
+    >>> display.plot(log=True).ax_.get_yscale()
+    'log'
+    """
+
+    def __init__(
+        self,
+        *,
+        eigenvalues: Any,
+        total: float | None = None,
+        bounds: Any = None,
+        estimate: bool = False,
+        centred: bool = True,
+    ) -> None:
+        self.eigenvalues = np.asarray(eigenvalues, dtype=np.float64)  # shape: (k,)
+        if self.eigenvalues.ndim != 1 or not self.eigenvalues.size or not np.isfinite(self.eigenvalues).all():
+            raise InputError(f"eigenvalues must be finite numbers, 1 or more; got shape {self.eigenvalues.shape}.")
+        self.total = None if total is None else float(total)
+        self.bounds = None if bounds is None else np.asarray(bounds, dtype=np.float64)  # shape: (k, 2)
+        if self.bounds is not None and self.bounds.shape != (len(self.eigenvalues), 2):
+            raise InputError(f"bounds must be a pair per eigenvalue, {len(self.eigenvalues)}; got {self.bounds.shape}.")
+        self.estimate = bool(estimate)
+        self.centred = bool(centred)
+
+    @classmethod
+    def from_estimator(cls, model: Any, X: Any = None, y: Any = None, **options: Any) -> Self:
+        """Draw the spectrum of a fitted model, or of the last step of a pipeline.
+
+        X and y are not needed, and there for the convention of scikit-learn. `options` are those of `plot`.
+        """
+        return cls._of(facts_of(model), type(model).__name__).plot(**options)
+
+    @classmethod
+    def _of(cls, facts: Facts, name: str) -> Self:
+        if facts.eigenvalues is None:
+            raise InputError(f"The model must have eigenvalues to show; a {name} has none.")
+        total = None
+        if facts.shares is not None and len(facts.shares):
+            first = float(facts.shares[0])
+            total = float(facts.eigenvalues[0]) / first if first > 0.0 else 0.0
+        return cls(
+            eigenvalues=facts.eigenvalues,
+            total=total,
+            bounds=facts.bounds,
+            estimate=facts.estimate,
+            centred=facts.centred,
+        )
+
+    @classmethod
+    def from_eigenvalues(
+        cls, eigenvalues: Any, *, total: float | None = None, bounds: Any = None, estimate: bool = False, **options: Any
+    ) -> Self:
+        """Draw eigenvalues that were computed before; `options` are those of `plot`."""
+        return cls(eigenvalues=eigenvalues, total=total, bounds=bounds, estimate=estimate).plot(**options)
+
+    def plot(self, ax: Any = None, *, log: bool = False, cumulative: bool = True, n: int | None = None) -> Self:
+        """Draw the spectrum.
+
+        Parameters
+        ----------
+        ax : axes to draw into; None is a new figure.
+        log : a logarithmic scale, for spectra over many decades: a line, for bars of no beginning have no length.
+        cumulative : show what the components explain together, on a scale at the right. Needs the total.
+        n : show the first so many components; None is all.
+        """
+        shown = len(self.eigenvalues) if n is None else min(how_many(n), len(self.eigenvalues))
+        if ax is None:
+            self.figure_ = new_figure(6.8, 4.3)
+            self.ax_: Axes = self.figure_.add_subplot()
+        else:
+            given_axes(ax)
+            self.figure_, self.ax_ = ax.figure, ax
+        share, low, high = self._shares()
+        self.bars_: Any = None
+        self.whiskers_: Any = None
+        self.cumulative_: Any = None
+        self.cumulative_ax_: Any = None
+        number = np.arange(1, shown + 1)
+        self._values(number, share[:shown], low[:shown], high[:shown], log=log)
+        if cumulative and self.total:
+            self._sums(number, np.cumsum(share)[:shown])
+        self._write(share, shown)
+        return self
+
+    def _shares(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what is drawn, and its bounds: per cent of the total, or eigenvalues.  # shape: (k,) each"""
+        values = self.eigenvalues
+        bounds = np.column_stack([values, values]) if self.bounds is None else self.bounds
+        scale = 1.0 if self.total is None else 100.0 / self.total if self.total > 0.0 else 0.0
+        self._meaning = f"{'variance' if self.centred else 'second moment'} explained (%)"
+        if self.total is None:
+            found, self._meaning = factored(np.column_stack([values, bounds]), "eigenvalue")
+            return found[:, 0], found[:, 1], found[:, 2]
+        with np.errstate(invalid="ignore"):
+            low, high = np.nan_to_num(bounds.T * scale, nan=0.0, posinf=np.inf)
+        return values * scale, np.minimum(low, values * scale), np.maximum(high, values * scale)
+
+    def _values(self, number: Any, share: FloatArray, low: FloatArray, high: FloatArray, *, log: bool) -> None:
+        axes, top = self.ax_, float(share.max(initial=0.0))
+        many = len(share) > _SINGLE
+        self._hidden = 0
+        if log and top > 0.0:
+            floor = top * 10.0**-_DECADES
+            there = share > floor
+            self._hidden = int((~there).sum())
+            wide = there & (high > _SEEN_RATIO * np.maximum(low, floor))
+            size = 2.5 if many else 4.5
+            (self.bars_,) = axes.plot(
+                number[there], share[there], color=BAR, marker="o", markersize=size, linewidth=1.2
+            )
+            axes.set_yscale("log", nonpositive="clip")
+            least = float(share[there].min())
+            reached = float(np.where(wide, np.minimum(high, 100.0 * top), share).max())
+            axes.set_ylim(max(0.5 * float(np.maximum(low[there], 0.01 * least).min()), floor), 1.6 * max(reached, top))
+            self.bars_.set_label("share" if self.total is not None else "eigenvalue")
+        else:
+            wide = high - low > _SEEN * top
+            look: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.3} if many else {}
+            self.bars_ = axes.bar(number, share, width=1.0 if many else 0.72, color=BAR, **look)
+            self.bars_.set_label("share" if self.total is not None else "eigenvalue")
+            seen = np.where(np.isfinite(high), np.minimum(high, _HIGHEST * top), 1.3 * top)
+            reached = float(np.where(wide, seen, share).max(initial=0.0))
+            axes.set_ylim(0.0, 1.06 * max(reached, top) or 1.0)
+        if wide.any():
+            self._bounds(number, share, low, high, wide=wide, many=many)
+        reach = axes.get_ylim()[1]
+        beyond = wide & (high > reach)
+        self._beyond = float(high[beyond].max()) if beyond.any() else 0.0
+
+    def _bounds(
+        self, number: Any, share: FloatArray, low: FloatArray, high: FloatArray, *, wide: Any, many: bool
+    ) -> None:
+        """Draw bounds as whiskers, of many components as a band."""
+        words = "estimated bounds" if self.estimate else "certified bounds"
+        ceiling = self.ax_.get_ylim()[1] * 10.0
+        upper = np.where(np.isfinite(high), high, ceiling)
+        if many:
+            style: dict[str, Any] = {"step": "mid", "facecolor": "#9A9A9A", "alpha": 0.45, "linewidth": 0}
+            self.whiskers_ = self.ax_.fill_between(number, np.maximum(low, 0.0), upper, label=words, **style)
+            return
+        gaps = np.array([share - low, upper - share])[:, wide]  # shape: (2, w)
+        self.whiskers_ = self.ax_.errorbar(
+            number[wide], share[wide], yerr=gaps, fmt="none", ecolor=INK, elinewidth=1.0, capsize=3, label=words
+        )
+
+    def _sums(self, number: Any, sums: FloatArray) -> None:
+        right = self.ax_.twinx()
+        mark: dict[str, Any] = (
+            {} if len(sums) > _SINGLE else {"marker": "s", "markersize": 3.5, "markerfacecolor": "white"}
+        )
+        (self.cumulative_,) = right.plot(
+            number, sums, color=INK, linestyle="--", linewidth=1.2, label="cumulative (right)", **mark
+        )
+        right.set_ylim(0.0, 105.0)
+        right.set_ylabel(f"cumulative {'variance' if self.centred else 'second moment'} (%)", color=INK)
+        right.spines[["top", "left", "bottom", "right"]].set_visible(False)
+        right.tick_params(colors=INK, length=0)
+        self.cumulative_ax_ = right
+
+    def _write(self, share: FloatArray, shown: int) -> None:
+        axes, count = self.ax_, len(share)
+        axes.set_xlabel("component")
+        axes.set_ylabel(self._meaning)
+        if shown <= _TICKS:
+            axes.set_xticks(range(1, shown + 1))
+        else:
+            axes.locator_params(axis="x", nbins=_TICKS, steps=[1, 2, 5, 10], integer=True)
+        axes.set_xlim(0.3, shown + 0.7)
+        whole = f": {_percent(share.sum())} % in {count} component{'s' if count > 1 else ''}"
+        name = "Estimated spectrum" if self.estimate else "Spectrum"
+        title = f"{name}{whole if self.total is not None else f': {count} eigenvalues'}"
+        notes = []
+        if self.estimate:
+            notes.append("random features: all values are estimates")
+        if shown < count:
+            notes.append(f"the first {shown} are shown")
+        if self._hidden:
+            notes.append(f"{self._hidden} without variance are not shown")
+        if np.isinf(self._beyond):
+            notes.append("upper bounds are not known")
+        elif self._beyond:
+            notes.append(f"upper bounds reach {short(self._beyond)}{' %' if self.total is not None else ''}")
+        axes.set_title(title, loc="left", fontweight="bold", pad=18 if notes else 6)
+        if notes:
+            text = "; ".join(notes)
+            place: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 4), "textcoords": "offset points"}
+            axes.annotate(text, (0.0, 1.0), fontsize=SMALL, color=INK, **place)
+        tidy(axes, grid="y")
+        axes.tick_params(which="minor", length=0)
+        self._legend()
+
+    def _legend(self) -> None:
+        """Say what is drawn, below the axes: inside there may be no room."""
+        handles: list[Any] = [self.bars_]
+        texts = [str(self.bars_.get_label())]
+        for artist in (self.whiskers_, self.cumulative_):
+            if artist is not None:
+                handles.append(artist)
+                texts.append(str(artist.get_label()))
+        if len(handles) < 2:
+            return
+        style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "columnspacing": 1.5}
+        self.ax_.legend(handles, texts, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=len(texts), **style)
+
+
+def _percent(value: float) -> str:
+    """Return a percentage in three digits, and as 100 only if it is."""
+    if value == 0.0:
+        return "0"
+    text = f"{value:#.3g}".removesuffix(".")
+    return text if float(text) < 100.0 or value >= 100.0 - 1e-9 else "over 99.9"

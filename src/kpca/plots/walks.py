@@ -1,0 +1,257 @@
+"""Traversals: what rows look like on the way along a component, from low scores to high ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from kpca.errors import InputError
+from kpca.naming import column_names
+from kpca.plots._axes import (
+    COLOURS,
+    FAINT,
+    MARKERS,
+    SMALL,
+    FloatArray,
+    factored,
+    given_axes,
+    headline,
+    how_many,
+    names_of,
+    new_figure,
+    tidy,
+)
+from kpca.plots._models import Facts, facts_of, final_step
+from kpca.plots.images import gallery
+from kpca.preimage import traverse
+
+if TYPE_CHECKING:
+    from kpca.plots._axes import Axes, Figure
+
+_LINES = 6  # variables of a panel
+_STYLES = ("-", "--", "-.", ":", (0, (6, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+
+
+class TraversalDisplay:
+    """The pre-images of points along components: rows of pictures, or lines of the variables that change most.
+
+    Parameters
+    ----------
+    positions : (s,) where the points are, in standard deviations of the component.
+    rows : (c, s, d) their pre-images, for each of c components.
+    components : (c,) their numbers, from 0.
+    shares : (k,) of the variance, of all components; None for none.
+    names : of the d columns; None is x0, x1, ...
+    scale : (d,) by which changes of a column are measured, its standard deviation say; None is its own unit.
+    image_shape : (height, width) where a row is a picture.
+
+    Attributes
+    ----------
+    figure_, axes_ : of the last picture: one axes per picture, or one per component.
+    lines_ : those of each component, where rows are no pictures.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kpca import KernelPCA, plots
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = KernelPCA(8, kernel="rbf", gamma="median", preimage="fixed-point").fit(X[:300])
+    >>> display = plots.TraversalDisplay.from_estimator(model, X[:300], components=2, steps=5, image_shape=(8, 8))
+    >>> len(display.axes_), display.rows.shape
+    (10, (2, 5, 64))
+    """
+
+    def __init__(
+        self,
+        *,
+        positions: Any,
+        rows: Any,
+        components: Sequence[int],
+        shares: Any = None,
+        names: Any = None,
+        scale: Any = None,
+        image_shape: tuple[int, int] | None = None,
+    ) -> None:
+        self.positions = np.asarray(positions, dtype=np.float64)
+        self.rows = np.asarray(rows, dtype=np.float64)
+        self.components = tuple(int(component) for component in components)
+        wanted = (len(self.components), len(self.positions))
+        if self.rows.ndim != 3 or self.rows.shape[:2] != wanted or not np.isfinite(self.rows).all():
+            raise InputError(
+                f"rows must be finite, shape {(*wanted, 'd')}; got shape {self.rows.shape} or a gap in it."
+            )
+        self.facts = shares if isinstance(shares, Facts) else Facts(shares=None if shares is None else np.ravel(shares))
+        self.names = names
+        self.scale = None if scale is None else np.asarray(scale, dtype=np.float64)
+        self.image_shape = image_shape
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        components: Any = 3,
+        steps: Any = 9,
+        span: float = 2.0,
+        around: Any = None,
+        names: Any = None,
+        image_shape: tuple[int, int] | None = None,
+        restore: Callable[[FloatArray], FloatArray] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Go along components of a fitted model that has a way back, and draw what is there.
+
+        Parameters
+        ----------
+        model : a fitted model, or a pipeline that ends in one; the steps before it are undone where they can be.
+        X : rows; changes of a column are then measured in its standard deviations. y is not needed.
+        components : how many, from the first, or their numbers, from 0.
+        steps, span, around : as in `kpca.preimage.traverse`.
+        names : of the columns.
+        image_shape : (height, width) where a row is a picture.
+        restore : brings rows of the model back to the units of the data.
+        options : those of `plot`.
+        """
+        head, final = final_step(model)
+        facts = facts_of(final)
+        chosen = _chosen(components, int(getattr(final, "n_components_", 0)))
+        start = around if around is None or head is None else head.transform(_as_row(around))
+        walks = [traverse(final, component, steps, span=span, around=start) for component in chosen]
+        back = restore or getattr(head, "inverse_transform", None) if head is not None else restore
+        rows = np.stack([np.asarray(found if back is None else back(found), dtype=np.float64) for _, found in walks])
+        scale = _deviations(X, rows.shape[2])
+        known = getattr(model, "feature_names_in_", None)
+        display = cls(
+            positions=walks[0][0],
+            rows=rows,
+            components=chosen,
+            shares=facts,
+            names=column_names(names, known, X, rows.shape[2]),
+            scale=scale,
+            image_shape=image_shape,
+        )
+        return display.plot(**options)
+
+    def plot(self, ax: Any = None, *, n: int = _LINES, inverted: bool = False) -> Self:
+        """Draw the way along each component.
+
+        Parameters
+        ----------
+        ax : axes to draw into, one per component, for lines; None is a new figure. Pictures have their own figure.
+        n : variables of a panel, at most: those that change most. Not for pictures.
+        inverted : show large values black, as ink on paper. For pictures.
+        """
+        self.lines_: list[Any] = []
+        self.figure_: Any
+        if self.image_shape is not None:
+            if ax is not None:
+                raise InputError("ax must be None for pictures: they have a figure of their own.")
+            self.figure_ = self._pictures(inverted)
+            self.axes_ = list(self.figure_.axes)
+            return self
+        count = len(self.components)
+        shown = how_many(n)
+        if ax is None:
+            self.figure_ = new_figure(7.6, 0.6 + 2.3 * count)
+            self.axes_ = list(self.figure_.subplots(count, 1, sharex=True, squeeze=False)[:, 0])
+        else:
+            self.axes_ = [ax] if hasattr(ax, "transData") else list(np.ravel(np.asarray(ax, dtype=object)))
+            if len(self.axes_) != count:
+                raise InputError(f"ax must be {count} matplotlib axes, one for each component; got {len(self.axes_)}.")
+            for axes in self.axes_:
+                given_axes(axes)
+            self.figure_ = self.axes_[0].figure
+        names = names_of(self.names, self.rows.shape[2])
+        for number, axes in enumerate(self.axes_):
+            self._panel(axes, number, names, shown)
+        self.axes_[-1].set_xlabel("position along the component (standard deviations)")
+        return self
+
+    def _pictures(self, inverted: bool) -> Figure:
+        assert self.image_shape is not None
+        title = "Along the components: pre-images, in standard deviations from the middle"
+        return gallery(
+            self.rows,
+            self.image_shape,
+            rows=[self._name(number).replace(" (", "\n(") for number in range(len(self.components))],
+            columns=[_signed(position) for position in self.positions],
+            inverted=inverted,
+            title=title,
+        )
+
+    def _name(self, number: int) -> str:
+        return self.facts.axis_name(self.components[number])
+
+    def _panel(self, axes: Axes, number: int, names: Sequence[str], count: int) -> None:
+        """Draw the variables that change most, each with its name at its end."""
+        rows = self.rows[number]  # shape: (s, d)
+        middle = int(np.argmin(np.abs(self.positions)))
+        unit = np.ones(rows.shape[1]) if self.scale is None else np.where(self.scale > 0.0, self.scale, np.inf)
+        change = (rows - rows[middle]) / unit
+        order = np.argsort(-np.ptp(change, axis=0), kind="stable")[:count]
+        order = order[np.ptp(change[:, order], axis=0) > 0.0]
+        meaning = "change" if self.scale is None else "change (standard deviations)"
+        shown, meaning = factored(change[:, order], meaning)
+        drawn = []
+        for place, j in enumerate(order):
+            style: dict[str, Any] = {"color": COLOURS[place % 10], "linestyle": _STYLES[place % 6], "label": names[j]}
+            mark: dict[str, Any] = {"marker": MARKERS[place % 10], "markersize": 4.0, "linewidth": 1.4}
+            drawn += axes.plot(self.positions, shown[:, place], **style, **mark)
+        self.lines_.append(drawn)
+        axes.axhline(0.0, color=FAINT, linewidth=1.0, zorder=0)
+        axes.set_ylabel(meaning.replace(" (", "\n("), fontsize=SMALL + 1)
+        tidy(axes, grid="both")
+        if drawn:
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), fontsize=SMALL, frameon=False, handlelength=3.0)
+        whole = f"{len(order)} of {rows.shape[1]} variables" if len(order) else "no variable changes"
+        headline(axes, f"{self._name(number)}: {whole}", size=10, fontweight="bold")
+
+
+def traversal(model: Any, X: Any = None, **options: Any) -> Figure:
+    """Return what rows look like along components: rows of pictures, or lines of the variables that change most.
+
+    `options` are those of `TraversalDisplay.from_estimator` and its `plot`: components, steps, image_shape and so on.
+    """
+    figure: Figure = TraversalDisplay.from_estimator(model, X, **options).figure_
+    return figure
+
+
+def _chosen(components: Any, available: int) -> tuple[int, ...]:
+    if isinstance(components, int | np.integer) and not isinstance(components, bool) and components >= 1:
+        return tuple(range(min(int(components), available)))
+    found = tuple(components) if np.ndim(components) == 1 else ()
+    whole = all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in found)
+    if not found or not whole or not all(0 <= one < available for one in found):
+        raise InputError(
+            f"components must be how many to go along, 1 or more, or some of 0 to {available - 1}; got {components!r}."
+        )
+    return tuple(int(one) for one in found)
+
+
+def _as_row(around: Any) -> Any:
+    return around if np.ndim(around) == 2 else np.atleast_2d(np.asarray(around))
+
+
+def _deviations(X: Any, d: int) -> FloatArray | None:
+    """Return the standard deviation of each column of X, None where X is not given or has other columns."""
+    if X is None:
+        return None
+    if hasattr(X, "toarray"):
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+        spread = np.sqrt(np.maximum(squares - mean**2, 0.0))
+    else:
+        try:
+            spread = np.nanstd(np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=np.float64), axis=0)
+        except (TypeError, ValueError):  # texts and dates have none
+            return None
+    return spread if spread.shape == (d,) else None
+
+
+def _signed(position: float) -> str:
+    text = f"{position:+.3g}".replace("-", "−")
+    return "0" if position == 0.0 else text

@@ -12,7 +12,7 @@ help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 	@echo '  ARGS="..." is passed on by demo and test; PYTHON=python3.12 picks the interpreter of a new .venv'
 
-demo: $(VENV)/.installed-plot  ## run the demonstration
+demo: $(VENV)/.installed-plot,web  ## a tour in a minute, with a page to look at
 	$(BIN)/kpca demo $(ARGS)
 
 # Two test processes: one BLAS thread each, or they compete for the cores. The engine's own threads are not affected.

@@ -26,10 +26,14 @@ __all__ = [
     "diagnostics",
     "explain",
     "get_config",
+    "io",
     "kernels",
+    "load",
     "plan",
     "plots",
     "preimage",
+    "report",
+    "save",
     "selection",
     "set_config",
     "write_scores",
@@ -52,23 +56,28 @@ _HOME = {
     "diagnostics": "diagnostics",
     "explain": "explain",
     "get_config": "settings",
+    "io": "io",
     "kernels": "kernels",
+    "load": "io",
     "plan": "planning",
     "plots": "plots",
     "preimage": "preimage",
+    "report": "report",
+    "save": "io",
     "selection": "selection",
     "set_config": "settings",
     "write_scores": "sinks",
 }
 
 if TYPE_CHECKING:
-    from kpca import detector, diagnostics, explain, kernels, plots, preimage, selection
+    from kpca import detector, diagnostics, explain, io, kernels, plots, preimage, report, selection
     from kpca.comparison import compare
     from kpca.compression import compress
     from kpca.detector import KernelPCADetector
     from kpca.errors import Cancelled, InputError
     from kpca.features import Nystroem, RandomFeatures
     from kpca.incremental import IncrementalKernelPCA
+    from kpca.io import load, save
     from kpca.kernel_pca import KernelPCA
     from kpca.planning import Plan, plan
     from kpca.settings import config, get_config, set_config

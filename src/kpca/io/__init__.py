@@ -1,1 +1,40 @@
-"""Doors for files: tables in and out, models that leave the process, and other people's formats."""
+"""Doors for files: tables in and out, models that leave the process, and other people's formats.
+
+`kpca.io.onnx` and `kpca.io.anndata` need libraries of their own and are imported by their names.
+"""
+
+from kpca.io.card import model_card
+from kpca.io.models import load, read_about, save
+from kpca.io.preparation import Preparation
+from kpca.io.results import (
+    write_anomalies,
+    write_comparison,
+    write_denoised,
+    write_importance,
+    write_reconstruction,
+    write_scores,
+)
+from kpca.io.rows import Layout, Rows, Table
+from kpca.io.summary import summary_of
+from kpca.io.tables import open_table, open_writer, table_of
+
+__all__ = [
+    "Layout",
+    "Preparation",
+    "Rows",
+    "Table",
+    "load",
+    "model_card",
+    "open_table",
+    "open_writer",
+    "read_about",
+    "save",
+    "summary_of",
+    "table_of",
+    "write_anomalies",
+    "write_comparison",
+    "write_denoised",
+    "write_importance",
+    "write_reconstruction",
+    "write_scores",
+]

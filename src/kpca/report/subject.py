@@ -38,3 +38,4 @@ class Subject:
     seed: int = 0
     restore: Callable[[NDArray[Any]], NDArray[Any]] | None = None  # rows of X back to the units of the file
     image_shape: tuple[int, int] | None = None  # height and width, where a row is a picture
+    title: str = ""  # of the page; empty: made from the name of the data

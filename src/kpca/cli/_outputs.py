@@ -1,0 +1,63 @@
+"""Checks of where results go, before anything is computed, and pictures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kpca.errors import InputError
+from kpca.planning.result import size_words
+
+if TYPE_CHECKING:
+    from kpca.io.rows import Table
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def check_output(path: str | None, suffixes: Sequence[str] = ()) -> None:
+    """Refuse a path that nothing can be written to, so that hours of work are not lost at their end."""
+    if path is None or path == "-":
+        return
+    if suffixes and os.path.splitext(path)[1].lower() not in suffixes:
+        raise InputError(f"The name of this output must end in {' or '.join(suffixes)}; got {path!r}: rename it.")
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise InputError(f"The folder of {path!r} must exist; there is no {folder!r}: make it first.")
+    if os.path.isdir(path) and suffixes:
+        raise InputError(f"{path!r} must be a file or new; it is a folder: choose another name.")
+    if not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK)):
+        raise InputError(f"{path!r} must be writable; there is no permission to: choose another place.")
+
+
+def where(outputs: dict[str, str | None]) -> list[str]:
+    """Return a sentence on where each output is; those to standard output need none."""
+    return [f"{what} in {path} ({size_of(path)})." for what, path in outputs.items() if path not in (None, "-")]
+
+
+def size_of(path: Any) -> str:
+    """Return the size of a file, or of all files of a folder, in words."""
+    folder = os.path.isdir(path)
+    files = [os.path.join(root, name) for root, _, names in os.walk(path) for name in names] if folder else [path]
+    return size_words(sum(os.path.getsize(file) for file in files))
+
+
+def shown_rows(pipeline: Any, table: Table) -> tuple[Any, Any]:
+    """Return the scores of all rows and their labels, or None, for a picture."""
+    from kpca.io.results import joined, prepared_pieces
+
+    scores, labels = [], []
+    for _, part in prepared_pieces(pipeline, table):
+        scores.append(np.asarray(pipeline[-1].transform(part.X)))
+        labels.append(part.labels)
+    return np.concatenate(scores), joined(labels)
+
+
+def draw_overview(path: str, pipeline: Any, table: Table) -> None:
+    """Draw the rows on the first two components beside the spectrum."""
+    from kpca import plots
+
+    scores, labels = shown_rows(pipeline, table)
+    plots.save(plots.overview(pipeline[-1], scores, labels), path)

@@ -1,0 +1,149 @@
+"""One run of a command: its settings, what it prints where, and the bar while it works."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kpca.cli._command import is_terminal, warnings_as_notes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kpca.cli._options import RunOptions
+
+
+class Run:
+    """What a command prints: results on stdout, everything else on stderr.
+
+    `taken` says that data goes to stdout, so that results must not.
+    """
+
+    def __init__(self, options: RunOptions, *, taken: bool = False) -> None:
+        if taken and options.json:
+            raise click.UsageError("--json and an output to - both want standard output: give -o a file.")
+        self.options, self._taken = options, taken
+        self._started = time.perf_counter()
+        self._notes: list[str] = []
+        self._stage: Any = None
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """Apply the settings, and show a bar while the work is done, if somebody looks."""
+        from kpca.settings import config
+
+        given: dict[str, Any] = {}
+        if self.options.memory is not None:
+            given["memory_limit"] = self.options.memory
+        if self.options.threads is not None:
+            given["threads"] = self.options.threads
+        with ExitStack() as stack:
+            stack.enter_context(warnings_as_notes(self._notes, quiet=self.options.quiet))
+            if not self.options.quiet and is_terminal(sys.stderr):
+                from kpca.cli._progress import Bar
+
+                self._stage = Bar(stack.enter_context(_rich_progress()), what)
+                stack.callback(setattr, self, "_stage", None)
+                given["progress"] = self._stage.heard
+            stack.enter_context(config(**given))
+            yield
+
+    def stage(self, what: str) -> None:
+        """Say what is being done now, if there is a bar to say it with."""
+        if self._stage is not None:
+            self._stage.stage(what)
+
+    @property
+    def console(self) -> Console:
+        """Where results for people go."""
+        from rich.console import Console
+
+        stream = sys.stderr if self._taken else sys.stdout
+        width = None if is_terminal(stream) or "COLUMNS" in os.environ else 100
+        return Console(file=stream, highlight=False, width=width, soft_wrap=False)
+
+    @property
+    def speaks(self) -> bool:
+        """Whether results are printed for people."""
+        return not (self.options.json or self.options.quiet)
+
+    def say(self, *sentences: str) -> None:
+        """Print sentences for people, none of which is taken for markup."""
+        if self.speaks:
+            for sentence in sentences:
+                self.console.print(sentence, markup=False, soft_wrap=True)
+
+    def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> None:
+        """Print a table for people; columns of numbers are aligned to the right."""
+        if not self.speaks or not rows:
+            return
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=title, caption=caption or None, title_justify="left", caption_justify="left")
+        table.box, table.title_style, table.caption_style = box.SIMPLE_HEAD, "bold", "dim"
+        for column, header in enumerate(headers):
+            numbers = all(_is_number(row[column]) for row in rows)
+            table.add_column(header, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(" ".join(cell.split())) for cell in row))
+        self.console.print(table)
+
+    def finish(self, result: dict[str, Any], code: str = "") -> None:
+        """Print the result as JSON, if asked, and the code that does the same, if asked."""
+        if self.options.json:
+            whole = {**result, "notes": self._notes, "seconds": round(time.perf_counter() - self._started, 3)}
+            if self.options.show_code:
+                whole["code"] = code
+            click.echo(json.dumps(jsonable(whole), indent=2, ensure_ascii=False))
+        elif self.options.show_code:
+            click.echo(code, err=self._taken)
+
+
+@contextmanager
+def _rich_progress() -> Iterator[Any]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = [
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+    ]
+    with Progress(*columns, console=Console(stderr=True, highlight=False), transient=True) as progress:
+        yield progress
+
+
+def _is_number(cell: str) -> bool:
+    text = cell.replace("%", "").replace(",", "").replace("−", "-").strip()
+    try:
+        float(text or "0")
+    except ValueError:
+        return False
+    return True
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value as JSON can hold it: arrays as lists, and null for what is no finite number."""
+    if isinstance(value, dict):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if hasattr(value, "tolist"):
+        return jsonable(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)

@@ -1,0 +1,193 @@
+"""A report for people who have a fitted model and an array."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from kpca import inputs
+from kpca.chunks import in_memory
+from kpca.detector.columns import names_are_known
+from kpca.errors import InputError
+from kpca.naming import column_names, row_labels
+from kpca.report.build import html_of, write_report
+from kpca.report.subject import DataFacts, Subject
+
+
+def report_on(
+    model: Any,
+    X: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    ids: Any = None,
+    labels: Any = None,
+    names: Any = None,
+    title: str | None = None,
+    image_shape: tuple[int, int] | None = None,
+) -> str | None:
+    """Make a report on a fitted model and rows of data: one page of HTML that needs no network.
+
+    Parameters
+    ----------
+    model : a fitted KernelPCA or IncrementalKernelPCA, or a Pipeline that ends in one.
+    X : the rows as `model` takes them: an array, data frame or sparse matrix in memory.
+    path : the file to write; None returns the page as text.
+    ids : what the rows are called, one for each; None: the index of a data frame, or their numbers.
+    labels : classes or numbers to colour the rows by, one for each; the model does not see them.
+    names : of the columns that the model sees; None: those of the data frame, or x0, x1, ...
+    title : of the page.
+    image_shape : height and width, where a row is a picture.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kpca import KernelPCA
+    >>> from kpca.report import report_on
+    >>> X, y = load_iris(return_X_y=True)
+    >>> page = report_on(KernelPCA(2, kernel="rbf", gamma="median").fit(X), X, labels=y)
+    >>> page[:15]
+    '<!doctype html>'
+    """
+    subject = subject_of(model, X, ids=ids, labels=labels, names=names, title=title, image_shape=image_shape)
+    if path is None:
+        return html_of(subject)
+    write_report(path, subject)
+    return None
+
+
+def subject_of(
+    model: Any, X: Any, *, ids: Any, labels: Any, names: Any, title: str | None, image_shape: tuple[int, int] | None
+) -> Subject:
+    """Return what a report on these rows is about."""
+    if not in_memory(X):
+        raise InputError("X must be in memory, an array, data frame or sparse matrix: read some of the rows first.")
+    before, last = _parts(model)
+    check_is_fitted(last)
+    if title is not None and not isinstance(title, str):
+        raise InputError(f"title must be a text; got {title!r}.")
+    with names_are_known():
+        rows = X if before is None else before.transform(X)
+        if before is None:
+            names = column_names(names, getattr(last, "feature_names_in_", None), X, _width(X))
+        rows = inputs.check_data(last, rows, reset=False)
+    m, d = rows.shape
+    values = _values(X)
+    return Subject(
+        model=last,
+        X=rows,
+        ids=row_labels(ids, X, m),
+        labels=None if labels is None else _labels(labels, m),
+        names=column_names(names if before is None else _names_after(before, names, X, d), None, rows, d),
+        data=DataFacts(
+            name="the data" if title is None else title,
+            digest=digest_of(values),
+            n_rows=m,
+            n_columns=_width(X),
+            treated=() if before is None else tuple(f"{type(step).__name__} was applied" for _, step in before.steps),
+        ),
+        code=_code(model, values),
+        seed=_seed(last),
+        restore=None if before is None else _restore(before, d),
+        image_shape=image_shape,
+        title=title or "",
+    )
+
+
+def _parts(model: Any) -> tuple[Pipeline | None, Any]:
+    """Return the steps before the model, None if there are none, and the model."""
+    if not isinstance(model, Pipeline):
+        return None, model
+    if len(model.steps) == 1:
+        return None, model.steps[-1][1]
+    return model[:-1], model.steps[-1][1]
+
+
+def _width(X: Any) -> int:
+    shape = np.shape(X) if not sparse.issparse(X) else X.shape
+    if len(shape) != 2:
+        raise InputError(f"X must be a 2-D array, data frame or sparse matrix; got shape {shape}.")
+    return int(shape[1])
+
+
+def _names_after(before: Pipeline, names: Any, X: Any, d: int) -> Any:
+    """Return the names of what the steps before the model make of the columns of X."""
+    if names is not None:
+        return names
+    if not all(hasattr(step, "get_feature_names_out") for _, step in before.steps):
+        return None
+    known = getattr(X, "columns", None)
+    found = before.get_feature_names_out(None if known is None else [str(name) for name in known])
+    return list(found) if len(found) == d else None
+
+
+def _restore(before: Pipeline, d: int) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
+    """Return the way back through the steps before the model, where there is one to rows of as many columns."""
+    if not hasattr(before, "inverse_transform"):
+        return None
+    back = before.inverse_transform
+    shape = np.shape(back(np.zeros((1, d))))
+    return back if shape == (1, d) else None
+
+
+def _labels(labels: Any, m: int) -> NDArray[Any]:
+    if isinstance(labels, str) or not isinstance(labels, Iterable) or len(list(labels)) != m:
+        raise InputError(f"labels must be one for each of the {m} rows; got {labels!r:.80}.")
+    found = np.asarray(labels)
+    if found.ndim == 1:
+        return found
+    each = np.empty(m, dtype=object)
+    each[:] = [str(label) for label in labels]
+    return each
+
+
+def _values(X: Any) -> Any:
+    return X.tocsr() if sparse.issparse(X) else np.asarray(X)
+
+
+def digest_of(X: Any) -> str:
+    """Return the SHA-256 of an array: of its bytes in C order; of a sparse one, of its three arrays."""
+    digest = hashlib.sha256()
+    if sparse.issparse(X):
+        for part in (X.data, X.indices, X.indptr):
+            digest.update(np.ascontiguousarray(part).tobytes())
+    elif X.dtype.kind == "O":
+        digest.update(repr(X.tolist()).encode("utf-8", "backslashreplace"))
+    else:
+        digest.update(np.ascontiguousarray(X).tobytes())
+    return digest.hexdigest()
+
+
+def _seed(model: Any) -> int:
+    seed = getattr(model, "random_state", None)
+    return int(seed) if isinstance(seed, int | np.integer) else 0
+
+
+def _code(model: Any, X: Any) -> str:
+    """Return Python that fits the same model again, to data that the reader has to bring."""
+    kinds = sorted({type(step).__name__ for step in _steps(model) if type(step).__module__.startswith("kpca")})
+    lines = [f"from kpca import {', '.join(kinds)}"]
+    for step in _steps(model):
+        if not type(step).__module__.startswith("kpca"):
+            lines.append(f"from {_public(type(step))} import {type(step).__name__}")
+    form = f"{X.shape[0]} rows, {X.shape[1]} columns, {X.dtype}{', CSR' if sparse.issparse(X) else ''}"
+    lines += ["", f"X = ...  # your data: {form}; SHA-256 below"]
+    written = re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", model.__repr__(N_CHAR_MAX=20_000))
+    return "\n".join([*lines, f"model = {written}", "model.fit(X)"])
+
+
+def _steps(model: Any) -> list[Any]:
+    return [model, *(step for _, step in model.steps)] if isinstance(model, Pipeline) else [model]
+
+
+def _public(kind: type) -> str:
+    """Return the module that users import a class from: scikit-learn's inner ones begin with an underscore."""
+    return ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))

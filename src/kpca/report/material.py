@@ -1,0 +1,211 @@
+"""What the sections of a report share: scores, samples, what moves the components, which rows are unusual.
+
+Each is computed once, when first asked for. Where the model or its kernel does not serve something, a `Refusal` with
+the sentence of the InputError stands in its place; other errors are faults and go on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpca import diagnostics, explain
+from kpca.detector import KernelPCADetector
+from kpca.errors import InputError
+from kpca.report.subject import Subject
+from kpca.report.words import id_texts
+from kpca.settings import config
+
+FloatArray = NDArray[Any]
+Made = TypeVar("Made")
+MOST_DOTS = 20_000  # rows of the map, and of everything that is drawn or judged row by row
+_EXPLAINED_ROWS = 1000  # rows that importance is averaged over
+_SHUFFLED_ROWS, _MOST_SHUFFLED = 200, 100  # rows and columns, where columns are shuffled one by one
+# Rows times columns that a detector is fitted to; an entry of a sparse row costs as much as so many others.
+_MOST_LEARNED, _FEWEST_LEARNED, _SPARSE_WORK = 2e7, 1000, 60
+_MOST_GRADIENTS = 2e8  # numbers of all Jacobians: rows x components x columns
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why something is not in the report."""
+
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Influence:
+    """How much each column moves the components."""
+
+    by_component: FloatArray  # shape: (c, d)
+    overall: FloatArray  # shape: (d,)
+    rows: int
+    how: str  # "gradients", or where there are none "shuffled" or "correlated"
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Columns, the most important first."""
+        return np.argsort(-self.overall, kind="stable")
+
+
+@dataclass(frozen=True)
+class Anomalies:
+    """How unusual the rows of the map are."""
+
+    detector: KernelPCADetector
+    statistic: FloatArray  # shape: (m,)
+    limit: float
+    learned: int  # rows that the detector was fitted to
+    warned: tuple[str, ...]  # what the detector warned of
+
+    @property
+    def beyond(self) -> NDArray[np.bool_]:
+        """Which rows are beyond the limit."""
+        return self.statistic > self.limit
+
+
+class Material:
+    """A subject, and what is computed of it."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.model = subject.model
+        m = subject.X.shape[0]
+        # rows of the map: all, or a sample that is always the same
+        self.rows = np.arange(m) if m <= MOST_DOTS else np.sort(_drawn(m, MOST_DOTS))
+        self.X = subject.X if m <= MOST_DOTS else subject.X[self.rows]
+        self.ids = np.asarray(subject.ids)[self.rows]
+        self.labels = None if subject.labels is None else np.asarray(subject.labels)[self.rows]
+        self.names = subject.names
+
+    @property
+    def sampled(self) -> bool:
+        """True if the rows of the map are not all rows."""
+        return len(self.rows) < int(self.subject.X.shape[0])
+
+    @property
+    def sparse(self) -> bool:
+        """True if the rows are sparse."""
+        return bool(sparse.issparse(self.X))
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """Scores of the rows of the map.  # shape: (m, k)"""
+        return np.asarray(self.model.transform(self.X), dtype=np.float64)
+
+    @cached_property
+    def id_texts(self) -> list[str]:
+        """What the rows of the map are called."""
+        return id_texts(self.ids)
+
+    def restored(self, rows: Any) -> FloatArray:
+        """Return rows in the units of the file.  # shape: (m, d)"""
+        dense: FloatArray = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+        if self.subject.restore is None:
+            return dense
+        found = np.asarray(self.subject.restore(dense), dtype=np.float64)
+        if found.shape != dense.shape:
+            raise InputError(
+                f"restore must return rows of the {dense.shape[1]} columns it was given; got shape {found.shape}."
+            )
+        return found
+
+    @cached_property
+    def dense(self) -> FloatArray:
+        """The rows of the map in the units of the file; not for sparse rows.  # shape: (m, d)"""
+        return self.restored(self.X)
+
+    @cached_property
+    def picture_range(self) -> tuple[float, float]:
+        """The values that are black and white in pictures of rows."""
+        return float(self.dense.min()), float(self.dense.max())
+
+    def column(self, number: int) -> FloatArray:
+        """Return one column of the rows of the map, in the units of the file.  # shape: (m,)"""
+        if self.sparse:
+            return np.asarray(self.X[:, [number]].toarray(), dtype=np.float64).ravel()
+        return self.dense[:, number]
+
+    @cached_property
+    def findings(self) -> diagnostics.Report | Refusal:
+        """What the diagnostics say."""
+        return attempt(lambda: diagnostics.check(self.model, self.subject.X, random_state=self.subject.seed))
+
+    @cached_property
+    def influence(self) -> Influence | Refusal:
+        """How much each column moves the components; from gradients, or where there are none in another way."""
+        k, d = int(self.model.n_components_), self.X.shape[1]
+        most = int(max(20, min(_EXPLAINED_ROWS, _MOST_GRADIENTS / (k * d))))
+        names = list(self.names)
+        by_gradient = attempt(lambda: explain.importance(self.model, self.X, max_rows=most, names=names, weighted=True))
+        if not isinstance(by_gradient, Refusal):
+            return Influence(by_gradient.by_component, by_gradient.values, by_gradient.rows, "gradients")
+        if d > _MOST_SHUFFLED or getattr(self.model.kernel_, "name", "") == "callable":
+            return self._correlated()
+        shuffled = attempt(
+            lambda: explain.permutation_importance(
+                self.model, self.X, repeats=3, max_rows=_SHUFFLED_ROWS, random_state=self.subject.seed, names=names
+            )
+        )
+        if isinstance(shuffled, Refusal):
+            return shuffled
+        return Influence(shuffled.by_component, shuffled.values, shuffled.rows, "shuffled")
+
+    def _correlated(self) -> Influence:
+        """Return how closely each column goes along with each component: the sizes of their correlations."""
+        scores = self.scores - self.scores.mean(axis=0)
+        X: Any = self.X if self.sparse else np.asarray(self.X, dtype=np.float64)
+        m = len(scores)
+        mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+        squares = X.multiply(X) if self.sparse else np.square(X - mean)
+        variance = np.asarray(squares.mean(axis=0), dtype=np.float64).ravel() - (mean**2 if self.sparse else 0.0)
+        products = np.asarray((X.T @ scores).T) / m  # scores are centred, so columns need not be
+        sizes = np.sqrt(np.maximum(variance, 0.0)) * scores.std(axis=0)[:, None]  # shape: (k, d)
+        by_component = np.minimum(np.abs(products) / np.where(sizes > 0, sizes, np.inf), 1.0)
+        shares = np.asarray(self.model.explained_variance_, dtype=np.float64)
+        overall = np.sqrt(shares @ np.square(by_component) / (shares.sum() or 1.0))
+        return Influence(by_component, overall, m, "correlated")
+
+    @cached_property
+    def anomalies(self) -> Anomalies | Refusal:
+        """Which rows are unusual, by a detector of its own with default settings."""
+        return attempt(self._judged)
+
+    def _judged(self) -> Anomalies:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            some = self._learned_from()
+            detector = KernelPCADetector(random_state=self.subject.seed, n_jobs=self.model.n_jobs).fit(some)
+            statistic = detector.statistics(self.X)[detector.statistic]
+        told = tuple(dict.fromkeys(" ".join(str(w.message).split()) for w in caught if w.category is UserWarning))
+        for other in caught:
+            if other.category is not UserWarning:  # told to the user of Python, not to the reader
+                warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+        return Anomalies(detector, statistic, -float(detector.offset_), some.shape[0], told)
+
+    def _learned_from(self) -> Any:
+        """Return the rows that the detector learns from: all, or of wide rows a sample, to bound the time."""
+        m, d = self.X.shape
+        width = _SPARSE_WORK * self.X.nnz / m if self.sparse else d
+        most = int(max(_FEWEST_LEARNED, _MOST_LEARNED / max(width, 1)))
+        return self.X if m <= most else self.X[np.sort(_drawn(m, most))]
+
+
+def attempt(function: Callable[[], Made]) -> Made | Refusal:
+    """Return what a function makes, or the sentence with which it refuses."""
+    try:
+        with config(progress=False, checkpoint=None):  # the steps of a report are its sections
+            return function()
+    except InputError as error:
+        return Refusal(str(error))
+
+
+def _drawn(m: int, most: int) -> NDArray[np.intp]:
+    return np.random.default_rng(0).choice(m, most, replace=False)

@@ -1,0 +1,100 @@
+"""A report on a pipeline and the table it is used on: what `kpca report` writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.chunks import stacked
+from kpca.errors import InputError
+from kpca.io.preparation import Prepared
+from kpca.io.results import joined, preparation_of, prepared_pieces
+from kpca.io.rows import Table
+from kpca.report.build import write_report
+from kpca.report.subject import DataFacts, Subject
+
+MOST_ROWS = 20_000
+
+
+def report_on_table(
+    pipeline: Any,
+    table: Table,
+    path: str | os.PathLike[str],
+    *,
+    code: str = "",
+    command: str = "",
+    seed: int = 0,
+    about: Mapping[str, Any] | None = None,
+    max_rows: int = MOST_ROWS,
+) -> None:
+    """Write a page about the rows of a table, as a fitted pipeline sees them.
+
+    Parameters
+    ----------
+    pipeline : `kpca.io.Preparation`, then a fitted KernelPCA or IncrementalKernelPCA: what `kpca fit` saves.
+    table : what `kpca.io.open_table` opened; of more than `max_rows` rows a sample is shown, always the same.
+    path : the .html file to write.
+    code, command : Python and a command line that repeat it, for the last section.
+    seed : of the sample.
+    about : what was saved with the model.
+    """
+    preparation, model = preparation_of(pipeline), pipeline[-1]
+    rows = _some(pipeline, table, max_rows, seed)
+    layout = preparation.layout_
+    kinds = {
+        "numbers": len(layout.numbers),
+        "categories": len(layout.categories),
+        "texts": int(layout.text is not None),
+    }
+    way_back = None if layout.text is not None else (lambda X: np.asarray(preparation.inverse_transform(X).numbers))
+    numeric = not layout.categories
+    reason = (about or {}).get("reason")
+    subject = Subject(
+        model=model,
+        X=rows.X,
+        ids=rows.kept if rows.ids is None else rows.ids,
+        labels=rows.labels,
+        names=tuple(str(name) for name in preparation.get_feature_names_out()),
+        data=DataFacts(
+            name=os.path.basename(os.path.normpath(table.name)),
+            digest=table.digest(),
+            n_rows=table.n_rows,
+            n_columns=sum(kinds.values()),
+            kinds=tuple((kind, count) for kind, count in kinds.items() if count),
+            missing=preparation.n_missing_,
+            treated=preparation.describe(),
+        ),
+        chosen=(str(reason),) if reason else (),
+        code=code,
+        command=command,
+        seed=seed,
+        restore=way_back if numeric else None,
+        image_shape=table.image_shape,
+    )
+    write_report(path, subject)
+
+
+def _some(pipeline: Any, table: Table, most: int, seed: int) -> Prepared:
+    """Return all rows as the model takes them, or as many as asked for, drawn from all over the table."""
+    wanted: NDArray[np.bool_] | None = None
+    if table.n_rows > most:
+        wanted = np.zeros(table.n_rows, dtype=bool)
+        wanted[np.random.default_rng(seed).choice(table.n_rows, most, replace=False)] = True
+    parts: list[Prepared] = []
+    for _, part in prepared_pieces(pipeline, table):
+        chosen = np.ones(len(part.kept), dtype=bool) if wanted is None else wanted[part.kept]
+        if chosen.any():
+            ids, labels = (None if one is None else one[chosen] for one in (part.ids, part.labels))
+            parts.append(Prepared(part.X[chosen], ids, labels, part.kept[chosen]))
+    if not parts:
+        raise InputError(f"{table.name!r} must have rows that are complete; all were left out: use --impute median.")
+    return Prepared(
+        stacked([part.X for part in parts]),
+        joined([part.ids for part in parts]),
+        joined([part.labels for part in parts]),
+        np.concatenate([part.kept for part in parts]),
+    )

@@ -1,0 +1,155 @@
+"""How much of the variance the components hold, with bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca.features import IdentityMap
+from kpca.report.markup import Markup, joined, paragraph, plot, table
+from kpca.report.material import Material
+from kpca.report.packing import numbers
+from kpca.report.sections.base import Section
+from kpca.report.words import number, percent
+
+FloatArray = NDArray[Any]
+_SHOWN_ROWS, _SHOWN_BARS = 12, 50
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Eigenvalues as shares of the variance, with bounds."""
+
+    values: FloatArray  # eigenvalues, shape: (k,)
+    bounds: FloatArray  # shape: (k, 2)
+    trace: float
+    estimated: bool  # the bounds are estimates: random features
+    word: str  # "variance", or what takes its place without centring
+
+    @property
+    def each(self) -> FloatArray:
+        """The share of each component.  # shape: (k,)"""
+        return self.values / self.trace
+
+    def of_first(self, count: int) -> tuple[float, float, float]:
+        """Return the share of the first so many together, and its bounds."""
+        low, high = np.clip(self.bounds[:count].sum(axis=0) / self.trace, 0.0, 1.0)
+        value = float(self.values[:count].sum() / self.trace)
+        return value, min(float(low), value), max(float(high), value)
+
+    def words(self, count: int) -> str:
+        """Return the share of the first so many together, in words with its bounds."""
+        value, low, high = self.of_first(count)
+        if percent(low) == percent(high):
+            return f"{percent(value)} (exact to the digits shown)"
+        between = "estimated to be between" if self.estimated else "between"
+        return f"{percent(value)} ({between} {percent(low).removesuffix(' %')} and {percent(high)})"
+
+
+def shares_of(model: Any) -> Shares:
+    """Return the shares of the components of a model."""
+    values = np.asarray(model.eigenvalues_, dtype=np.float64)
+    bounds = np.asarray(model.eigenvalue_bounds_, dtype=np.float64)
+    ratio = float(np.asarray(model.explained_variance_ratio_, dtype=np.float64).sum())
+    trace = float(values.sum()) / ratio if ratio > 0 else 1.0
+    feature_map = getattr(model, "feature_map_", None)
+    chance = feature_map is not None and not (hasattr(feature_map, "landmarks") or isinstance(feature_map, IdentityMap))
+    word = "variance" if model.center else "mean square"
+    return Shares(values, np.maximum(bounds, 0.0), trace, bool(chance), word)
+
+
+def spectrum(material: Material) -> Section:
+    """Return the section on the eigenvalues."""
+    shares = shares_of(material.model)
+    k = len(shares.values)
+    one = k == 1
+    head = "The component holds" if one else f"Together the {k:,} components hold"
+    parts = [
+        paragraph(
+            f"{head} {shares.words(k)} of the {shares.word} in feature space, the space in which the kernel compares "
+            "rows. A bar is the share of one component; the line adds them up. Where the line flattens, more "
+            "components would add little."
+        ),
+        paragraph(_certificate(material.model, shares)),
+        plot("spectrum-plot", f"Bars: share of the {shares.word} of each component; line: their sum so far."),
+        _table(shares),
+    ]
+    return Section("spectrum", "How much the components hold", joined(parts), {"spectrum": _data(shares)})
+
+
+def _certificate(model: Any, shares: Shares) -> str:
+    width = float(np.max((shares.bounds[:, 1] - shares.bounds[:, 0]) / shares.trace, initial=0.0))
+    if shares.estimated:
+        return (
+            "The kernel was approximated by random features: the bounds are estimates from pairs of rows, not proofs. "
+            f"The widest is {percent(width)} of the {shares.word} wide."
+        )
+    landmarks = getattr(getattr(model, "feature_map_", None), "landmarks", None)
+    if landmarks is not None:
+        return (
+            f"The kernel was approximated by {landmarks.shape[0]:,} landmarks. The bounds hold for the exact "
+            f"eigenvalues, which the landmarks can only make smaller; the widest is {percent(width)} of the "
+            f"{shares.word} wide."
+        )
+    return _of_residuals(model, shares, width)
+
+
+def _of_residuals(model: Any, shares: Shares, width: float) -> str:
+    """Return what the certificate of an exact solution says."""
+    text = "The bounds are proven from measured residuals, not guessed"
+    if width < 1e-3:
+        return f"{text}; the widest is {percent(width)} of the {shares.word} wide, too little to see."
+    residuals = getattr(model, "residuals_", None)
+    near = "" if residuals is None else f" (each value shown is within {_power(residuals)} of an exact one)"
+    return (
+        f"{text}{near}. An upper bound also counts what cannot be ruled out without seeing the whole spectrum: that a "
+        "larger value was missed altogether. Where it is far above the value, that is caution and no sign of trouble."
+    )
+
+
+def _power(residuals: Any) -> str:
+    worst = max(float(np.max(residuals, initial=0.0)), 1e-16)
+    return f"{percent(worst)} of the largest" if worst >= 1e-6 else "a millionth of the largest"
+
+
+def _table(shares: Shares) -> Markup:
+    k = min(len(shares.values), _SHOWN_ROWS)
+    rows = [
+        [
+            f"{j + 1}",
+            number(shares.values[j]),
+            *_between(shares.bounds[j]),
+            percent(shares.each[j]),
+            percent(shares.of_first(j + 1)[0]),
+        ]
+        for j in range(k)
+    ]
+    more = "" if k == len(shares.values) else f" The first {k} of {len(shares.values):,}."
+    titles = ["Component", "Eigenvalue", "At least", "At most", "Share", "Sum so far"]
+    return table(titles, rows, caption=f"Eigenvalues with their bounds.{more}")
+
+
+def _between(bounds: FloatArray) -> tuple[str, str]:
+    """Return both bounds in as many digits as it takes to tell them apart, up to ten."""
+    low, high = float(bounds[0]), float(bounds[1])
+    for digits in range(4, 11):
+        texts = number(low, digits), number(high, digits)
+        if texts[0] != texts[1]:
+            return texts
+    return number(low, 6), number(high, 6)
+
+
+def _data(shares: Shares) -> dict[str, Any]:
+    k = min(len(shares.values), _SHOWN_BARS)
+    bounds = np.clip(shares.bounds[:k] / shares.trace, 0.0, 1.0)
+    each = shares.each[:k]
+    return {
+        "share": numbers(100 * each),
+        "above": numbers(100 * np.maximum(bounds[:, 1] - each, 0.0)),
+        "below": numbers(100 * np.maximum(each - bounds[:, 0], 0.0)),
+        "sum": numbers(100 * np.minimum(np.cumsum(each), 1.0)),
+        "word": shares.word,
+    }

@@ -1,0 +1,98 @@
+"""The command as a terminal sees it: bars, colours, Ctrl-C, pipes that close."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+KPCA = [sys.executable, "-m", "kpca"]
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+
+
+def on_a_terminal(arguments: list[str], folder: Path, **environment: str) -> tuple[int, str]:
+    """Run a command whose stdout and stderr are a terminal; return its exit code and what it showed."""
+    leader, follower = pty.openpty()
+    variables = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **environment}
+    process = subprocess.Popen([*KPCA, *arguments], stdout=follower, stderr=follower, cwd=folder, env=variables)
+    os.close(follower)
+    shown = b""
+    while True:
+        ready, _, _ = select.select([leader], [], [], 0.2)
+        if ready:
+            try:
+                piece = os.read(leader, 65536)
+            except OSError:  # Linux says so when the last writer is gone
+                break
+            if not piece:
+                break
+            shown += piece
+        elif process.poll() is not None:
+            break
+    os.close(leader)
+    return process.wait(), shown.decode(errors="replace")
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """Enough rows that an exact fit takes a few passes."""
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32))
+    return tmp_path
+
+
+def test_bar_and_colours_on_a_terminal(rows: Path) -> None:
+    code, shown = on_a_terminal(["fit", "rows.npy", "-k", "3", "--tol", "1e-9"], rows)
+    assert code == 0, shown
+    assert re.search(r"Fitting.*pass \d", shown), shown
+    assert "\x1b[" in shown
+    code, shown = on_a_terminal(["fit", "rows.npy", "-k", "3"], rows, NO_COLOR="1")
+    assert code == 0
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", shown)  # no colour, though a bar moves the cursor
+
+
+def test_quiet_terminal_has_no_bar(rows: Path) -> None:
+    code, shown = on_a_terminal(["fit", "rows.npy", "-k", "3", "--quiet"], rows)
+    assert (code, shown) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_run_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(40_000, 30)))
+    old = tmp_path / "rows.kpca"
+    old.write_bytes(b"older")
+    command = [*KPCA, "fit", "rows.npy", "-k", "40", "--approximation", "none", "--scores", "scores.csv"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    time.sleep(4)
+    assert process.poll() is None
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert b"Traceback" not in errors
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.kpca", "rows.npy"]
+    assert old.read_bytes() == b"older"
+
+
+def test_pipe_that_closes_early_is_no_error(rows: Path) -> None:
+    subprocess.run([*KPCA, "fit", "rows.npy", "-k", "3", "-q"], cwd=rows, check=True)
+    process = subprocess.Popen(
+        [*KPCA, "transform", "rows.npy", "--model", "rows.kpca"],
+        cwd=rows,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+    errors = process.stderr.read()
+    process.wait(timeout=60)
+    assert b"Traceback" not in errors

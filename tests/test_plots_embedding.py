@@ -213,7 +213,7 @@ def test_the_most_extreme_rows_have_their_ids() -> None:
     assert not EmbeddingDisplay.from_scores(P).annotations_
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     arrays.arrays(np.float64, st.tuples(st.integers(0, 12), st.integers(1, 3)), elements=st.floats(-1e300, 1e300)),
     st.booleans(),

@@ -140,7 +140,7 @@ def test_many_rows_are_a_sample() -> None:
 def test_extreme_sizes(size: float) -> None:
     x = np.linspace(-1.0, 1.0, 12)
     V = np.add.outer(x, x)[None]
-    display = ComponentMapDisplay(x=x * size, y=x, values=V * size, components=[0], points=X).plot()
+    display = ComponentMapDisplay(x=x * size, y=x, values=V * size, components=[0], points=X * [size, 1.0]).plot()
     display.figure_.draw_without_rendering()
     assert "10^{" in display.axes_[0].get_xlabel() and "10^{" not in display.axes_[0].get_ylabel()
     assert len(display.contours_[0].levels) >= 6

@@ -92,7 +92,7 @@ def test_a_full_disk_leaves_the_old_picture(tmp_path: Path, monkeypatch: pytest.
 
 def test_what_is_no_picture(tmp_path: Path) -> None:
     display = plots.SpectrumDisplay.from_eigenvalues([1.0])
-    with pytest.raises(InputError, match=r"got SpectrumDisplay .a display has it as figure_."):
+    with pytest.raises(InputError, match=r"got SpectrumDisplay \(a display has it as figure_\)"):
         plots.save(display, tmp_path / "a.png")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="resolution must be"):
         plots.save(display.figure_, tmp_path / "a.png", resolution=0)

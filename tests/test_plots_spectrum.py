@@ -98,7 +98,7 @@ def test_a_spectrum_over_many_decades() -> None:
     display = SpectrumDisplay.from_eigenvalues(values, total=float(values.sum()), log=True)
     assert display.ax_.get_yscale() == "log"
     share = 100 * values / values.sum()
-    kept = share > share[0] * 1e-18
+    kept = share > share[0] * 10.0**-18.5
     np.testing.assert_allclose(display.bars_.get_ydata(), share[kept])
     assert f"{(~kept).sum()} without variance are not shown" in display.ax_.texts[0].get_text()
 

@@ -35,6 +35,7 @@ MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "p", "h")
 INK, FAINT, BAR = "#222222", "#D9D9D9", "#4C6A92"
 _LARGER = {"^": 1.15, "v": 1.15, "P": 1.15, "X": 1.15, "*": 1.45, "p": 1.1, "h": 1.1}  # to look as large as others
 NO_LABEL = "#B4B4B4"
+_MISSING = "Pictures need matplotlib, which is not installed: pip install 'kpca[plot]'."
 _RESOLUTION = 150  # dots per inch of a saved picture
 SMALL = 8  # a font size
 _USUAL = (1e-6, 1e9)  # sizes of numbers whose scales are written as they are
@@ -47,7 +48,7 @@ def new_figure(width: float, height: float) -> Figure:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("Pictures need matplotlib, which is not installed: pip install 'kpca[plot]'.") from error
+        raise ImportError(_MISSING) from error
     figure = Figure(figsize=(width, height), dpi=_RESOLUTION, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)  # keeps its renderer: without, each look at the size of a text would make a new one
     return figure
@@ -110,8 +111,10 @@ def drawable(text: str) -> str:
     """Return a text with a box for each character that the font of the pictures does not have."""
     if text.isascii() and text.isprintable():
         return text
-    from matplotlib.font_manager import FontProperties
-
+    try:
+        from matplotlib.font_manager import FontProperties
+    except ImportError as error:
+        raise ImportError(_MISSING) from error
     known = _characters(tuple(FontProperties().get_family()))
     return "".join(one if ord(one) in known else "□" for one in text if one.isprintable() or one == " ")
 
@@ -202,10 +205,10 @@ def _lay_out(figure: Figure) -> None:
         engine.execute(figure)
 
 
-def power_of(*values: FloatArray) -> int:
+def power_of(*values: FloatArray, usual: tuple[float, float] = _USUAL) -> int:
     """Return the power of ten to leave away where numbers are so small or large that scales would fail, else 0."""
     top = max((float(np.abs(some).max(initial=0.0)) for some in values), default=0.0)
-    if top == 0.0 or not np.isfinite(top) or _USUAL[0] <= top <= _USUAL[1]:
+    if top == 0.0 or not np.isfinite(top) or usual[0] <= top <= usual[1]:
         return 0
     return int(np.floor(np.log10(top)))
 

@@ -34,7 +34,7 @@ _COLUMNS = 1200  # of a chart: about what a screen can tell apart
 _STEEP = 10.0  # times the limit: a statistic that goes beyond is shown on a logarithmic scale
 _HIGHEST = 1e300  # what is above counts as infinite: scales have to go a little further than the values
 _SINGLE_WINDOWS = 60  # more alarms are drawn without edges, which would cover the chart
-_LEAST = -250  # powers of ten: what is below is 0 to matplotlib
+_USUAL = (1e-3, 1e7)  # sizes of statistics that are written as they are
 _DEPTH = 1e-3  # of the limit: what is below it on a logarithmic scale is of no interest
 _LINE, _BEYOND, _ALARM = "#8BA5C6", COLOURS[5], "#F6F0DE"  # light enough for marks and limits to stand out
 
@@ -148,8 +148,7 @@ class ControlChartDisplay:
             _shade(axes, places, windows)
             if onset is not None:
                 axes.axvline(_before(places, onset), color=INK, linestyle=":", linewidth=1.4, zorder=1, label="onset")
-            power = power_of(value[np.isfinite(value)], bound[np.isfinite(bound)])
-            power = power if power < _LEAST else 0  # what is large, matplotlib can do
+            power = power_of(value[np.isfinite(value)], bound[np.isfinite(bound)], usual=_USUAL)
             _panel(axes, places, without(value, power), without(bound, power))
             axes.set_ylabel(_LABELS[name] + times(power))
             headline(axes, _summary(name, value, bound, onset), size=10)

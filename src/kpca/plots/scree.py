@@ -18,7 +18,7 @@ _SEEN_RATIO = 1.02  # the same on a logarithmic scale
 _SINGLE = 40  # components: more have no room for whiskers with caps, nor for marks on the line
 _HIGHEST = 4.0  # times the largest share: how far up bounds are followed
 _TICKS = 12
-_DECADES = 18.0  # below the largest: what is further down is rounding
+_DECADES = 18.5  # below the largest: what is further down is rounding
 
 
 class SpectrumDisplay:

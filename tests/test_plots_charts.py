@@ -183,6 +183,28 @@ def test_axes_of_ones_own() -> None:
     assert plots.control_chart(statistics(), LIMITS, statistic="spe", ax=one) is one.figure
 
 
+def test_a_display_is_drawn_as_often_as_wanted() -> None:
+    found = with_spikes(100, [7, 50])
+    display = plots.ControlChartDisplay.from_statistics(found, LIMITS, onset=40)
+    first = display.figure_
+    display.plot(statistic="t2")
+    assert display.figure_ is not first and len(display.axes_) == 1 and len(first.axes) == 3
+    np.testing.assert_array_equal(marked(display.axes_[0]), [[7, 20], [50, 20]])
+    panels = type(first)().subplots(3, 1)
+    assert display.plot(ax=panels).axes_ == list(panels)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-8, 1e20, 1e200])
+def test_statistics_of_any_size(size: float) -> None:
+    found = Statistics(*(size * values for values in (statistics().t2, statistics().spe, statistics().combined)))
+    limits = SimpleNamespace(t2=9.0 * size, spe=0.5 * size, combined=12.0 * size)
+    figure = plots.control_chart(found, limits)
+    figure.draw_without_rendering()
+    power = int(np.floor(np.log10(9.0 * size)))
+    assert figure.axes[0].get_ylabel() == f"T² (× $10^{{{power}}}$)"
+    np.testing.assert_allclose(labelled(figure.axes[0], "statistic").get_ydata(), found.t2 / 10.0**power)
+
+
 @pytest.mark.parametrize("count", [10, 960])
 def test_nothing_is_cut_off(count: int) -> None:
     figure = plots.control_chart(with_spikes(count, [4, 5], 1e4), LIMITS, onset=4, alarm=[(5, 9)])

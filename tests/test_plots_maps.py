@@ -120,6 +120,19 @@ def test_any_rows_and_models(kind: str, recwarn: Any) -> None:
     assert not [one for one in recwarn if "feature names" in str(one.message)]
 
 
+def test_medians_of_sparse_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And of a grid that is made in parts."""
+    monkeypatch.setattr("kpca.plots.maps._NUMBERS", 70)
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(61, 30)) * (rng.random((61, 30)) < np.linspace(0.2, 1.0, 30))
+    rows = sparse.csr_array(dense)
+    model = KernelPCA(2, kernel="rbf", gamma=0.3).fit(rows)
+    display = ComponentMapDisplay.from_estimator(model, rows, resolution=7)
+    row = np.median(dense, axis=0)
+    row[:2] = display.x[6], display.y[2]
+    np.testing.assert_allclose(display.values[:, 2, 6], model.transform(row[None])[0], rtol=1e-6, atol=1e-9)
+
+
 def test_drawn_twice_and_into_axes() -> None:
     display = ComponentMapDisplay.from_estimator(fitted(2), X, Y, resolution=20)
     first = display.figure_

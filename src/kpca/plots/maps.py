@@ -360,11 +360,13 @@ class _Plane:
         if not hasattr(self, "_middle"):
             every = max(1, -(-int(self._X.shape[0]) // _MEDIAN_ROWS))
             if sparse.issparse(self._X):
-                some = sparse.csc_matrix(self._X[::every])
-                middle = [np.median(some[:, [j]].toarray()) if some[:, [j]].nnz else 0.0 for j in range(self._d)]
+                some = sparse.csc_array(self._X[::every])
+                middle = np.zeros(self._d)  # the median of a column that is mostly zeros
+                for j in np.flatnonzero(2 * np.diff(some.indptr) >= some.shape[0]):
+                    middle[j] = np.median(some[:, [j]].toarray())
             else:
-                middle = [np.nanmedian(self._column(j)[::every]) for j in range(self._d)]
-            self._middle = np.nan_to_num(np.asarray(middle, dtype=np.float64))
+                middle = np.array([np.nanmedian(self._column(j)[::every]) for j in range(self._d)])
+            self._middle = np.nan_to_num(middle)
         return self._middle
 
     def _scores(self, rows: FloatArray) -> FloatArray:

@@ -28,7 +28,8 @@ class CloseNumbers(doctest.OutputChecker):
         return float(got) == pytest.approx(float(want), rel=2e-3)
 
 
-def test_sessions_in_readme() -> None:
+def test_sessions_in_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the sessions write files
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     sessions = "\n".join(re.findall(r"^```pycon\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
     test = doctest.DocTestParser().get_doctest(sessions, {}, "README.md", "README.md", 0)

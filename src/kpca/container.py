@@ -57,13 +57,14 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
     try:
         if target.exists() and not target.is_file():  # a device or a folder must not be replaced
             raise InputError(f"{target} must be a file, or not exist; it is something else: choose another path.")
-        part = target.with_name(f"{_part_prefix(target)}{secrets.token_hex(4)}{_LEFTOVER}")
+        real = _real(target)
+        part = real.with_name(f"{_part_prefix(real)}{secrets.token_hex(4)}{_LEFTOVER}")
         try:
             with open(part, "xb") as file:
                 _write(file, text, arrays)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(part, target)
+            os.replace(part, real)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
@@ -259,7 +260,7 @@ def _array(entry: dict[str, Any], reader: _Reader) -> AnyArray:
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove the unfinished files that killed processes left behind while they wrote this one."""
-    target = Path(path)
+    target = _real(Path(path))
     prefix = _part_prefix(target)
     try:
         for name in os.listdir(target.parent):
@@ -267,6 +268,11 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
                 target.with_name(name).unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{target} must be in a folder one may change; {_reason(error)}.") from error
+
+
+def _real(target: Path) -> Path:
+    """Return the file itself: a link to it stays a link when it is written anew."""
+    return Path(os.path.realpath(target))
 
 
 def _part_prefix(target: Path) -> str:

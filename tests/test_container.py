@@ -110,6 +110,12 @@ def test_a_link_stays_a_link(path: Path, tmp_path: Path) -> None:
     assert os.listdir(real.parent) == ["real.kpca"]
 
 
+def test_a_header_of_more_lists_than_can_be_read_is_not_written(path: Path) -> None:
+    with pytest.raises(InputError, match="and 1,000,000 lists; it would be of"):
+        write_container(path, {"kind": "test", "about": [[]] * 10**6}, {})
+    assert not path.exists()
+
+
 def test_the_longest_name_and_odd_names_are_possible(tmp_path: Path) -> None:
     for name in ["x" * 255, "ü ? '", ".hidden"]:
         write_container(tmp_path / name, {"kind": "test"}, SMALL)

@@ -35,6 +35,7 @@ _DTYPES = frozenset(["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2",
 _LEFTOVER = ".kpca-part"
 # Bytes of a header: whatever is large is in arrays, and JSON takes many times its size in memory.
 _LONGEST_HEADER = 2**24
+_MOST_LISTS = 10**6  # and dictionaries in a header: an empty one takes two letters in JSON and 70 bytes in memory
 _MOST_DIMENSIONS = 8
 
 
@@ -49,10 +50,10 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
     table = [_entry(name, array) for name, array in arrays.items()]
     whole = {"format": "kpca", "version": _VERSION, **header, "arrays": table}
     text = json.dumps(whole, allow_nan=False).encode()
-    if len(text) > _LONGEST_HEADER:
+    if len(text) > _LONGEST_HEADER or _lists_in(text) > _MOST_LISTS:
         raise InputError(
-            f"The header of {target} must be of at most {_LONGEST_HEADER // 2**20} MiB; it would be of "
-            f"{len(text) / 2**20:.1f}: store less beside the arrays."
+            f"The header of {target} must be of at most {_LONGEST_HEADER // 2**20} MiB and {_MOST_LISTS:,} lists; it "
+            f"would be of {len(text) / 2**20:.1f} MiB and {_lists_in(text):,}: store less beside the arrays."
         )
     try:
         if target.exists() and not target.is_file():  # a device or a folder must not be replaced
@@ -208,8 +209,15 @@ class _Reader:
             raise _Damaged("The file ends too early.")
 
 
+def _lists_in(text: bytes) -> int:
+    """Return how many lists and dictionaries a JSON text has at most; brackets inside of texts count too."""
+    return text.count(b"[") + text.count(b"{")
+
+
 def _header(text: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return the header, and the description of each array by its name."""
+    if _lists_in(text) > _MOST_LISTS:
+        raise _Damaged("There are more lists than anybody writes.")
     try:
         header = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
         entries = header.pop("arrays", [])

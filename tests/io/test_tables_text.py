@@ -62,7 +62,7 @@ CELLS = {
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[list[str], list[list[str]]]:
     kinds = draw(st.lists(st.sampled_from(sorted(CELLS)), min_size=2, max_size=5))
-    rows = draw(st.integers(1, 30))
+    rows = draw(st.integers(1, 18))
     columns = [
         draw(st.lists(CELLS[kind] | st.sampled_from(["", "NA"]), min_size=rows, max_size=rows)) for kind in kinds
     ]

@@ -243,6 +243,23 @@ def test_a_first_line_that_names_the_delimiter(said: str, line_end: str, tmp_pat
         opened(tmp_path, line_end.join([*lines[:3], "3;4;5"]) + line_end)
 
 
+def test_a_delimiter_at_the_end_of_the_rows_alone(tmp_path: Path) -> None:
+    table = opened(tmp_path, "a,b\n1,2,\n3,4,\n")
+    assert table.layout.numbers == ("a", "b")
+    assert_array_equal(table.whole().numbers, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("content", ["a,b\nr1,1,2\nr2,3,4\n", '"a","b"\n"1",1,2\n"2",3,4\n', "#\n\na,b\n1,1,2\n"])
+def test_a_header_that_lacks_a_name(content: str, tmp_path: Path) -> None:
+    """Which one is not for us to guess: R leaves out the first, a slip of the hand any."""
+    with pytest.raises(
+        InputError, match=r'its header has 2 names, and line . has 3 entries: add the one .* "" in front'
+    ):
+        opened(tmp_path, content)
+    named = opened(tmp_path, content.replace("a,b", '"",a,b').replace('"a","b"', '"","a","b"'))
+    assert named.layout.numbers == ("a", "b") and named.layout.id == "index"
+
+
 def test_a_column_that_is_called_sep(tmp_path: Path) -> None:
     assert opened(tmp_path, "sep=x,b\n1,2\n3,4\n").layout.numbers == ("sep=x", "b")
 

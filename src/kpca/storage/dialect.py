@@ -90,6 +90,8 @@ def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, 
     names: list[str] | None
     if header:
         names, end = [name.strip() for name in rows[0]], found[0][1]
+        if len(rows) > 1 and all(len(fields) == len(names) + 1 and not fields[-1].strip() for fields in rows[1:]):
+            names.append("")  # each row ends in a delimiter, the header does not
     else:
         names, end = _commented_names(comments, len(rows[0]), delimiter), 0
     named = header or names is not None

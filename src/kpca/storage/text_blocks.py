@@ -73,6 +73,12 @@ class BlockParser:
         width, mark = self.width, self.dialect.delimiter
         for line, _, fields in records(block.data.decode(), mark, block.line):
             if len(fields) != width and not is_filler(fields, width):
+                if self.dialect.named and len(fields) == width + 1 and line == self.dialect.skipped_lines + 1:
+                    return InputError(
+                        f"{self.path!r} must name each of its columns; its header has {width} "
+                        f"name{'' if width == 1 else 's'}, and line {line} has {len(fields)} entries: add the one that "
+                        'is lacking, "" in front for a first column that holds the names of the rows, as R writes it.'
+                    )
                 return InputError(
                     f"{self.path!r} must have {width} {'entry' if width == 1 else 'entries'} in each row; line {line} "
                     f"has {len(fields)} ({quoted(mark.join(fields))}): correct it, or quote entries that hold the "

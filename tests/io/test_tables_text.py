@@ -260,6 +260,18 @@ def test_a_header_that_lacks_a_name(content: str, tmp_path: Path) -> None:
     assert named.layout.numbers == ("a", "b") and named.layout.id == "index"
 
 
+def test_carriage_returns_between_rows_and_line_feeds_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As old spreadsheets wrote cells of several lines; the file is longer than a row may be."""
+    monkeypatch.setattr(text, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(text, "_BYTES_PER_COLUMN", 1)
+    monkeypatch.setattr(lines, "LONGEST_RECORD", 1000)
+    rows = [f'{i},"two\nlines {i}"' for i in range(300)]
+    table = opened(tmp_path, "\r".join(["a,b", *rows]) + "\r", id="a")
+    found = table.whole()
+    assert found.ids is not None and found.ids.tolist() == list(range(300))
+    assert found.categories["b"].tolist() == [f"two\nlines {i}" for i in range(300)]
+
+
 def test_a_column_that_is_called_sep(tmp_path: Path) -> None:
     assert opened(tmp_path, "sep=x,b\n1,2\n3,4\n").layout.numbers == ("sep=x", "b")
 

@@ -272,6 +272,12 @@ def test_carriage_returns_between_rows_and_line_feeds_within(tmp_path: Path, mon
     assert found.categories["b"].tolist() == [f"two\nlines {i}" for i in range(300)]
 
 
+def test_rows_that_begin_like_comments_are_not_lost(tmp_path: Path) -> None:
+    assert opened(tmp_path, "id,a,b\n#1,1,2\n#2,3,4\n", id="id").n_rows == 2
+    with pytest.raises(InputError, match="line 3 has 2"):
+        opened(tmp_path, "id,a,b\n#1,1,2\n#2,3\n#4,5,6\n", id="id")
+
+
 def test_a_column_that_is_called_sep(tmp_path: Path) -> None:
     assert opened(tmp_path, "sep=x,b\n1,2\n3,4\n").layout.numbers == ("sep=x", "b")
 

@@ -34,6 +34,7 @@ class Dialect:
     skipped_lines: int
     names: tuple[str, ...]  # "" for columns without a name
     named: bool  # whether the file names its columns
+    comments: bool = True  # whether a line that begins with # may be one; not where rows begin so
 
 
 def records(text: str, delimiter: str, line: int = 1) -> Iterator[tuple[int, int, list[str]]]:
@@ -65,9 +66,11 @@ def _lines_in(text: str) -> int:
     return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
-def is_filler(fields: Sequence[str], width: int) -> bool:
+def is_filler(fields: Sequence[str], width: int, comments: bool = True) -> bool:
     """Whether a record of the wrong width is a comment or a line of blanks, which is passed over."""
-    return len(fields) != width and (fields[0].startswith("#") or not any(field.strip() for field in fields))
+    if len(fields) == width:
+        return False
+    return (comments and fields[0].startswith("#")) or not any(field.strip() for field in fields)
 
 
 def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, header: bool | None) -> Dialect:
@@ -95,6 +98,8 @@ def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, 
     else:
         names, end = _commented_names(comments, len(rows[0]), delimiter), 0
     named = header or names is not None
+    width = len(rows[0]) if names is None else len(names)
+    begin_so = any(len(fields) == width and fields[0].lstrip().startswith("#") for fields in rows[1:])
     skipped = text[: begin + end]
     return Dialect(
         delimiter,
@@ -103,6 +108,7 @@ def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, 
         _lines_in(skipped),
         tuple(names if names is not None else default_names(len(rows[0]))),
         named,
+        not begin_so,
     )
 
 

@@ -98,6 +98,24 @@ def test_a_new_file_replaces_the_old_one(path: Path) -> None:
     assert_intact(path)
 
 
+def test_a_link_stays_a_link(path: Path, tmp_path: Path) -> None:
+    """And the file that it leads to is the one that is written, also on another disk."""
+    (tmp_path / "elsewhere").mkdir()
+    real = tmp_path / "elsewhere" / "real.kpca"
+    path.symlink_to(real)
+    for number in (1, 2):
+        write_container(path, {"kind": "test", "number": number}, {})
+        assert path.is_symlink() and real.is_file()
+        assert read_container(real, "test")[0]["number"] == number
+    assert os.listdir(real.parent) == ["real.kpca"]
+
+
+def test_a_header_of_more_lists_than_can_be_read_is_not_written(path: Path) -> None:
+    with pytest.raises(InputError, match="and 1,000,000 lists; it would be of"):
+        write_container(path, {"kind": "test", "about": [[]] * 10**6}, {})
+    assert not path.exists()
+
+
 def test_the_longest_name_and_odd_names_are_possible(tmp_path: Path) -> None:
     for name in ["x" * 255, "ü ? '", ".hidden"]:
         write_container(tmp_path / name, {"kind": "test"}, SMALL)

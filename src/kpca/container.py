@@ -35,6 +35,7 @@ _DTYPES = frozenset(["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2",
 _LEFTOVER = ".kpca-part"
 # Bytes of a header: whatever is large is in arrays, and JSON takes many times its size in memory.
 _LONGEST_HEADER = 2**24
+_MOST_LISTS = 10**6  # and dictionaries in a header: an empty one takes two letters in JSON and 70 bytes in memory
 _MOST_DIMENSIONS = 8
 
 
@@ -49,21 +50,22 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
     table = [_entry(name, array) for name, array in arrays.items()]
     whole = {"format": "kpca", "version": _VERSION, **header, "arrays": table}
     text = json.dumps(whole, allow_nan=False).encode()
-    if len(text) > _LONGEST_HEADER:
+    if len(text) > _LONGEST_HEADER or _lists_in(text) > _MOST_LISTS:
         raise InputError(
-            f"The header of {target} must be of at most {_LONGEST_HEADER // 2**20} MiB; it would be of "
-            f"{len(text) / 2**20:.1f}: store less beside the arrays."
+            f"The header of {target} must be of at most {_LONGEST_HEADER // 2**20} MiB and {_MOST_LISTS:,} lists; it "
+            f"would be of {len(text) / 2**20:.1f} MiB and {_lists_in(text):,}: store less beside the arrays."
         )
     try:
         if target.exists() and not target.is_file():  # a device or a folder must not be replaced
             raise InputError(f"{target} must be a file, or not exist; it is something else: choose another path.")
-        part = target.with_name(f"{_part_prefix(target)}{secrets.token_hex(4)}{_LEFTOVER}")
+        real = _real(target)
+        part = real.with_name(f"{_part_prefix(real)}{secrets.token_hex(4)}{_LEFTOVER}")
         try:
             with open(part, "xb") as file:
                 _write(file, text, arrays)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(part, target)
+            os.replace(part, real)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
@@ -207,8 +209,15 @@ class _Reader:
             raise _Damaged("The file ends too early.")
 
 
+def _lists_in(text: bytes) -> int:
+    """Return how many lists and dictionaries a JSON text has at most; brackets inside of texts count too."""
+    return text.count(b"[") + text.count(b"{")
+
+
 def _header(text: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return the header, and the description of each array by its name."""
+    if _lists_in(text) > _MOST_LISTS:
+        raise _Damaged("There are more lists than anybody writes.")
     try:
         header = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
         entries = header.pop("arrays", [])
@@ -259,7 +268,7 @@ def _array(entry: dict[str, Any], reader: _Reader) -> AnyArray:
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove the unfinished files that killed processes left behind while they wrote this one."""
-    target = Path(path)
+    target = _real(Path(path))
     prefix = _part_prefix(target)
     try:
         for name in os.listdir(target.parent):
@@ -267,6 +276,11 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
                 target.with_name(name).unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{target} must be in a folder one may change; {_reason(error)}.") from error
+
+
+def _real(target: Path) -> Path:
+    """Return the file itself: a link to it stays a link when it is written anew."""
+    return Path(os.path.realpath(target))
 
 
 def _part_prefix(target: Path) -> str:

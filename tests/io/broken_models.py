@@ -340,9 +340,9 @@ def _cycle(header: Header, arrays: Arrays) -> None:
     node(header, "KernelProjection")["kernel"] = {"node": last}
 
 
-@change("a million objects", "unfitted")
+@change("too many objects", "unfitted", says="from 1 to 10000")
 def _many(header: Header, arrays: Arrays) -> None:
-    header["objects"] = [{"is": "kpca.kernels:Linear", "has": {}}] * 100_000 + header["objects"]
+    header["objects"] = [{"is": "kpca.kernels:Linear", "has": {}}] * 10_000 + header["objects"]
 
 
 @change("kernels in kernels in kernels", "unfitted", says="too many objects")
@@ -510,10 +510,13 @@ CONTENTS["NaN in a good header"] = (
 )
 CONTENTS["deep JSON"] = (lambda good: sealed(b"[" * 200_000 + b"]" * 200_000), DAMAGED)
 CONTENTS["deep JSON objects"] = (lambda good: sealed(b'{"a":' * 100_000 + b"1" + b"}" * 100_000), DAMAGED)
-CONTENTS["a million keys"] = (
-    lambda good: sealed(json.dumps({f"{i}": i for i in range(10**6)}).encode()),
+CONTENTS["many keys"] = (
+    lambda good: sealed(json.dumps({f"{i}": i for i in range(10**5)}).encode()),
     DAMAGED,
 )
+# As long as a header may be: read, these would take half a gigabyte.
+CONTENTS["millions of empty lists"] = (lambda good: sealed(b"[" + b"[]," * 5_500_000 + b"0]"), DAMAGED)
+CONTENTS["millions of empty dictionaries"] = (lambda good: sealed(b"[" + b"{}," * 5_500_000 + b"0]"), DAMAGED)
 CONTENTS["a number of a million digits"] = (lambda good: sealed(b'{"version": 1' + b"0" * 10**6 + b"}"), DAMAGED)
 CONTENTS["a header of 20 MB"] = (lambda good: sealed(b" " * 20_000_000 + b"{}"), DAMAGED)
 CONTENTS["a key twice in the header"] = (

@@ -17,6 +17,7 @@ import kpca
 from kpca.errors import InputError
 from kpca.io.images import ImageWriter, holds_images, open_images, write_images
 from kpca.io.preparation import Preparation
+from kpca.io.tables import open_table, open_writer
 from kpca.storage.images import read_grey
 
 Image = pytest.importorskip("PIL.Image")
@@ -242,6 +243,46 @@ def test_missing_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     save(tmp_path / "a.png")
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert refusal(lambda: open_images(tmp_path)) == "Reading images needs pillow: pip install 'kpca[images]'."
+
+
+def test_links_that_lead_nowhere_are_no_images(tmp_path: Path) -> None:
+    save(tmp_path / "a.png")
+    (tmp_path / "self.png").symlink_to("self.png")
+    (tmp_path / "gone.png").symlink_to("nowhere.png")
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "self.png").symlink_to("self.png")
+    assert [path for rows in open_images(tmp_path).chunks() for path in rows.ids] == ["a.png"]  # type: ignore[union-attr]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_names_that_are_no_unicode_can_be_written_anywhere(tmp_path: Path) -> None:
+    save(tmp_path / "in" / "a.png")
+    os.rename(tmp_path / "in" / "a.png", os.fsencode(tmp_path / "in") + b"/\xff.png")
+    table = open_images(tmp_path / "in")
+    ids = table.whole().ids
+    assert ids is not None and ids.tolist() == ["\\xff.png"]
+    assert len(table.digest()) == 64
+    with open_writer(tmp_path / "out.csv", ["a"], extras=["file"]) as writer:
+        writer.write(np.ones((1, 1)), {"file": ids})
+    assert open_table(tmp_path / "out.csv", id="file").whole().ids.tolist() == ids.tolist()  # type: ignore[union-attr]
+
+
+def test_an_image_that_goes_away_has_no_digest(tmp_path: Path) -> None:
+    table = open_images(save(tmp_path / "a.png").parent)
+    (tmp_path / "a.png").unlink()
+    assert "a.png' must stay readable" in refusal(table.digest)
+
+
+@pytest.mark.parametrize("rows", [0, -1, 1.5, True])
+def test_wrong_numbers_of_rows(rows: Any, tmp_path: Path) -> None:
+    table = open_images(save(tmp_path / "a.png").parent)
+    assert "rows must be" in refusal(lambda: table.chunks(rows))
+
+
+def test_more_images_than_memory_are_not_taken_whole(tmp_path: Path) -> None:
+    table = open_images(save(tmp_path / "a.png", np.zeros((2000, 2000), np.uint8)).parent)
+    with kpca.config(memory_limit="8MiB"):
+        assert "must fit into memory to be taken whole" in refusal(table.whole)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

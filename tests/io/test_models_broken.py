@@ -128,6 +128,14 @@ def test_the_header_alone_shows_what_it_can(good: dict[str, bytes], path: Path) 
         read_about(path)
 
 
+def test_a_long_text_in_a_file_is_no_long_sentence(good: dict[str, bytes], path: Path) -> None:
+    header, arrays = parts(good["stream"])
+    [node] = [node for node in header["objects"] if "approximation" in node["has"]]
+    node["has"]["approximation"] = "\u202e" * 100_000
+    path.write_bytes(joined(header, arrays))
+    refused(path, "approximation must be")
+
+
 # -- what cannot be saved ---------------------------------------------------------------------------------------------
 
 

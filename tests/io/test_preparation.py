@@ -212,6 +212,19 @@ def test_missing_and_empty_documents() -> None:
     assert dropping.transform(rows).shape == (4, 3)
 
 
+def test_documents_that_share_no_word_are_spoken_of() -> None:
+    """As those of languages without blanks between words: they would all be equally far from each other."""
+
+    def said(*documents: str) -> str:
+        return Preparation().fit(text_rows(list(documents))).describe()[0]
+
+    assert "No word is in two documents" in said("我喜欢猫", "我喜欢狗")
+    assert said("good film", "bad film") == (
+        "The 2 documents of 'review' became TF-IDF weights of 1 word (those in at least 2 documents)."
+    )
+    assert said("good film") == "The document of 'review' became TF-IDF weights of 2 words."
+
+
 def test_few_documents_keep_their_words() -> None:
     assert Preparation().fit(text_rows(["only one"])).n_features_out_ == 2
     with pytest.raises(InputError, match="'review' must hold words"):

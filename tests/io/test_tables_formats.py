@@ -191,9 +191,46 @@ def test_types_of_arrow(tmp_path: Path) -> None:
             rows.numbers, [[1, 1, 1, 3, np.nan, 1], [2, np.nan, 0, 1, np.nan, np.nan], [3, 3, 1, 3, np.nan, 2]]
         )
         assert rows.categories["group"].tolist() == ["u", "v", "u"]
-        assert rows.categories["when"][1] is None and rows.categories["when"][0].startswith("2020-01-01")
+        assert rows.categories["when"].tolist() == ["2020-01-01 00:00:00", None, "2021-06-01 00:00:00"]
+        assert rows.categories["when"].tolist() == table_of(frame).whole().categories["when"].tolist()
         assert open_table(tmp_path / file, label="holes").whole().labels.tolist() == [1, None, 3]  # type: ignore[union-attr]
         assert open_table(tmp_path / file, label="truth").whole().labels.dtype == bool  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_moments_are_the_same_texts_in_any_unit(unit: str, tmp_path: Path) -> None:
+    """Or the categories of a model would be unknown in a file that another program wrote."""
+    when = pa.array([0, 10**9 * 3661], pa.timestamp("ns")).cast(pa.timestamp(unit))
+    pa.parquet.write_table(pa.table({"when": when}), tmp_path / "x.parquet")
+    found = open_table(tmp_path / "x.parquet").whole().categories["when"].tolist()
+    assert found == ["1970-01-01 00:00:00", "1970-01-01 01:01:01"]
+
+
+def test_parts_of_seconds_stay(tmp_path: Path) -> None:
+    when = pa.array([10**9 * 3661 + 120_000_000, 10**9 * 3660, 1], pa.timestamp("ns"))
+    pa.parquet.write_table(pa.table({"when": when}), tmp_path / "x.parquet")
+    found = open_table(tmp_path / "x.parquet").whole().categories["when"].tolist()
+    assert found == ["1970-01-01 01:01:01.12", "1970-01-01 01:01:00", "1970-01-01 00:00:00.000000001"]
+
+
+def test_the_largest_whole_numbers_in_frames_stay_whole() -> None:
+    ids = np.array([1, 2**64 - 1], dtype=np.uint64)
+    rows = table_of(pd.DataFrame({"id": ids, "a": [1.0, 2.0]}), id="id").whole()
+    assert rows.ids is not None and rows.ids.dtype == np.uint64 and rows.ids.tolist() == ids.tolist()
+    huge = table_of(pd.DataFrame({"id": [1, 2**70], "a": [1.0, 2.0]}, dtype=object), id="id").whole()
+    assert huge.ids is not None and huge.ids.tolist() == [1, 2**70]
+
+
+def test_what_is_masked_is_missing() -> None:
+    masked = np.ma.masked_array(np.arange(4).reshape(2, 2), mask=[[True, False], [False, False]])
+    assert_array_equal(table_of(masked).whole().numbers, [[np.nan, 1], [2, 3]])
+    assert table_of(masked.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("given", ["x.csv", Path("x.csv"), {"a": [1, 2]}])
+def test_what_is_no_table_in_memory(given: Any) -> None:
+    with pytest.raises(InputError, match="X must be a data frame, an array or a sparse matrix; got"):
+        table_of(given)
 
 
 def test_float32_stays_where_all_numbers_are(tmp_path: Path) -> None:

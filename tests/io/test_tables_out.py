@@ -100,6 +100,26 @@ def test_floats_in_text_are_exact(tmp_path_factory: pytest.TempPathFactory, valu
     )
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz", ".zarr"])
+def test_the_longest_names_are_possible(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / ("ü" * ((255 - len(suffix)) // 2) + suffix)
+    for _ in range(2):  # the second replaces the first
+        with open_writer(path, ["a"]) as writer:
+            writer.write(np.ones((2, 1)))
+    assert open_table(path).n_rows == 2
+    assert len(os.listdir(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
+def test_texts_that_are_no_unicode_are_refused(suffix: str, tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match=r"must be Unicode; '\\udcff' is not"),
+        open_writer(tmp_path / f"x{suffix}", ["a"], extras=["id"]) as writer,
+    ):
+        writer.write(np.ones((1, 1)), {"id": np.array(["\udcff"], dtype=object)})
+    assert os.listdir(tmp_path) == []
+
+
 def test_npy_is_a_plain_array(tmp_path: Path) -> None:
     with open_writer(tmp_path / "x.npy", NAMES) as writer:
         writer.write(ROWS[:10])
@@ -265,7 +285,7 @@ def test_standard_output() -> None:
 
 
 def test_reader_that_goes_away_is_no_error() -> None:
-    process = run(500)
+    process = run(60)  # ten times as much as a pipe holds
     assert process.stdout is not None and process.stderr is not None
     process.stdout.readline()
     process.stdout.close()

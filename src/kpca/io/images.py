@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kpca.chunks import default_rows
 from kpca.errors import InputError
+from kpca.io.reading.checked import check_room, check_rows
 from kpca.io.rows import Layout, Rows
 from kpca.storage.files import temporary_name
 from kpca.storage.images import SUFFIXES, read_grey, write_png
@@ -72,14 +73,15 @@ def _pictures(folder: str) -> tuple[list[_Picture], int]:
     found: list[_Picture] = []
     others = 0
     for entry in _entries(folder):
-        if entry.is_dir():
+        if _leads_to(entry.is_dir):
             for inner in _entries(entry.path):
                 if _is_picture(inner):
-                    found.append(_Picture(inner.path, f"{entry.name}/{inner.name}", entry.name))
+                    folder_name = _as_text(entry.name)
+                    found.append(_Picture(inner.path, f"{folder_name}/{_as_text(inner.name)}", folder_name))
                 else:
                     others += 1
         elif _is_picture(entry):
-            found.append(_Picture(entry.path, entry.name, None))
+            found.append(_Picture(entry.path, _as_text(entry.name), None))
         else:
             others += 1
     return sorted(found, key=lambda picture: picture.id), others
@@ -97,8 +99,21 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         raise InputError(f"{folder!r} must be a folder that can be read; it cannot ({error.strerror}).") from error
 
 
+def _as_text(name: str) -> str:
+    """Return the name of a file as a text that can be written anywhere, also where its bytes are no Unicode."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
 def _is_picture(entry: os.DirEntry[str]) -> bool:
-    return entry.name.lower().endswith(SUFFIXES) and entry.is_file()
+    return entry.name.lower().endswith(SUFFIXES) and _leads_to(entry.is_file)
+
+
+def _leads_to(question: Callable[[], bool]) -> bool:
+    """Whether it is so; a link to itself, or into a folder that is closed, leads nowhere."""
+    try:
+        return question()
+    except OSError:
+        return False
 
 
 class ImageTable:
@@ -129,12 +144,12 @@ class ImageTable:
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
         """Yield the pictures in pieces of `rows` rows."""
-        rows = rows or default_rows(len(self.layout.numbers), self.dtype)
-        for start in range(0, self.n_rows, rows):
-            yield self._rows(start, min(start + rows, self.n_rows))
+        count = check_rows(rows, default_rows(len(self.layout.numbers), self.dtype))
+        return (self._rows(start, min(start + count, self.n_rows)) for start in range(0, self.n_rows, count))
 
     def whole(self) -> Rows:
-        """Return all pictures at once."""
+        """Return all pictures at once, if there is room for them."""
+        check_room(self.name, self.n_rows * len(self.layout.numbers) * self.dtype.itemsize)
         return self._rows(0, self.n_rows)
 
     def _rows(self, start: int, stop: int) -> Rows:
@@ -163,11 +178,16 @@ class ImageTable:
         """Return the SHA-256 of the names and contents of the files."""
         found = hashlib.sha256()
         for picture in self._pictures:
-            name = picture.id.encode("utf-8", "surrogateescape")
-            found.update(b"%d %d " % (len(name), os.path.getsize(picture.path)) + name)
-            with open(picture.path, "rb") as file:
-                while block := file.read(_READ_AT_ONCE):
-                    found.update(block)
+            name = picture.id.encode()
+            try:
+                found.update(b"%d %d " % (len(name), os.path.getsize(picture.path)) + name)
+                with open(picture.path, "rb") as file:
+                    while block := file.read(_READ_AT_ONCE):
+                        found.update(block)
+            except OSError as error:
+                raise InputError(
+                    f"{picture.path!r} must stay readable; the system says: {error.strerror}: open the folder again."
+                ) from error
         return found.hexdigest()
 
 
@@ -179,6 +199,7 @@ class ImageWriter:
         self._shape = image_shape
         self._taken: set[str] = set()  # names of files, in lower case: some file systems know no other
         self._folders: set[str] = set()
+        self._next: dict[str, int] = {}  # the number of the next file that would be called the same
         self._done = 0
         if os.path.isdir(self._target) and not os.listdir(self._target):
             pass  # a rename replaces an empty folder
@@ -225,9 +246,10 @@ class ImageWriter:
         folder = parts[0] if len(parts) == 2 else ""
         while folder.casefold() in self._taken:  # there is a file of that name
             folder += "_"
-        found, number = os.path.join(folder, f"{stem}.png"), 2
+        found = first = os.path.join(folder, f"{stem}.png")
         while found.casefold() in self._taken or found.casefold() in self._folders:
-            found, number = os.path.join(folder, f"{stem} ({number}).png"), number + 1
+            number = self._next.get(first.casefold(), 2)
+            found, self._next[first.casefold()] = os.path.join(folder, f"{stem} ({number}).png"), number + 1
         self._taken.add(found.casefold())
         if folder:
             self._folders.add(folder.casefold())

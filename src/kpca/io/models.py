@@ -34,6 +34,7 @@ _VERSION = 1
 _UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 _KEYS = {"format", "version", "kind", "model version", "classes", "saved with", "sizes", "about", "objects"}
 _DEEPEST_ABOUT = 20
+_LONGEST_REASON = 300  # letters
 # Bytes from which on the memory that may be used is asked for.
 _LARGE = 2**26
 
@@ -230,7 +231,9 @@ def _unfit(path: str | os.PathLike[str], misfit: Misfit, header: Mapping[str, An
     other = ""
     if _is_plain(saved) and str(saved).split(".")[:2] != sklearn.__version__.split(".")[:2]:
         other = f" (it was saved with scikit-learn {saved}, this is {sklearn.__version__})"
+    told = str(misfit) if str(misfit).isprintable() else ascii(str(misfit))
+    told = told if len(told) <= _LONGEST_REASON else f"{told[:_LONGEST_REASON]}..."  # it may quote what the file says
     return (
-        f"{os.fspath(path)} must hold a model whose parts fit each other; {misfit}{other}: use another copy of the "
+        f"{os.fspath(path)} must hold a model whose parts fit each other; {told}{other}: use another copy of the "
         "file, or save the model again."
     )

@@ -28,7 +28,7 @@ from kpca.io.rows import Table
 from kpca.io.writers import TableWriter, open_writer
 from kpca.settings import memory_budget
 from kpca.storage.arrays import ArrayReader, SlicedReader, SparseReader
-from kpca.storage.base import NUMBERS, Reader, quoted
+from kpca.storage.base import NUMBERS, Reader, float_dtype, quoted
 from kpca.storage.frames import is_frame
 
 __all__ = ["TableWriter", "open_table", "open_writer", "table_of"]
@@ -262,10 +262,22 @@ def table_of(
 
 
 def _array(X: Any) -> NDArray[Any]:
+    if isinstance(X, str | bytes | os.PathLike | Mapping):
+        what = "open_table opens files" if not isinstance(X, Mapping) else "make it a data frame"
+        raise InputError(f"X must be a data frame, an array or a sparse matrix; got {type(X).__name__}: {what}.")
+    if isinstance(X, np.ma.MaskedArray):
+        return _unmasked(X)
     try:
         return np.asarray(X)
     except (TypeError, ValueError) as error:
         raise InputError("X must be a data frame, or rows of equal length; it is neither: make it an array.") from error
+
+
+def _unmasked(X: Any) -> NDArray[Any]:
+    """Return a masked array with NaN, which means missing, where it is masked."""
+    dtype = float_dtype(X.dtype)
+    found: NDArray[Any] = np.ma.filled(X.astype(dtype), np.nan)
+    return found
 
 
 def _digest_of_rows(table: Table) -> str:

@@ -78,6 +78,11 @@ class TableWriter:
                 raise write_failed(self._target, error, kept=True) from error
             self.wanted = False
             _silence_stdout()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"Texts for {self._target} must be Unicode; {ascii(error.object)[:60]} is not (half of a pair of "
+                "surrogates): replace such letters."
+            ) from error
         except OSError as error:
             raise write_failed(self._target, error, kept=not self._is_stream) from error
 

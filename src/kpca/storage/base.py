@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -77,6 +78,11 @@ def quoted(text: object, most: int = 60) -> str:
 
 def unreadable(path: str, what: str, error: BaseException) -> InputError:
     """Return the sentence for a file that is not what its name says, or is cut short."""
+    if isinstance(error, FileNotFoundError) and not os.path.exists(path):
+        return InputError(
+            f"{path!r} must stay where it is while it is read; it is gone, or the working folder is another one: put "
+            "it back, or give its full path."
+        )
     reason = printable(error, 160).rstrip(".") or type(error).__name__
     return InputError(f"{path!r} must be a whole {what}; it cannot be read ({reason}): write it again.")
 

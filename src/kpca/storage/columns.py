@@ -80,8 +80,13 @@ def texts_of(arrow: Any, column: Any) -> NDArray[Any]:
     """Return a column of Arrow as texts, dates as ISO 8601 writes them, missing entries as None."""
     if arrow.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    moment = arrow.types.is_temporal(column.type)
+    column = column.cast(arrow.string())
+    if moment:  # how many digits a second has differs from file to file
+        column = arrow.compute.replace_substring_regex(column, r"(:\d\d)(\.\d*?)0+(\D*)$", r"\1\2\3")
+        column = arrow.compute.replace_substring_regex(column, r"(:\d\d)\.(\D*)$", r"\1\2")
     texts = np.empty(len(column), dtype=object)
-    texts[:] = column.cast(arrow.string()).to_pylist()
+    texts[:] = column.to_pylist()
     return texts
 
 

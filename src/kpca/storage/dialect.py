@@ -11,12 +11,16 @@ from kpca.errors import InputError
 from kpca.storage.base import default_names
 
 DELIMITERS = ",;\t|"
-MISSING = ("", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "?", "-")  # of numbers and categories
-MISSING_LABELS = ("", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL")  # "+" and "-" may well be classes
+MISSING_LABELS = (
+    *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL"),
+    *("<NA>", "#N/A", "#NA"),  # of pandas and of spreadsheets
+)  # "+", "-" and "None" may well be classes
+MISSING = (*MISSING_LABELS, "?", "-", "None")  # of numbers and categories
 SAMPLE_BYTES = 1 << 18
 _SAMPLE_RECORDS = 500
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?(inf|infinity|nan)\s*", re.IGNORECASE)
 _COMMA_NUMBER = re.compile(r"\s*[+-]?(\d+(,\d*)?|,\d+)([eE][+-]?\d+)?\s*")
+_SEPARATOR = re.compile(r"\s*\"?sep=([^\r\n\"])\"?[^\r\n\w]*(?:\r\n|\r|\n)", re.IGNORECASE)  # the first line, for Excel
 _COUNTED = 4  # names 0, 1, 2, ... in a file of fewer columns may well be its first row
 
 
@@ -30,6 +34,7 @@ class Dialect:
     skipped_lines: int
     names: tuple[str, ...]  # "" for columns without a name
     named: bool  # whether the file names its columns
+    comments: bool = True  # whether a line that begins with # may be one; not where rows begin so
 
 
 def records(text: str, delimiter: str, line: int = 1) -> Iterator[tuple[int, int, list[str]]]:
@@ -61,17 +66,21 @@ def _lines_in(text: str) -> int:
     return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 
-def is_filler(fields: Sequence[str], width: int) -> bool:
+def is_filler(fields: Sequence[str], width: int, comments: bool = True) -> bool:
     """Whether a record of the wrong width is a comment or a line of blanks, which is passed over."""
-    return len(fields) != width and (fields[0].startswith("#") or not any(field.strip() for field in fields))
+    if len(fields) == width:
+        return False
+    return (comments and fields[0].startswith("#")) or not any(field.strip() for field in fields)
 
 
 def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, header: bool | None) -> Dialect:
     """Return how the table that begins with these lines is written."""
     text = head.decode()
-    comments, begin = _preamble(text)
+    said = _SEPARATOR.match(text)
+    comments, begin = _preamble(text, said.end() if said else 0)
     body = text[begin:]
-    delimiter = _delimiter(body) if delimiter is None else delimiter
+    if delimiter is None:
+        delimiter = said[1] if said and said[1].isascii() else _delimiter(body)
     found = [record for record, _ in zip(records(body, delimiter), range(_SAMPLE_RECORDS), strict=False)]
     if not complete and 1 < len(found) < _SAMPLE_RECORDS:
         found = found[:-1]  # its quotes may be cut
@@ -84,9 +93,13 @@ def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, 
     names: list[str] | None
     if header:
         names, end = [name.strip() for name in rows[0]], found[0][1]
+        if len(rows) > 1 and all(len(fields) == len(names) + 1 and not fields[-1].strip() for fields in rows[1:]):
+            names.append("")  # each row ends in a delimiter, the header does not
     else:
         names, end = _commented_names(comments, len(rows[0]), delimiter), 0
     named = header or names is not None
+    width = len(rows[0]) if names is None else len(names)
+    begin_so = any(len(fields) == width and fields[0].lstrip().startswith("#") for fields in rows[1:])
     skipped = text[: begin + end]
     return Dialect(
         delimiter,
@@ -95,13 +108,14 @@ def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, 
         _lines_in(skipped),
         tuple(names if names is not None else default_names(len(rows[0]))),
         named,
+        not begin_so,
     )
 
 
-def _preamble(text: str) -> tuple[list[str], int]:
-    """Return the comments and blank lines that a file begins with, and where they end."""
-    comments, begin = [], 0
-    for line in re.finditer(r"[^\r\n]*(?:\r\n|\r|\n|\Z)", text):
+def _preamble(text: str, begin: int) -> tuple[list[str], int]:
+    """Return the comments and blank lines from a place on, and where they end."""
+    comments = []
+    for line in re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)").finditer(text, begin):
         stripped = line[0].strip()
         if stripped and not stripped.startswith("#"):
             break

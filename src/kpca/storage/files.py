@@ -9,13 +9,15 @@ from typing import BinaryIO
 
 from kpca.errors import InputError
 
+_KEPT_LETTERS = 50  # of a name in the temporary one: with anything added, a long one would be too long for file systems
+
 
 def temporary_name(path: str) -> str:
     """Return an unused name in the folder of `path`, so that a rename stays within one disk."""
     folder, name = os.path.split(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise InputError(f"The folder of {path!r} must exist; there is no {folder!r}: make it first.")
-    return os.path.join(folder, f".{name}.{secrets.token_hex(6)}.part")
+    return os.path.join(folder, f".{name[:_KEPT_LETTERS]}.{secrets.token_hex(6)}.part")
 
 
 class NewFile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -100,11 +101,10 @@ class FrameColumns:
         """Return ids or labels: NumPy's type where it has one and none is missing, else objects."""
         found = self._objects(name, slice(0, self.n_rows))
         kinds = {type(value) for value in found}
-        if kinds <= {bool} or kinds <= {int}:
-            try:
-                return np.array(found)
-            except OverflowError:
-                pass
+        for kind, dtypes in ((bool, (np.bool_,)), (int, (np.int64, np.uint64))):
+            for dtype in dtypes if kinds <= {kind} else ():
+                with contextlib.suppress(OverflowError):  # said which: NumPy would make floats of the largest ones
+                    return np.array(found, dtype=dtype)
         if self.kind(name) == NUMBER and kinds <= {float, type(None)}:
             return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
         values = np.empty(len(found), dtype=object)

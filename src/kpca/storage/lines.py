@@ -106,8 +106,12 @@ class TextFile:
         wanted = size
         pieces = self.pieces(size)
         piece = next(pieces, b"")
-        if b"\n" not in piece and b"\r" in piece:
-            newline = b"\r"
+        if (
+            b"\r" in piece
+            and b"\r\n" not in piece
+            and not (b"\n" in piece and _Quotes(piece, delimiter).last_end(b"\n"))
+        ):
+            newline = b"\r"  # other line ends are inside of entries, if there are any
         while piece or rest:
             data, piece = rest + piece, next(pieces, b"")
             if not piece:  # the file ends here

@@ -177,7 +177,10 @@ class TextTable:
                 numbers[:, number] = table.column(str(place)).cast(self._arrow.float64()).to_numpy()
             columns = {place: table.column(str(place)) for place in others}
         texts = {name: self._texts(columns[self._place[name]]) for name in wanted.texts}
-        values = {name: self._values(self._place[name], columns[self._place[name]]) for name in wanted.values}
+        try:
+            values = {name: self._values(self._place[name], columns[self._place[name]]) for name in wanted.values}
+        except (TypeError, ValueError) as failure:  # an entry is none of what all were
+            raise self._changed() from failure
         return Piece(numbers.astype(dtype, copy=False), texts, values)
 
     def _texts(self, entries: Any) -> NDArray[Any]:

@@ -40,7 +40,8 @@ class BlockParser:
         ragged: list[Any] = []
 
         def handle(row: Any) -> str:
-            if row.text.lstrip().startswith("#") or not row.text.replace(self.dialect.delimiter, " ").strip():
+            comment = self.dialect.comments and row.text.lstrip().startswith("#")
+            if comment or not row.text.replace(self.dialect.delimiter, " ").strip():
                 return "skip"
             ragged.append(row)
             return "error"
@@ -72,7 +73,13 @@ class BlockParser:
     def _ragged(self, block: Block) -> InputError:
         width, mark = self.width, self.dialect.delimiter
         for line, _, fields in records(block.data.decode(), mark, block.line):
-            if len(fields) != width and not is_filler(fields, width):
+            if len(fields) != width and not is_filler(fields, width, self.dialect.comments):
+                if self.dialect.named and len(fields) == width + 1 and line == self.dialect.skipped_lines + 1:
+                    return InputError(
+                        f"{self.path!r} must name each of its columns; its header has {width} "
+                        f"name{'' if width == 1 else 's'}, and line {line} has {len(fields)} entries: add the one that "
+                        'is lacking, "" in front for a first column that holds the names of the rows, as R writes it.'
+                    )
                 return InputError(
                     f"{self.path!r} must have {width} {'entry' if width == 1 else 'entries'} in each row; line {line} "
                     f"has {len(fields)} ({quoted(mark.join(fields))}): correct it, or quote entries that hold the "
@@ -86,7 +93,7 @@ class BlockParser:
         if last < 0:
             return lines
         for line, _, fields in records(block.data.decode(), self.dialect.delimiter, block.line):
-            if not is_filler(fields, self.width):
+            if not is_filler(fields, self.width, self.dialect.comments):
                 lines.append(line)
             if len(lines) > last:
                 break

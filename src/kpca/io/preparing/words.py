@@ -82,7 +82,12 @@ class WordCounts:
         which = f" (those {' and '.join(rules)})" if rules else ""
         cut = f", the most frequent of {found:,}" if kept < found else ""
         rare = "; the rarest words were forgotten while counting, there were so many" if self._forgotten else ""
-        return (
-            f"The {self._n:,} documents of {quoted(self._column)} became TF-IDF weights of {kept:,} words{which}{cut}"
-            f"{rare}."
-        )
+        documents = f"{self._n:,} documents" if self._n > 1 else "document"
+        alone = ""
+        if fewest == 1 and self._n > 1:
+            alone = (
+                " No word is in two documents, so no two of them are alike; texts of languages that put no blanks "
+                "between words must be cut into words first."
+            )
+        words = f"{kept:,} word{'' if kept == 1 else 's'}{which}{cut}{rare}"
+        return f"The {documents} of {quoted(self._column)} became TF-IDF weights of {words}.{alone}"

@@ -43,7 +43,7 @@ def report_on_table(
     about : what was saved with the model.
     """
     preparation, model = preparation_of(pipeline), pipeline[-1]
-    rows = _some(pipeline, table, max_rows, seed)
+    rows, complete = _some(pipeline, table, max_rows, seed)
     layout = preparation.layout_
     kinds = {
         "numbers": len(layout.numbers),
@@ -74,27 +74,32 @@ def report_on_table(
         seed=seed,
         restore=way_back if numeric else None,
         image_shape=table.image_shape,
+        numbers=rows.kept,
+        drawn_from=complete,
     )
     write_report(path, subject)
 
 
-def _some(pipeline: Any, table: Table, most: int, seed: int) -> Prepared:
-    """Return all rows as the model takes them, or as many as asked for, drawn from all over the table."""
+def _some(pipeline: Any, table: Table, most: int, seed: int) -> tuple[Prepared, int]:
+    """Return the complete rows as the model takes them, or as many as asked for from all over; and of how many."""
     wanted: NDArray[np.bool_] | None = None
     if table.n_rows > most:
         wanted = np.zeros(table.n_rows, dtype=bool)
         wanted[np.random.default_rng(seed).choice(table.n_rows, most, replace=False)] = True
     parts: list[Prepared] = []
+    complete = 0
     for _, part in prepared_pieces(pipeline, table):
+        complete += len(part.kept)
         chosen = np.ones(len(part.kept), dtype=bool) if wanted is None else wanted[part.kept]
         if chosen.any():
             ids, labels = (None if one is None else one[chosen] for one in (part.ids, part.labels))
             parts.append(Prepared(part.X[chosen], ids, labels, part.kept[chosen]))
     if not parts:
         raise InputError(f"{table.name!r} must have rows that are complete; all were left out: use --impute median.")
-    return Prepared(
+    some = Prepared(
         stacked([part.X for part in parts]),
         joined([part.ids for part in parts]),
         joined([part.labels for part in parts]),
         np.concatenate([part.kept for part in parts]),
     )
+    return some, complete

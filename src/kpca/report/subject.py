@@ -39,3 +39,5 @@ class Subject:
     restore: Callable[[NDArray[Any]], NDArray[Any]] | None = None  # rows of X back to the units of the file
     image_shape: tuple[int, int] | None = None  # height and width, where a row is a picture
     title: str = ""  # of the page; empty: made from the name of the data
+    numbers: NDArray[Any] | None = None  # places of the rows in the file, from 0; None: 0, 1, ...; shape: (m,)
+    drawn_from: int | None = None  # how many rows X is a sample of; None: X is all of them

@@ -329,3 +329,12 @@ def test_the_memory_limit_is_kept(limit, case):
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) <= parse_bytes(limit)
+
+
+def test_a_model_of_sparse_landmarks_plans_for_sparse_rows():
+    X = sparse.random(3000, 100_000, density=1e-4, random_state=0, format="csr")
+    with kpca.config(memory_limit="200MiB"):  # the rows in full would take 2 GiB
+        model = KernelPCA(2, kernel="cosine", approximation=kpca.Nystroem(50), random_state=0).fit(X)
+        expected, found = kpca.plan(X, estimator=model), model.plan_
+    assert (found.route, found.reason) == (expected.route, expected.reason)
+    assert found.memory_bytes == pytest.approx(expected.memory_bytes, rel=0.5)

@@ -27,7 +27,7 @@ def choice(material: Material) -> Section:
 
 
 def _as_seen() -> str:
-    return " Distances are those of the rows as the model sees them, after the treatment above."
+    return " Rows are meant as the model sees them, after the treatment above."
 
 
 def _components(model: Any) -> list[str]:

@@ -331,6 +331,22 @@ def test_rows_of_a_sample_keep_their_numbers_in_the_file(tmp_path: Path) -> None
     assert "in feature space of 80 rows and 2 columns" in text["summary"]
 
 
+def test_missing_entries_are_those_of_the_file_not_of_the_fit(tmp_path: Path) -> None:
+    for name, gaps in (("old", 0), ("new", 7)):
+        lines = [f"{'' if i < gaps else i * i % 17},{i},{'' if i == gaps else 'xy'[i % 2]}" for i in range(30)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,c", *lines, ""]))
+    old, new = (open_table(str(tmp_path / f"{name}.csv")) for name in ("old", "new"))
+    model = make_pipeline(Preparation(impute="median", encode="onehot"), KernelPCA(2, kernel="rbf")).fit(old)
+    about = {"data": {"sha256": old.digest()}}
+    for table, words, before in (
+        (old, "1 entry is missing", "Before the"),
+        (new, "8 entries are missing", "The rows were"),
+    ):
+        report_on_table(model, table, tmp_path / "page.html", about=about)
+        text = read((tmp_path / "page.html").read_text(encoding="utf-8"))["data"]
+        assert words in text and before in text
+
+
 def test_rows_of_a_fit_and_rows_of_a_report_are_told_apart() -> None:
     text = read(report_on(KernelPCA(2, kernel="rbf").fit(ROWS), ROWS[:20]))  # type: ignore[arg-type]
     assert "of the 60 rows and 3 columns that the model was fitted to; this report is about 20 rows." in text["summary"]

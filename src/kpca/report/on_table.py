@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from kpca.chunks import stacked
 from kpca.errors import InputError
@@ -53,6 +54,8 @@ def report_on_table(
     way_back = None if layout.text is not None else (lambda X: np.asarray(preparation.inverse_transform(X).numbers))
     numeric = not layout.categories
     reason = (about or {}).get("reason")
+    digest = table.digest()
+    of_fit = preparation.n_rows_ == table.n_rows and _digest_of(about) in (None, digest)
     subject = Subject(
         model=model,
         X=rows.X,
@@ -61,12 +64,13 @@ def report_on_table(
         names=tuple(str(name) for name in preparation.get_feature_names_out()),
         data=DataFacts(
             name=os.path.basename(os.path.normpath(table.name)),
-            digest=table.digest(),
+            digest=digest,
             n_rows=table.n_rows,
             n_columns=sum(kinds.values()),
             kinds=tuple((kind, count) for kind, count in kinds.items() if count),
-            missing=preparation.n_missing_,
+            missing=preparation.n_missing_ if of_fit else _missing(preparation.select(table)),
             treated=preparation.describe(),
+            of_fit=of_fit,
         ),
         chosen=(str(reason),) if reason else (),
         code=code,
@@ -103,3 +107,20 @@ def _some(pipeline: Any, table: Table, most: int, seed: int) -> tuple[Prepared, 
         np.concatenate([part.kept for part in parts]),
     )
     return some, complete
+
+
+def _digest_of(about: Mapping[str, Any] | None) -> str | None:
+    """Return the digest of the data that a model was fitted to, None if nobody kept it."""
+    data = (about or {}).get("data")
+    found = data.get("sha256") if isinstance(data, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
+def _missing(table: Table) -> int:
+    """Return how many entries of a table are missing: those of the fit say nothing about other rows."""
+    total = 0
+    for rows in table.chunks():
+        numbers = rows.numbers.data if sparse.issparse(rows.numbers) else rows.numbers
+        total += int(np.isnan(numbers).sum())
+        total += sum(sum(text is None for text in texts) for texts in rows.categories.values())
+    return total

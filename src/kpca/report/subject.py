@@ -20,6 +20,7 @@ class DataFacts:
     kinds: tuple[tuple[str, int], ...] = ()  # ("numbers", 12), ("categories", 2), ...
     missing: int = 0  # entries
     treated: tuple[str, ...] = ()  # sentences: what was imputed, encoded, scaled, left out
+    of_fit: bool = True  # the data that model and treatment were fitted to; else other rows
 
 
 @dataclass(frozen=True)

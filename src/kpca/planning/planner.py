@@ -83,7 +83,7 @@ def plan_like(shape: tuple[int, int], like: Any, *, estimator: Any, dtype: Any) 
     parameters = _parameters_of(estimator, {})
     inputs.check_parameters(parameters)
     problem = _problem(shape, parameters, np.dtype(dtype), like)
-    some, some_single, single = held_bytes(problem.kernel, like, *like.shape, like.dtype.itemsize)
+    some, some_single, single = held_bytes(problem.kernel, like, like.shape[0], like.shape[1], like.dtype.itemsize)
     share = shape[0] / like.shape[0]
     return make_plan(
         replace(

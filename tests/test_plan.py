@@ -329,3 +329,14 @@ def test_the_memory_limit_is_kept(limit, case):
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) <= parse_bytes(limit)
+
+
+def test_a_model_of_sparse_landmarks_plans_for_sparse_rows():
+    rng = np.random.default_rng(0)
+    places = np.repeat(np.arange(3000), 10), rng.integers(0, 100_000, 30_000)
+    X = sparse.csr_matrix((rng.random(30_000), places), shape=(3000, 100_000))
+    with kpca.config(memory_limit="200MiB"):  # the rows in full would take 2 GiB
+        model = KernelPCA(2, kernel="cosine", approximation=kpca.Nystroem(50), random_state=0).fit(X)
+        expected, found = kpca.plan(X, estimator=model), model.plan_
+    assert (found.route, found.reason) == (expected.route, expected.reason)
+    assert found.memory_bytes == pytest.approx(expected.memory_bytes, rel=0.5)

@@ -297,3 +297,13 @@ def test_a_pipeline_that_ends_in_something_else() -> None:
     model = SimpleNamespace(steps=[("a", StandardScaler()), ("b", object())], named_steps={})
     with pytest.raises(InputError, match="last step of the pipeline must be a model with scores; got object"):
         plots.scores(model, X)
+
+
+def test_a_note_fits_into_the_picture_beside_long_names() -> None:
+    labels = np.array(["b" * 60, "a"])[np.arange(6000) % 2]
+    display = EmbeddingDisplay.from_scores(np.tile(cloud(300), (20, 1)), labels, components=1)
+    display.figure_.canvas.draw()
+    note = next(text for text in display.ax_.texts if "middle half" in text.get_text())
+    assert "dots:" in note.get_text() and "\n" in note.get_text()
+    assert note.get_window_extent().x1 <= display.figure_.bbox.x1
+    assert note.get_window_extent().y1 <= display.ax_._left_title.get_window_extent().y0  # type: ignore[attr-defined]

@@ -60,8 +60,13 @@ def explained(model: Any) -> str:
     count, total = len(table.values), float(table.shares.sum())
     noun = "component" if count == 1 else "components"
     verb = "explains" if count == 1 else "explain"
-    share = f" {verb} {_percent(total)} of the variance" if np.isfinite(total) else ""
+    share = f" {verb} {_percent(total)} of the {whole_of(model)}" if np.isfinite(total) else ""
     return f"{count} {noun} of {rows_of(model):,} rows{share}"
+
+
+def whole_of(model: Any) -> str:
+    """Return what shares are shares of: without centring that is no variance."""
+    return "variance" if getattr(model, "center", True) else "second moment"
 
 
 def certificate(model: Any) -> str:

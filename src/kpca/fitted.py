@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,7 +14,7 @@ from kpca import inputs, kernels
 from kpca.errors import InputError
 from kpca.features import RandomFeatures
 from kpca.gram.factored import Factored
-from kpca.planning import Plan, plan
+from kpca.planning import Plan, plan, plan_like
 from kpca.preimage.back import Back
 from kpca.projection import LinearProjection, Projection
 from kpca.restoring import RestoringMixin
@@ -104,7 +105,10 @@ class FittedMixin(RestoringMixin):
             and not hasattr(self, "feature_map_")
             and not isinstance(self.X_fit_, LinearOperator)
         )
+        landmarks = getattr(getattr(self, "feature_map_", None), "landmarks", None)
         with config(memory_limit=limit):
+            if sparse.issparse(landmarks):
+                return plan_like(rows, landmarks, estimator=self, dtype=self.eigenvalues_.dtype)
             return plan(self.X_fit_ if whole else rows, estimator=self, dtype=self.eigenvalues_.dtype)
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import estimator_html_repr
 
-from kpca.facts import SpectrumTable, certificate, explained, is_shown, spectrum_of
+from kpca.facts import SpectrumTable, certificate, explained, is_shown, spectrum_of, whole_of
 
 _MOST_BARS = 30
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 460, 150, 44, 10, 24
@@ -35,12 +35,12 @@ def shown(model: Any) -> str:
         return diagram
     sentence = f"{explained(fitted)}; {certificate(fitted)}."
     return (
-        f'{diagram}<figure style="margin:0.5em 0;max-width:{_WIDTH}px">{_svg(spectrum_of(fitted))}'
+        f'{diagram}<figure style="margin:0.5em 0;max-width:{_WIDTH}px">{_svg(spectrum_of(fitted), whole_of(fitted))}'
         f'<figcaption style="font-size:0.85em;line-height:1.4">{escape(sentence)}</figcaption></figure>'
     )
 
 
-def _svg(table: SpectrumTable) -> str:
+def _svg(table: SpectrumTable, whole: str) -> str:
     """Return the shares of the components as bars, with their bounds as whiskers; no script, no style of its own."""
     count = min(len(table.values), _MOST_BARS)
     shares = np.nan_to_num(table.shares[:count])
@@ -74,11 +74,11 @@ def _svg(table: SpectrumTable) -> str:
             (_LEFT - 4, _HEIGHT - _BOTTOM, "end", "0 %"),
             (_LEFT, _HEIGHT - 8, "start", "1"),
             (_WIDTH, _HEIGHT - 8, "end", str(count) if count > 1 else ""),
-            (0.5 * (_LEFT + _WIDTH), _HEIGHT - 8, "middle", "component (bars: share of the variance, lines: bounds)"),
+            (0.5 * (_LEFT + _WIDTH), _HEIGHT - 8, "middle", f"component (bars: share of the {whole}, lines: bounds)"),
         )
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%" role="img" '
-        f'aria-label="Share of the variance of {count} components" font-size="11" font-family="sans-serif" '
+        f'aria-label="Share of the {whole} of {count} components" font-size="11" font-family="sans-serif" '
         f'fill="currentColor">{axis}{"".join(marks)}{words}</svg>'
     )

@@ -211,3 +211,22 @@ def test_the_memory_limit_holds_for_a_backed_matrix(tmp_path: Path) -> None:
         kpca(backed, 3, approximation="nystroem")
     assert backed.obsm["X_kpca"].shape == (4000, 3)
     backed.file.close()
+
+
+def test_a_view_of_a_file_is_refused_before_the_work(tmp_path: Path) -> None:
+    cells().write_h5ad(tmp_path / "cells.h5ad")
+    backed = ad.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    with pytest.raises(InputError, match=r"a view of an object on the disk is not: use copy=True"):
+        kpca(backed[:30], 3)
+    assert kpca(backed[:30], 3, copy=True).obsm["X_kpca"].shape == (30, 3)
+    backed.file.close()
+
+
+def test_truth_values_that_may_be_missing_choose_genes_if_none_is() -> None:
+    adata = cells()
+    adata.var["chosen"] = pd.array([True] * 5 + [False] * (adata.n_vars - 5), dtype="boolean")
+    kpca(adata, 3, mask_var="chosen", kernel="linear")
+    assert not adata.varm["KPCs"][5:].any()
+    adata.var["chosen"] = pd.array([True] * 5 + [None] * (adata.n_vars - 5), dtype="boolean")
+    with pytest.raises(InputError, match="mask_var must be one truth value for each"):
+        kpca(adata, 3, mask_var="chosen")

@@ -105,3 +105,9 @@ def test_only_models_have_cards(model: Any) -> None:
         model_card(model)
     with pytest.raises(InputError, match="about must"):
         model_card(KernelPCA(), about=[1])  # type: ignore[arg-type]
+
+
+def test_without_centring_shares_are_not_of_the_variance() -> None:
+    card = model_card(KernelPCA(2, kernel="rbf", center=False).fit(X))
+    assert "share of the second moment" in card and "of the second moment; the rows have" in card
+    assert "of the variance" not in card

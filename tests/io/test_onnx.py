@@ -118,6 +118,14 @@ def test_one_feature_one_component_and_rows_of_any_number(name: str) -> None:
             assert gap(found, model.transform(new)) < 1e-9
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_batch_of_no_rows_has_no_scores(name: str) -> None:
+    kernel, positive = KERNELS[name]
+    X = rows(20, positive=positive)
+    model = KernelPCA(2, kernel=kernel).fit(X)
+    assert session(model).run(None, {"X": X[:0]})[0].shape == (0, len(model.eigenvalues_))
+
+
 def test_constant_columns_weights_and_no_centring() -> None:
     X = np.column_stack([rows(80), np.full(80, 1e6), np.zeros(80)])
     weights = np.arange(80) % 3

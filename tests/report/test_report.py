@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -21,7 +22,8 @@ from sklearn.preprocessing import StandardScaler
 
 import kpca
 from kpca import IncrementalKernelPCA, InputError, KernelPCA, Nystroem, kernels
-from kpca.report import DataFacts, Subject, html_of, report_on, write_report
+from kpca.io import Preparation, open_table
+from kpca.report import DataFacts, Subject, html_of, report_on, report_on_table, write_report
 from kpca.report import build as building
 from kpca.report._plotly import plotly_script
 from kpca.report.door import subject_of
@@ -311,6 +313,52 @@ def test_more_rows_than_dots_are_sampled() -> None:
     assert "A sample of 20,000 of the 21,000 rows, always the same" in text["map"]
 
 
+def test_rows_of_a_sample_keep_their_numbers_in_the_file(tmp_path: Path) -> None:
+    X = np.random.default_rng(3).normal(size=(90, 2))
+    X[::9, 0] = np.nan
+    file = tmp_path / "some.csv"
+    file.write_text("a,b,who\n" + "".join(f"{'' if np.isnan(a) else a},{b},w{i}\n" for i, (a, b) in enumerate(X)))
+    table = open_table(str(file), id="who")
+    model = make_pipeline(Preparation(impute="drop"), KernelPCA(2, kernel="rbf")).fit(table)
+    report_on_table(model, table, tmp_path / "some.html", max_rows=40)
+    page = (tmp_path / "some.html").read_text(encoding="utf-8")
+    data = json.loads(data_of(page))["embedding"]
+    numbers = np.frombuffer(base64.b64decode(data["rows"]), dtype="<u4")
+    assert [f"w{number}" for number in numbers] == data["ids"]
+    text = read(page)
+    assert f"A sample of {len(numbers)} of the 80 rows, always the same" in text["map"]
+    assert f"Of {len(numbers)} rows looked at, " in text["summary"]
+    assert "in feature space of 80 rows and 2 columns" in text["summary"]
+
+
+def test_missing_entries_are_those_of_the_file_not_of_the_fit(tmp_path: Path) -> None:
+    for name, gaps in (("old", 0), ("new", 7)):
+        lines = [f"{'' if i < gaps else i * i % 17},{i},{'' if i == gaps else 'xy'[i % 2]}" for i in range(30)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,c", *lines, ""]))
+    old, new = (open_table(str(tmp_path / f"{name}.csv")) for name in ("old", "new"))
+    model = make_pipeline(Preparation(impute="median", encode="onehot"), KernelPCA(2, kernel="rbf")).fit(old)
+    about = {"data": {"sha256": old.digest()}}
+    for table, words, before in (
+        (old, "1 entry is missing", "Before the"),
+        (new, "8 entries are missing", "The rows were"),
+    ):
+        report_on_table(model, table, tmp_path / "page.html", about=about)
+        text = read((tmp_path / "page.html").read_text(encoding="utf-8"))["data"]
+        assert words in text and before in text
+
+
+def test_rows_of_a_fit_and_rows_of_a_report_are_told_apart() -> None:
+    text = read(report_on(KernelPCA(2, kernel="rbf").fit(ROWS), ROWS[:20]))  # type: ignore[arg-type]
+    assert "of the 60 rows and 3 columns that the model was fitted to; this report is about 20 rows." in text["summary"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_fewer_components_than_asked_for_are_said_to_be_so() -> None:
+    text = read(report_on(KernelPCA(10, kernel="rbf").fit(ROWS[:5]), ROWS[:5]))  # type: ignore[arg-type]
+    assert "The model has 5 components: 10 were asked for, and there are no more." in text["choice"]
+    assert "hold 100.0 % (exact to the digits shown)" in text["summary"].replace("100 %", "100.0 %")
+
+
 def test_subject_of_a_file_is_described() -> None:
     facts = DataFacts(
         "cells.csv", "ab" * 32, 1000, 5, (("numbers", 4), ("categories", 1)), 12, ("12 gaps were filled",)
@@ -410,3 +458,13 @@ def test_templates_are_found_in_the_package() -> None:
 def test_script_cannot_be_left_early() -> None:
     assert len(plotly_script()) > 1e6
     assert not re.search(r"</script|<!--", plotly_script(), re.IGNORECASE)
+
+
+def test_rows_far_out_are_said_to_be_at_least_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = Material._judged
+    monkeypatch.setattr(
+        Material, "_judged", lambda self: replace(found := judged(self), limit=float(found.statistic.max()) / 10)
+    )
+    page = report_on(KernelPCA(2, kernel="rbf").fit(ROWS), ROWS)
+    colour = json.loads(data_of(page))["embedding"]["colours"][0]  # type: ignore[arg-type]
+    assert colour["name"].startswith("how unusual") and colour["most"] == colour["values"]["high"] == 3.0

@@ -13,7 +13,7 @@ from scipy import sparse
 from kpca import __version__
 from kpca.errors import InputError
 from kpca.io.cells._scverse import anndata
-from kpca.io.cells.table import H5adTable, hint, open_h5ad
+from kpca.io.cells.table import H5adTable, hint, is_missing, open_h5ad
 from kpca.io.cells.writer import H5adWriter
 from kpca.kernel_pca import KernelPCA
 
@@ -75,7 +75,7 @@ def kpca(
 
     With another key_added than "X_kpca", uns and varm have that key, too.
     """
-    _check_object(adata)
+    _check_object(adata, copy)
     given = {"kernel": kernel, "gamma": gamma, "approximation": approximation, "random_state": random_state}
     model = _model(n_comps, {**given, **parameters})
     mask = None
@@ -108,11 +108,16 @@ def kpca(
 # -- what goes in -----------------------------------------------------------------------------------------------------
 
 
-def _check_object(adata: Any) -> None:
+def _check_object(adata: Any, copy: bool) -> None:
     if not isinstance(adata, anndata("kpca.io.anndata").AnnData):
         raise InputError(
             f"adata must be an AnnData object; got {type(adata).__name__}: use kpca.KernelPCA for arrays, and "
             "anndata.read_h5ad for files."
+        )
+    if adata.isbacked and adata.is_view and not copy:
+        raise InputError(
+            "adata must be able to take the results; a view of an object on the disk is not: use copy=True, or "
+            "adata.to_memory()."
         )
 
 
@@ -156,6 +161,8 @@ def _mask(adata: Any, mask_var: Any, use_highly_variable: bool | None) -> NDArra
             )
         mask_var = adata.var[mask_var]
     mask = np.asarray(mask_var)
+    if str(getattr(mask_var, "dtype", "")) == "boolean" and not any(is_missing(one) for one in mask):
+        mask = mask.astype(bool)  # the truth values of pandas that may be missing, and are not
     if mask.dtype != bool or mask.shape != (adata.n_vars,):
         raise InputError(
             f"mask_var must be one truth value for each of the {adata.n_vars} genes; got {mask.dtype} of shape "

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from kpca import __version__
 from kpca.errors import InputError
-from kpca.facts import approximation_error, certificate, explained, is_shown, rows_of, spectrum_of
+from kpca.facts import approximation_error, certificate, explained, is_shown, rows_of, spectrum_of, whole_of
 from kpca.io.portable.summary import steps_of
 from kpca.sinks import write_whole
 
@@ -158,7 +158,7 @@ def _spectrum(core: Any) -> list[str]:
         total += float(share)
         if j < _MOST_COMPONENTS:
             rows.append((str(j + 1), f"{value:.6g}", f"{low:.6g} to {high:.6g}", f"{share:.2%}", f"{total:.2%}"))
-    lines = _table(("component", "eigenvalue", "bounds", "share of the variance", "together"), rows)
+    lines = _table(("component", "eigenvalue", "bounds", f"share of the {whole_of(core)}", "together"), rows)
     if len(table.values) > _MOST_COMPONENTS:
         lines += ["", f"{len(table.values)} components in all, which together have {total:.2%}."]
     if hasattr(core, "n_components_reason_"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,6 +78,24 @@ def plan(
     return make_plan(_problem(X, parameters, np.dtype(dtype)))
 
 
+def plan_like(shape: tuple[int, int], like: Any, *, estimator: Any, dtype: Any) -> Plan:
+    """Return the plan of so many sparse rows, of which there are only some: landmarks, or a sample."""
+    parameters = _parameters_of(estimator, {})
+    inputs.check_parameters(parameters)
+    problem = _problem(shape, parameters, np.dtype(dtype), like)
+    some, some_single, single = held_bytes(problem.kernel, like, like.shape[0], like.shape[1], like.dtype.itemsize)
+    share = shape[0] / like.shape[0]
+    return make_plan(
+        replace(
+            problem,
+            nnz=math.ceil(share * like.nnz),
+            held=math.ceil(share * some),
+            held_single=math.ceil(share * some_single),
+            single=single,
+        )
+    )
+
+
 def _parameters_of(estimator: Any, others: dict[str, Any]) -> SimpleNamespace:
     """Return the parameters of an estimator, and refuse others beside it."""
     defaults = inspect.signature(plan).parameters
@@ -91,8 +110,8 @@ def _parameters_of(estimator: Any, others: dict[str, Any]) -> SimpleNamespace:
     return SimpleNamespace(**known)
 
 
-def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any]) -> Problem:
-    """Return the fit as the planner sees it."""
+def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any], like: Any = None) -> Problem:
+    """Return the fit as the planner sees it; `like` are rows to look at, where X is a shape."""
     if isinstance(X, tuple) and all(isinstance(size, int | np.integer) for size in X):
         if len(X) != 2:
             raise InputError(f"X must be rows of data or their shape (n, d); got {X}: give two numbers.")
@@ -109,7 +128,8 @@ def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any]) -> Probl
     precomputed = isinstance(parameters.kernel, str) and parameters.kernel == "precomputed"
     if precomputed and n != d:
         raise InputError(f"A precomputed kernel matrix must be square at fit; got shape {(n, d)}.")
-    rows = drawn_rows(data) if data is not None else made_up_rows(n, d, dtype)
+    known = like if data is None else data
+    rows = drawn_rows(known) if known is not None else made_up_rows(n, d, dtype)
     resolved: Kernel | None = None
     if not precomputed:
         gamma = parameters.gamma if data is not None or not isinstance(parameters.gamma, str) else None

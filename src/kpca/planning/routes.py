@@ -41,7 +41,8 @@ def kernel_route(n: int, k: int, eigen_solver: str, budget: Callable[[], int], *
         return Route("krylov", "eigen_solver='krylov'")
     few_rows = n <= _SMALL or (n <= _SMALL_FOR_FEW and k < _FEW)
     if (few_rows or k > n * n / _SQUARE_PER_COMPONENT) and (n <= _TINY or dense_bytes(n, k, held) <= budget()):
-        return Route("dense", f"{k} components of {n} rows are found faster in the whole matrix")
+        found = "component is" if k == 1 else "components are"
+        return Route("dense", f"{k} {found} found faster in the whole matrix of {n} rows")
     if k > n * _LARGE_SHARE:
         _require_memory(n, k, budget(), held)
         return Route("dense", f"{k} of {n} components are a large share")

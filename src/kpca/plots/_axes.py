@@ -198,6 +198,18 @@ def headline(axes: Axes, text: str, *, size: int = 11, settle: bool = False, **s
     axes.set_title(textwrap.fill(text, letters), loc="left", fontsize=size, color=INK, **style)
 
 
+def titled(axes: Axes, title: str, note: str) -> None:
+    """Write a title, and below it a note in as many lines as the width of the axes asks for."""
+    lines: list[str] = []
+    if note:
+        _lay_out(axes.figure.canvas.figure)  # long names of classes leave less room than the figure has
+        points = axes.get_window_extent().width / axes.figure.dpi * 72.0
+        lines = textwrap.wrap(note, max(int(points / (0.54 * SMALL)), 24))
+        place: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 4), "textcoords": "offset points"}
+        axes.annotate("\n".join(lines), (0.0, 1.0), fontsize=SMALL, color=INK, **place)
+    axes.set_title(title, loc="left", fontweight="bold", pad=6 + 1.5 * SMALL * len(lines))
+
+
 def _lay_out(figure: Figure) -> None:
     """Find the places of all axes, without drawing anything."""
     engine: Any = figure.get_layout_engine()

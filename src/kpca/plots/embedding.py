@@ -21,6 +21,7 @@ from kpca.plots._axes import (
     power_of,
     tidy,
     times,
+    titled,
     without,
 )
 from kpca.plots._cloud import (
@@ -337,10 +338,7 @@ class EmbeddingDisplay:
             for axis in (space.xaxis, space.yaxis, space.zaxis):
                 axis.label.set_size(SMALL + 1)
         heading = f"Scores of {len(self.scores):,} rows" if title is None else plain(title, 70)
-        self.ax_.set_title(heading, loc="left", fontweight="bold", pad=18 if note else 6)
-        if note:
-            place: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 4), "textcoords": "offset points"}
-            self.ax_.annotate(note, (0.0, 1.0), fontsize=SMALL, color=INK, **place)
+        titled(self.ax_, heading, note)
 
 
 def _whole_number(annotate: Any, most: int) -> int:

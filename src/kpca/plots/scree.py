@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from kpca.errors import InputError
-from kpca.plots._axes import BAR, INK, SMALL, FloatArray, factored, given_axes, how_many, new_figure, short, tidy
+from kpca.plots._axes import (
+    BAR,
+    INK,
+    SMALL,
+    FloatArray,
+    factored,
+    given_axes,
+    how_many,
+    new_figure,
+    short,
+    tidy,
+    titled,
+)
 from kpca.plots._models import Facts, facts_of
 
 if TYPE_CHECKING:
@@ -227,11 +239,7 @@ class SpectrumDisplay:
             notes.append("upper bounds are not known")
         elif self._beyond:
             notes.append(f"upper bounds reach {short(self._beyond)}{' %' if self.total is not None else ''}")
-        axes.set_title(title, loc="left", fontweight="bold", pad=18 if notes else 6)
-        if notes:
-            text = "; ".join(notes)
-            place: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 4), "textcoords": "offset points"}
-            axes.annotate(text, (0.0, 1.0), fontsize=SMALL, color=INK, **place)
+        titled(axes, title, "; ".join(notes))
         tidy(axes, grid="y")
         axes.tick_params(which="minor", length=0)
         self._legend()

@@ -80,6 +80,8 @@ class Material:
         m = subject.X.shape[0]
         # rows of the map: all, or a sample that is always the same
         self.rows = np.arange(m) if m <= MOST_DOTS else np.sort(_drawn(m, MOST_DOTS))
+        self.numbers = self.rows if subject.numbers is None else np.asarray(subject.numbers)[self.rows]
+        self.of_rows = m if subject.drawn_from is None else subject.drawn_from
         self.X = subject.X if m <= MOST_DOTS else subject.X[self.rows]
         self.ids = np.asarray(subject.ids)[self.rows]
         self.labels = None if subject.labels is None else np.asarray(subject.labels)[self.rows]
@@ -88,7 +90,7 @@ class Material:
     @property
     def sampled(self) -> bool:
         """True if the rows of the map are not all rows."""
-        return len(self.rows) < int(self.subject.X.shape[0])
+        return len(self.rows) < self.of_rows
 
     @property
     def sparse(self) -> bool:

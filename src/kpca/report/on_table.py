@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from kpca.chunks import stacked
 from kpca.errors import InputError
@@ -43,7 +44,7 @@ def report_on_table(
     about : what was saved with the model.
     """
     preparation, model = preparation_of(pipeline), pipeline[-1]
-    rows = _some(pipeline, table, max_rows, seed)
+    rows, complete = _some(pipeline, table, max_rows, seed)
     layout = preparation.layout_
     kinds = {
         "numbers": len(layout.numbers),
@@ -53,6 +54,8 @@ def report_on_table(
     way_back = None if layout.text is not None else (lambda X: np.asarray(preparation.inverse_transform(X).numbers))
     numeric = not layout.categories
     reason = (about or {}).get("reason")
+    digest = table.digest()
+    of_fit = preparation.n_rows_ == table.n_rows and _digest_of(about) in (None, digest)
     subject = Subject(
         model=model,
         X=rows.X,
@@ -61,12 +64,13 @@ def report_on_table(
         names=tuple(str(name) for name in preparation.get_feature_names_out()),
         data=DataFacts(
             name=os.path.basename(os.path.normpath(table.name)),
-            digest=table.digest(),
+            digest=digest,
             n_rows=table.n_rows,
             n_columns=sum(kinds.values()),
             kinds=tuple((kind, count) for kind, count in kinds.items() if count),
-            missing=preparation.n_missing_,
+            missing=preparation.n_missing_ if of_fit else _missing(preparation.select(table)),
             treated=preparation.describe(),
+            of_fit=of_fit,
         ),
         chosen=(str(reason),) if reason else (),
         code=code,
@@ -74,27 +78,49 @@ def report_on_table(
         seed=seed,
         restore=way_back if numeric else None,
         image_shape=table.image_shape,
+        numbers=rows.kept,
+        drawn_from=complete,
     )
     write_report(path, subject)
 
 
-def _some(pipeline: Any, table: Table, most: int, seed: int) -> Prepared:
-    """Return all rows as the model takes them, or as many as asked for, drawn from all over the table."""
+def _some(pipeline: Any, table: Table, most: int, seed: int) -> tuple[Prepared, int]:
+    """Return the complete rows as the model takes them, or as many as asked for from all over; and of how many."""
     wanted: NDArray[np.bool_] | None = None
     if table.n_rows > most:
         wanted = np.zeros(table.n_rows, dtype=bool)
         wanted[np.random.default_rng(seed).choice(table.n_rows, most, replace=False)] = True
     parts: list[Prepared] = []
+    complete = 0
     for _, part in prepared_pieces(pipeline, table):
+        complete += len(part.kept)
         chosen = np.ones(len(part.kept), dtype=bool) if wanted is None else wanted[part.kept]
         if chosen.any():
             ids, labels = (None if one is None else one[chosen] for one in (part.ids, part.labels))
             parts.append(Prepared(part.X[chosen], ids, labels, part.kept[chosen]))
     if not parts:
         raise InputError(f"{table.name!r} must have rows that are complete; all were left out: use --impute median.")
-    return Prepared(
+    some = Prepared(
         stacked([part.X for part in parts]),
         joined([part.ids for part in parts]),
         joined([part.labels for part in parts]),
         np.concatenate([part.kept for part in parts]),
     )
+    return some, complete
+
+
+def _digest_of(about: Mapping[str, Any] | None) -> str | None:
+    """Return the digest of the data that a model was fitted to, None if nobody kept it."""
+    data = (about or {}).get("data")
+    found = data.get("sha256") if isinstance(data, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
+def _missing(table: Table) -> int:
+    """Return how many entries of a table are missing: those of the fit say nothing about other rows."""
+    total = 0
+    for rows in table.chunks():
+        numbers = rows.numbers.data if sparse.issparse(rows.numbers) else rows.numbers
+        total += int(np.isnan(numbers).sum())
+        total += sum(sum(text is None for text in texts) for texts in rows.categories.values())
+    return total

@@ -20,6 +20,7 @@ class DataFacts:
     kinds: tuple[tuple[str, int], ...] = ()  # ("numbers", 12), ("categories", 2), ...
     missing: int = 0  # entries
     treated: tuple[str, ...] = ()  # sentences: what was imputed, encoded, scaled, left out
+    of_fit: bool = True  # the data that model and treatment were fitted to; else other rows
 
 
 @dataclass(frozen=True)
@@ -39,3 +40,5 @@ class Subject:
     restore: Callable[[NDArray[Any]], NDArray[Any]] | None = None  # rows of X back to the units of the file
     image_shape: tuple[int, int] | None = None  # height and width, where a row is a picture
     title: str = ""  # of the page; empty: made from the name of the data
+    numbers: NDArray[Any] | None = None  # places of the rows in the file, from 0; None: 0, 1, ...; shape: (m,)
+    drawn_from: int | None = None  # how many rows X is a sample of; None: X is all of them

@@ -69,13 +69,14 @@ class Value:
     def __neg__(self) -> Value:
         return self.graph.node("Neg", self)
 
+    # Axis 1, not -1: of no rows at all, onnxruntime finds an axis only if it is counted from the front.
     def sums(self) -> Value:
         """Return the sum of each row.  # shape: (m, 1)"""
-        return self.graph.node("ReduceSum", self, np.array([-1], dtype=np.int64), keepdims=1)
+        return self.graph.node("ReduceSum", self, np.array([1], dtype=np.int64), keepdims=1)
 
     def largest(self) -> Value:
         """Return the largest entry of each row.  # shape: (m, 1)"""
-        return self.graph.node("ReduceMax", self, axes=[-1], keepdims=1)
+        return self.graph.node("ReduceMax", self, axes=[1], keepdims=1)
 
     def columns(self, which: NDArray[np.intp]) -> Value:
         """Return some of the columns, in that order."""

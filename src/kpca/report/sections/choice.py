@@ -19,7 +19,7 @@ def choice(material: Material) -> Section:
     parts += [
         paragraph("The kernel, which says how alike two rows x and y are:"),
         tag("p", formula(model.kernel_), class_="formula"),
-        paragraph(meaning(model.kernel_), "" if material.subject.restore is None else _as_seen()),
+        paragraph(meaning(model.kernel_), _as_seen() if material.subject.data.treated else ""),
         paragraph(*_components(model)),
         paragraph(*_solution(model)),
     ]
@@ -27,7 +27,7 @@ def choice(material: Material) -> Section:
 
 
 def _as_seen() -> str:
-    return " Distances are those of the rows as the model sees them, after the treatment above."
+    return " Rows are meant as the model sees them, after the treatment above."
 
 
 def _components(model: Any) -> list[str]:
@@ -39,6 +39,8 @@ def _components(model: Any) -> list[str]:
         return [f"{text[0]}: all that have any variance."]
     if isinstance(asked, float) and asked < 1:
         return [f"{text[0]}: as many as it takes to hold {percent(asked)} of the variance."]
+    if asked > k:
+        return [f"{text[0]}: {asked:,} were asked for, and there are no more."]
     return [f"{text[0]}, as asked for."]
 
 

@@ -15,6 +15,7 @@ from kpca.report.words import count, percent, visible
 
 _MOST_SCORES, _MOST_COLOURS = 240_000, 120_000  # numbers of the map in the page
 _MOST_COMPONENTS, _MOST_COLUMNS = 20, 12
+_FAR_OUT = 3.0  # times the limit: what is farther out has the same colour
 _ID_LETTERS = 900_000  # of all ids together
 
 
@@ -56,8 +57,8 @@ def _data(material: Material) -> dict[str, Any]:
         "colours": _colours(material),
         "cut": cut,
     }
-    if material.sampled:
-        data["rows"] = whole(material.rows)
+    if not np.array_equal(material.numbers, np.arange(m)):
+        data["rows"] = whole(material.numbers)
     return data
 
 
@@ -69,9 +70,9 @@ def _colours(material: Material) -> list[dict[str, Any]]:
     if not isinstance(material.anomalies, Refusal):
         found = material.anomalies
         ratio = found.statistic / (found.limit if found.limit > 0 else 1.0)
-        made.append(
-            {"name": "how unusual (1 is the limit)", "kind": "numbers", "values": packed(np.minimum(ratio, 3.0))}
-        )
+        # rows far out are not to take the whole scale, nor its digits
+        values = packed(np.minimum(ratio, _FAR_OUT))
+        made.append({"name": "how unusual (1 is the limit)", "kind": "numbers", "values": values, "most": _FAR_OUT})
     for j in _columns(material):
         made.append({"name": visible(material.names[j], 40), **classes_or_numbers(material.column(int(j)), most=2)})
     return made
@@ -90,10 +91,9 @@ def _columns(material: Material) -> list[int]:
 
 def _caption(material: Material, shown: int, cut: int | None) -> str:
     m, k = len(material.rows), material.scores.shape[1]
-    all_rows = material.subject.X.shape[0]
     text = [f"{count(m, 'row')}"]
     if material.sampled:
-        text = [f"A sample of {m:,} of the {all_rows:,} rows, always the same"]
+        text = [f"A sample of {m:,} of the {material.of_rows:,} rows, always the same"]
     if shown < k:
         text.append(f"the first {shown} of {k} components can be chosen")
     if cut is not None:

@@ -43,7 +43,7 @@ class Shares:
     def words(self, count: int) -> str:
         """Return the share of the first so many together, in words with its bounds."""
         value, low, high = self.of_first(count)
-        if percent(low) == percent(high):
+        if percent(low).replace(".0 %", " %") == percent(high).replace(".0 %", " %"):
             return f"{percent(value)} (exact to the digits shown)"
         between = "estimated to be between" if self.estimated else "between"
         return f"{percent(value)} ({between} {percent(low).removesuffix(' %')} and {percent(high)})"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kpca.facts import rows_of
 from kpca.report.markup import Markup, bullets, joined, name, paragraph, tag
 from kpca.report.material import Material, Refusal
 from kpca.report.sections.base import Section
@@ -18,12 +19,11 @@ _GRAVE = ("problem", "warning")
 
 def summary(material: Material) -> Section:
     """Return the first section."""
-    subject, facts = material.subject, material.subject.data
     shares = shares_of(material.model)
-    k, d = len(shares.values), subject.X.shape[1]
+    k = len(shares.values)
     first = (
         f"{count(k, 'component holds', 'components hold')} {shares.words(k)} of the {shares.word} in feature space of "
-        f"{count(facts.n_rows, 'row')} and {count(d, 'column')}"
+        f"{_of_what(material)}"
     )
     parts = [
         tag("p", sentence(first), class_="lead"),
@@ -31,6 +31,17 @@ def summary(material: Material) -> Section:
         tag("details", tag("summary", "What is kernel PCA?"), *_explained()),
     ]
     return Section("summary", "In short", joined(parts))
+
+
+def _of_what(material: Material) -> str:
+    """Return which rows the components are of: those of the fit, which need not be those of the report."""
+    fitted, columns = rows_of(material.model), count(material.X.shape[1], "column")
+    if fitted == material.of_rows:
+        return f"{count(fitted, 'row')} and {columns}"
+    return (
+        f"the {count(fitted, 'row')} and {columns} that the model was fitted to; this report is about "
+        f"{count(material.of_rows, 'row')}"
+    )
 
 
 def _explained() -> list[Markup]:
@@ -71,9 +82,11 @@ def _unusual(material: Material) -> list[Any]:
         return []
     m, beyond = len(found.statistic), int(found.beyond.sum())
     far = int((found.statistic > _FAR * found.limit).sum())
+    looked_at = f"Of {m:,} rows looked at, " if material.sampled else ""
     if not beyond:
-        return ["No row is beyond the limit of what is usual."]
-    text = f"{count(beyond, 'row is', 'rows are')} beyond the limit of what is usual ({percent(beyond / m)})"
+        return [sentence(f"{looked_at}{'none' if looked_at else 'no row'} is beyond the limit of what is usual")]
+    are = count(beyond, "is", "are") if looked_at else count(beyond, "row is", "rows are")
+    text = f"{looked_at}{are} beyond the limit of what is usual ({percent(beyond / m)})"
     if not far:
         return [sentence(f"{text}, none more than twice as far out as the limit")]
     farthest = int(np.argmax(found.statistic))

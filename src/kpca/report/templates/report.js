@@ -115,7 +115,7 @@
       for (const j of new Set(axes)) lines.push(`component ${j + 1}: ${components[j].write(components[j].scores[i])}`);
       return lines.join("<br>");
     }
-    const valueOf = (colour, i) => colour.kind === "classes" ? safe(colour.names[Math.min(colour.of[i], colour.names.length - 1)]) : colour.write(colour.of[i]);
+    const valueOf = (colour, i) => colour.kind === "classes" ? safe(colour.names[Math.min(colour.of[i], colour.names.length - 1)]) : colour.of[i] >= colour.most ? `${colour.most} or more` : colour.write(colour.of[i]);
 
     function marker() {
       const colour = colours[state.colour], base = { size: state.deep ? Math.max(2, size * 0.6) : size, opacity, line: { width: 0 } };

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from command_files import Files, answered, example, ran, write
+from scipy import sparse
 
 import kpca
 from kpca.cli import main
@@ -108,6 +109,40 @@ def test_standard_input_and_output(files: Files, model: str, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     plain = subprocess.run([*code[:4], str(files.new), *code[5:]], capture_output=True, cwd=tmp_path, check=True)
     assert done.stdout == plain.stdout
+
+
+def test_rows_that_are_left_out_are_told_and_others_keep_their_ids(runner: CliRunner, tmp_path: Path) -> None:
+    X, ring = example(40)
+    X[[3, 7], [0, 2]] = np.nan
+    write(tmp_path / "gaps.csv", "csv", X, ring, ["a", "b", "c", "d", "e"])
+    X[:, 1] = np.nan
+    write(tmp_path / "empty.csv", "csv", X, ring, ["a", "b", "c", "d", "e"])
+    roles = ["--label", "ring", "--id", "name", "--impute", "drop"]
+    ran(runner, "fit", "gaps.csv", *roles, "--preimage", "ridge", "-o", "m.kpca", "-q")
+    ran(runner, "detect", "gaps.csv", *roles, "--save", "d.kpca", "-q")
+    left = [f"row {number}" for number in range(40) if number not in (3, 7)]
+    for command, model in (("transform", "m.kpca"), ("denoise", "m.kpca"), ("detect", "d.kpca")):
+        found = answered(runner, command, "gaps.csv", "--model", model, "-o", "out.csv")
+        assert found["notes"] == ["2 of 40 rows were left out, because values are missing in them."]
+        header, rows = read_csv(Path("out.csv").read_text())
+        assert [row[header.index("name")] for row in rows] == left
+        refused = runner.invoke(main, [command, "empty.csv", "--model", model, "-o", "none.csv"])
+        assert refused.exit_code == 2, refused.output
+        assert "at least one row without missing values" in refused.stderr
+        assert not Path("none.csv").exists()
+    assert "Scores of 38 rows" in ran(runner, "transform", "gaps.csv", "--model", "m.kpca", "-o", "out.csv").stdout
+
+
+@pytest.mark.parametrize("kind", ["text", "sparse"])
+def test_report_of_what_has_no_way_back(runner: CliRunner, kind: str) -> None:
+    if kind == "sparse":
+        sparse.save_npz("rows.npz", sparse.random(40, 12, 0.3, format="csr", random_state=0))
+        ran(runner, "report", "rows.npz", "-k", 2, "-o", "page.html")
+    else:
+        words = ["kernel of the matrix", "matrix of the rows", "rows and columns", ""]
+        Path("rows.csv").write_text("\n".join(["review", *(f'"{word}"' for word in words * 10)]))
+        ran(runner, "report", "rows.csv", "--text", "review", "-k", 2, "-o", "page.html")
+    assert Path("page.html").stat().st_size > 0
 
 
 # -- the way back -----------------------------------------------------------------------------------------------------
@@ -274,6 +309,20 @@ def test_json_and_data_cannot_share_standard_output(files: Files, runner: CliRun
     result = runner.invoke(main, ["transform", str(files.new), "--model", model, "--json"])
     assert result.exit_code == 2
     assert "--json" in result.stderr
+
+
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_numbers_are_whole_on_any_terminal(
+    files: Files, runner: CliRunner, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    found = answered(runner, "fit", files.rows, *files.roles, "-k", 2)["model"]
+    shown = ran(runner, "fit", files.rows, *files.roles, "-k", 2).stdout
+    for value, share in zip(found["eigenvalues"], found["explained_variance_ratio"], strict=True):
+        assert f" {value:.4g} " in shown
+        assert f" {100 * share:.2f} % " in shown
+    table = ran(runner, "info", files.rows).stdout
+    assert all(name in table for name in files.names)
 
 
 # -- the code that does the same --------------------------------------------------------------------------------------

@@ -96,3 +96,14 @@ def test_pipe_that_closes_early_is_no_error(rows: Path) -> None:
     errors = process.stderr.read()
     process.wait(timeout=60)
     assert b"Traceback" not in errors
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
+@pytest.mark.parametrize("arguments", [["info", "rows.npy"], ["info", "rows.npy", "--json"], ["--help"]])
+def test_full_disk_is_one_line(rows: Path, arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*KPCA, *arguments], cwd=rows, stdout=full, stderr=subprocess.PIPE, check=False)
+    errors = done.stderr.decode().splitlines()
+    assert done.returncode == 2, errors
+    assert len(errors) == 1
+    assert errors[0].startswith("Error: Standard output must take what is written")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kpca.cli._code import Source, call, changed
-from kpca.cli._command import stdout_is_taken
+from kpca.cli._command import check_settled, check_standard_input, stdout_is_taken
 from kpca.cli._options import (
     DataOptions,
     NumberOr,
@@ -81,14 +81,17 @@ def detect(
     from kpca import save as save_model
     from kpca.cli import _model
     from kpca.cli._data import opened_for
-    from kpca.cli._outputs import PICTURES, check_output, where
+    from kpca.cli._outputs import PICTURES, check_output, check_table_output, where
     from kpca.cli._run import Run
     from kpca.io.results import write_anomalies
 
     if model is not None and (normal is not None or save is not None):
         raise click.UsageError("--model is a detector already: leave out --normal and --save.")
+    if model is not None:
+        check_settled()
+    check_standard_input(file, normal, model)
     this = Run(run, taken=stdout_is_taken(output))
-    check_output(output)
+    check_table_output(output, inputs=[file, normal, model], beside="alarm")
     check_output(save, (".kpca",))
     check_output(picture, PICTURES)
     with this.working("Reading"):

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kpca.cli._code import Script, Source, call
-from kpca.cli._command import stdout_is_taken
+from kpca.cli._command import check_standard_input, stdout_is_taken
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
@@ -57,13 +57,14 @@ def explain(
     kpca explain flowers.csv --label species --picture columns.png
     """
     from kpca.cli import _model
-    from kpca.cli._outputs import PICTURES, check_output, where
+    from kpca.cli._outputs import PICTURES, check_output, check_table_output, where
     from kpca.cli._run import Run
     from kpca.explain import importance, permutation_importance
     from kpca.io.results import importance_table, write_importance
 
+    check_standard_input(file, model)
     this = Run(run, taken=stdout_is_taken(output))
-    check_output(output)
+    check_table_output(output, inputs=[file, model], beside="column")
     check_output(picture, PICTURES)
     function: Any
     extra: dict[str, Any]
@@ -148,13 +149,13 @@ def compare(
     """
     from kpca.cli import _model
     from kpca.cli._data import Data
-    from kpca.cli._outputs import PICTURES, check_output, where
+    from kpca.cli._outputs import PICTURES, check_output, check_table_output, where
     from kpca.cli._run import Run
     from kpca.comparison import compare as embed
     from kpca.io.results import write_comparison
 
     this = Run(run, taken=stdout_is_taken(output))
-    check_output(output)
+    check_table_output(output, inputs=[file], beside="name")
     check_output(picture, PICTURES)
     arguments: dict[str, Any] = {"methods": list(methods) if methods else None, "n_components": components}
     arguments |= {"max_rows": max_rows, "random_state": run.seed}

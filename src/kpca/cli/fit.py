@@ -47,14 +47,14 @@ def fit(
     """
     from kpca import save
     from kpca.cli import _model
-    from kpca.cli._outputs import PICTURES, check_output, draw_overview, where
+    from kpca.cli._outputs import PICTURES, check_output, check_table_output, draw_overview, where
     from kpca.cli._run import Run
     from kpca.io.results import write_scores
 
     this = Run(run, taken=scores == "-")
     target = output or _model.default_output(file, ".kpca")
     check_output(target, (".kpca",))
-    check_output(scores)
+    check_table_output(scores, inputs=[file], beside=data.id or data.label)
     check_output(picture, PICTURES)
     with this.working("Reading"):
         ready = _model.fitted_or_loaded(this, None, file, data, settings)

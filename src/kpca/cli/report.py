@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kpca.cli._code import Source, call
+from kpca.cli._command import check_standard_input
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
@@ -40,6 +41,7 @@ def report(
     from kpca.cli._run import Run
     from kpca.report import report_on_table
 
+    check_standard_input(file, model)
     this = Run(run)
     target = output or _model.default_output(file, ".html")
     check_output(target, (".html", ".htm"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from kpca.cli._code import Source, call
-from kpca.cli._command import stdout_is_taken
+from kpca.cli._command import check_standard_input, stdout_is_taken
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
@@ -37,20 +39,21 @@ def transform(*, file: str, model: str, output: str, data: DataOptions, run: Run
     cat new.csv | kpca transform - --model flowers.kpca > scores.csv
     """
     from kpca.cli import _model
-    from kpca.cli._outputs import check_output, where
+    from kpca.cli._outputs import check_table_output, where
     from kpca.cli._run import Run
     from kpca.io.results import write_scores
 
+    check_standard_input(file, model)
     this = Run(run, taken=stdout_is_taken(output))
-    check_output(output)
+    check_table_output(output, inputs=[file, model])
     with this.working("Reading"):
         ready = _model.loaded(this, model, file, data)
         this.stage("Writing scores")
-        write_scores(ready.fitted.pipeline, ready.data.table, output)
-    this.say(*where({f"Scores of {ready.data.table.n_rows:,} rows are": output}))
+        count = write_scores(ready.fitted.pipeline, ready.data.table, output)
+    this.say(*where({f"Scores of {count:,} rows are": output}))
     ready.script.needs("from kpca.io import write_scores")
     ready.script.add(call("write_scores", Source("model"), Source("table"), output))
-    result = {"command": "transform", "data": ready.data.facts, "components": ready.fitted.score_names}
+    result = {"command": "transform", "data": ready.data.facts, "rows": count, "components": ready.fitted.score_names}
     this.finish({**result, "output": output}, str(ready.script))
 
 
@@ -73,18 +76,20 @@ def denoise(
     kpca denoise spectra.csv -k 20 -o clean.csv
     """
     from kpca.cli import _model
-    from kpca.cli._outputs import check_output, where
+    from kpca.cli._outputs import check_table_output, where
     from kpca.cli._run import Run
     from kpca.io.results import write_denoised
 
+    check_standard_input(file, model)
     this = Run(run, taken=stdout_is_taken(output))
-    check_output(output)
+    images = model is not None or os.path.isdir(file)  # a folder of images goes out as one
+    check_table_output(output, inputs=[file, model], beside=data.id or data.label, folder=images)
     with this.working("Reading"):
-        ready = _model.fitted_or_loaded(this, model, file, data, settings, preimage="auto")
+        ready = _model.fitted_or_loaded(this, model, file, data, settings, preimage="auto", way_back=True)
         _model.check_way_back(ready.fitted, model)
         this.stage("Denoising")
         share = write_denoised(ready.fitted.pipeline, ready.data.table, output)
-    this.say(f"{100 * share:.2f} % of the variance of the {ready.data.table.n_rows:,} rows was removed.")
+    this.say(f"{100 * share:.2f} % of the variance of the rows was removed.")
     this.say(*where({"The cleaned rows are": output}))
     ready.script.needs("from kpca.io import write_denoised")
     ready.script.add(call("write_denoised", Source("model"), Source("table"), output))
@@ -110,12 +115,13 @@ def reconstruct(
     """
     from kpca.cli import _model
     from kpca.cli._data import opened_for
-    from kpca.cli._outputs import check_output, where
+    from kpca.cli._outputs import check_table_output, where
     from kpca.cli._run import Run
     from kpca.io.results import write_reconstruction
 
+    check_standard_input(scores, model, original)
     this = Run(run, taken=stdout_is_taken(output))
-    check_output(output)
+    check_table_output(output, inputs=[scores, model, original], folder=True)
     with this.working("Reading"):
         ready = _model.loaded(this, model, scores, data)
         fitted, script = ready.fitted, ready.script

@@ -58,7 +58,7 @@ def tune(
     check_output(output, (".kpca",))
     counts = _counts(components)
     for name in kernels or ():
-        _model.check_kernel(name)
+        _model.check_kernel(name, "--kernels")
     arguments: dict[str, Any] = {
         "kernels": list(kernels) if kernels else None,
         "n_components": counts,

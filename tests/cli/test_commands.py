@@ -223,6 +223,15 @@ def test_detect_finds_a_planted_row(files: Files, runner: CliRunner, tmp_path: P
     assert again["limit"] == found["limit"]
 
 
+def test_detect_leaves_sparse_rows_as_they_are(runner: CliRunner) -> None:
+    rows = sparse.random(60, 8, 0.5, format="csr", random_state=0)
+    sparse.save_npz("rows.npz", rows)
+    ran(runner, "detect", "rows.npz", "--save", "d.kpca", "-q")
+    assert kpca.load("d.kpca")[-1].scale is None
+    ran(runner, "detect", "rows.npz", "--scale", "standard", "--save", "d.kpca", "-q")
+    assert kpca.load("d.kpca")[-1].scale == "standard"
+
+
 def test_compare_methods(files: Files, runner: CliRunner) -> None:
     arguments = ("--methods", "PCA,kernel PCA", "-o", "methods.csv", "--picture", "maps.png")
     found = answered(runner, "compare", files.rows, *files.roles, *arguments)
@@ -275,6 +284,17 @@ def test_help_of_a_command_has_no_gap(runner: CliRunner, command: str) -> None:
         assert "Usage:" in text
     for parameter in [one for one in main.commands[command].params if one.param_type_name == "option"]:
         assert getattr(parameter, "hidden", False) or getattr(parameter, "help", None), parameter.name
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_in_sections(runner: CliRunner, command: str) -> None:
+    text = ran(runner, command, "--help").stdout
+    sections = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert sections[-1] == "Run:"
+    assert "Options:" not in sections
+    assert "\n  FILE\n" not in text
+    if command in ("fit", "report", "denoise", "explain"):
+        assert set(sections) >= {"Model:", "Data:", "Output:"}
 
 
 def test_help_starts_without_the_libraries() -> None:
@@ -347,6 +367,20 @@ def test_shown_code_writes_the_same_files(files: Files, runner: CliRunner, tmp_p
         namespace: dict[str, object] = {}
         exec(compile(found["code"], "shown", "exec"), namespace)
         assert (tmp_path / target).read_bytes() == written, (arguments, found["code"])
+
+
+def test_shown_code_opens_a_folder_of_images(runner: CliRunner, tmp_path: Path) -> None:
+    images = pytest.importorskip("PIL.Image")
+    (tmp_path / "pictures").mkdir()
+    grey = np.random.default_rng(0).integers(0, 255, (12, 4, 4), dtype=np.uint8)
+    for number, pixels in enumerate(grey):
+        images.fromarray(pixels).save(tmp_path / "pictures" / f"{number:02}.png")
+    ran(runner, "fit", "pictures", "-k", 2, "-o", "m.kpca", "-q")
+    found = answered(runner, "transform", "pictures", "--model", "m.kpca", "-o", "s.csv", "--show-code")
+    written = Path("s.csv").read_bytes()
+    Path("s.csv").unlink()
+    exec(compile(found["code"], "shown", "exec"), {})
+    assert Path("s.csv").read_bytes() == written
 
 
 def test_shown_code_is_printed_after_the_result(files: Files, runner: CliRunner) -> None:

@@ -24,6 +24,9 @@ BAD_INPUT = 2
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+_LAST = "Run"  # the section of what all commands have
+
+
 class SectionOption(click.Option):
     """An option that knows under which heading of the help it stands."""
 
@@ -36,12 +39,12 @@ class SectionedCommand(click.Command):
     """A command whose options are listed under headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, section by section in the order in which the sections first appear."""
+        """Write the options, section by section in the order in which the sections first appear, `Run` at the end."""
         sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
+        for parameter in sorted(self.get_params(ctx), key=lambda one: getattr(one, "section", _LAST) == _LAST):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None:
-                sections.setdefault(getattr(parameter, "section", "Run"), []).append(record)
+                sections.setdefault(getattr(parameter, "section", _LAST), []).append(record)
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)

@@ -91,6 +91,8 @@ class Data:
         """Add the line that opens the table."""
         script.needs("from kpca.io import open_table")
         given = changed({role: getattr(self.options, role) for role in _ROLES}, {})
+        if os.path.isdir(self.path) and self.table.image_shape is not None:  # names and folders have their roles
+            given = {role: value for role, value in given.items() if role not in ("id", "label")}
         script.add(f"{name} = {call('open_table', self.path if path is None else path, **given)}")
 
     def preparation_code(self, script: Script, *, scale: str | None = None) -> Source:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kpca.cli._code import Source, call, changed
-from kpca.cli._command import check_settled, check_standard_input, stdout_is_taken
+from kpca.cli._command import SectionedCommand, check_settled, check_standard_input, stdout_is_taken
 from kpca.cli._options import (
     DataOptions,
     NumberOr,
@@ -20,7 +20,7 @@ from kpca.cli._options import (
 )
 
 
-@click.command(short_help="Find the rows that do not belong, and because of what.")
+@click.command(cls=SectionedCommand, short_help="Find the rows that do not belong, and because of what.")
 @click.argument("file")
 @extra_option("Model", "--model", metavar="FILE", help="A detector that was saved by --save; fitted anew if unsaid.")
 @extra_option("Model", "--normal", metavar="FILE", help="Rows to learn from what is normal; those of FILE if unsaid.")
@@ -39,17 +39,31 @@ from kpca.cli._options import (
     type=click.Choice(["combined", "spe", "t2"]),
     default="combined",
     show_default=True,
-    help="What rows are judged by.",
+    help="What rows are judged by: distance within the components (t2), from them (spe), or both.",
 )
 @extra_option(
-    "Model", "--lags", type=int, default=0, show_default=True, help="Rows before a row that it is judged with."
+    "Model",
+    "--lags",
+    type=int,
+    default=0,
+    show_default=True,
+    help="How many rows before a row it is judged with, where rows are in the order of time.",
 )
-@extra_option("Model", "-k", "--components", type=NumberOr(), default=None, help="How many components.")
+@extra_option(
+    "Model",
+    "-k",
+    "--components",
+    type=NumberOr(),
+    metavar="NUMBER",
+    default=None,
+    help="How many components; below 1, as many as hold that share of the variance.",
+)
 @extra_option("Model", "--kernel", metavar="NAME", default="rbf", show_default=True, help="As in kpca fit.")
 @extra_option(
     "Model",
     "--gamma",
     type=NumberOr("wide", "median", "scale"),
+    metavar="NUMBER|wide|median|scale",
     default="wide",
     show_default=True,
     help="Coefficient of the kernel; wide sees breaks of linear relations, too.",
@@ -152,10 +166,9 @@ def _learned(this: Any, path: str, options: DataOptions, settings: dict[str, Any
     _model.check_kernel(settings["kernel"])
     arguments = {"n_components": settings["components"], **settings}
     del arguments["components"]
-    scale = "none"
-    if options.scale not in ("auto", "standard"):  # the detector standardises columns itself; another way comes before
-        arguments["scale"], scale = None, options.scale
-    data = Data.opened(path, options)
+    data, scale = Data.opened(path, options), "none"
+    if data.scale != "standard":  # the detector standardises columns itself; another way comes before
+        arguments["scale"], scale = None, data.scale
     script = _model.started(this)
     data.code(script)
     seed = this.options.seed

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kpca.cli._code import Script, Source, call
-from kpca.cli._command import check_standard_input, stdout_is_taken
+from kpca.cli._command import SectionedCommand, check_standard_input, stdout_is_taken
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
@@ -24,7 +24,7 @@ from kpca.cli._options import (
 _SHOWN_VARIABLES, _SHOWN_COMPONENTS = 15, 5
 
 
-@click.command(short_help="Tell which columns are behind the components.")
+@click.command(cls=SectionedCommand, short_help="Tell which columns are behind the components.")
 @click.argument("file")
 @extra_option("Model", "--model", metavar="FILE", help="What kpca fit wrote; fitted to FILE if unsaid.")
 @extra_option(
@@ -33,7 +33,7 @@ _SHOWN_VARIABLES, _SHOWN_COMPONENTS = 15, 5
     type=click.Choice(["gradient", "permutation"]),
     default="gradient",
     show_default=True,
-    help="How much scores change with a column: a little, or when it is shuffled.",
+    help="How scores change with a column: when it changes a little, or when it is shuffled.",
 )
 @output_option("Write the figures of all columns; - is standard output.")
 @picture_option("Draw the most important columns")
@@ -113,7 +113,7 @@ def _output_code(script: Script, writer: str, output: str | None, figure: str, p
         script.add(call("plots.save", Source(figure), picture))
 
 
-@click.command(short_help="Draw the rows by many methods, and measure each.")
+@click.command(cls=SectionedCommand, short_help="Draw the rows by many methods, and measure each.")
 @click.argument("file")
 @extra_option(
     "Methods", "--methods", type=NameList(), help="Such as PCA,kernel PCA,t-SNE,UMAP,Isomap,MDS; all if unsaid."

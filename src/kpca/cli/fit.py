@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kpca.cli._code import Source, call
+from kpca.cli._command import SectionedCommand
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
@@ -18,7 +19,7 @@ from kpca.cli._options import (
 )
 
 
-@click.command(short_help="Find the components of a file, and save the model.")
+@click.command(cls=SectionedCommand, short_help="Find the components of a file, and save the model.")
 @click.argument("file")
 @output_option("Where to write the model; the name of the data with .kpca if unsaid.")
 @extra_option("Output", "--scores", metavar="FILE", help="Write the scores of the rows, too; - is standard output.")

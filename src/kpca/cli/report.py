@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from kpca.cli._code import Source, call
-from kpca.cli._command import check_standard_input
+from kpca.cli._command import SectionedCommand, check_standard_input
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
@@ -18,7 +18,7 @@ from kpca.cli._options import (
 )
 
 
-@click.command(short_help="Write a page about a file: a map, what is behind it, what is odd.")
+@click.command(cls=SectionedCommand, short_help="Write a page about a file: a map, what is behind it, what is odd.")
 @click.argument("file")
 @extra_option("Model", "--model", metavar="FILE", help="What kpca fit or kpca tune wrote; fitted to FILE if unsaid.")
 @output_option("Where to write the page; the name of the data with .html if unsaid.")

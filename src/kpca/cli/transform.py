@@ -7,7 +7,7 @@ import os
 import click
 
 from kpca.cli._code import Source, call
-from kpca.cli._command import check_standard_input, stdout_is_taken
+from kpca.cli._command import SectionedCommand, check_standard_input, stdout_is_taken
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
@@ -20,10 +20,12 @@ from kpca.cli._options import (
     run_options,
 )
 
-_model_option = extra_option("Model", "--model", metavar="FILE", required=True, help="What kpca fit wrote.")
+_model_option = extra_option(
+    "Model", "--model", metavar="FILE", required=True, help="A model that kpca fit or kpca tune wrote."
+)
 
 
-@click.command(short_help="Write the scores of new rows.")
+@click.command(cls=SectionedCommand, short_help="Write the scores of new rows.")
 @click.argument("file")
 @_model_option
 @output_option("Where to write the scores, in any format that can be read; - is standard output.", default="-")
@@ -57,7 +59,7 @@ def transform(*, file: str, model: str, output: str, data: DataOptions, run: Run
     this.finish({**result, "output": output}, str(ready.script))
 
 
-@click.command(short_help="Remove what the components do not explain.")
+@click.command(cls=SectionedCommand, short_help="Remove what the components do not explain.")
 @click.argument("file")
 @extra_option("Model", "--model", metavar="FILE", help="What kpca fit --preimage auto wrote; fitted to FILE if unsaid.")
 @output_option("Where to write the cleaned rows; - is standard output; a new folder for images.", default="-")
@@ -96,7 +98,7 @@ def denoise(
     this.finish({"command": "denoise", "data": ready.data.facts, "removed": share, "output": output}, str(ready.script))
 
 
-@click.command(short_help="Turn scores back into data.")
+@click.command(cls=SectionedCommand, short_help="Turn scores back into data.")
 @click.argument("scores")
 @_model_option
 @extra_option("Data", "--original", metavar="FILE", help="The rows the scores are of; tells what was lost.")
@@ -111,7 +113,7 @@ def reconstruct(
     Says how large the scores are beside the data and, with --original, how much of the data is lost.
 
     \b
-    kpca reconstruct scores.parquet --model faces.kpca --original faces.npy -o back.npy
+    kpca reconstruct scores.parquet --model spectra.kpca --original spectra.csv -o back.csv
     """
     from kpca.cli import _model
     from kpca.cli._data import opened_for

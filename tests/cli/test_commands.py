@@ -176,6 +176,17 @@ def test_scores_back_to_data(files: Files, runner: CliRunner, model: str) -> Non
     assert found["lost"] == pytest.approx(np.square(scaled).sum() / files.X.size, rel=1e-6)
 
 
+def test_original_may_be_one_array_of_many(runner: CliRunner) -> None:
+    X, _ = example(30)
+    np.savez("many.npz", first=X, second=2 * X)
+    ran(runner, "fit", "many.npz", "--array", "first", "-k", 3, "--preimage", "ridge", "-o", "m.kpca", "-q")
+    ran(runner, "transform", "many.npz", "--array", "first", "--model", "m.kpca", "-o", "scores.csv")
+    arguments = ("--model", "m.kpca", "--original", "many.npz", "--array", "first", "-o", "back.csv", "--show-code")
+    found = answered(runner, "reconstruct", "scores.csv", *arguments)
+    assert 0 < found["lost"] < 1
+    assert "open_table('scores.csv')" in found["code"]
+
+
 def test_model_without_a_way_back_says_what_to_do(files: Files, runner: CliRunner) -> None:
     ran(runner, "fit", files.rows, *files.roles, "-o", "m.kpca", "-q")
     result = runner.invoke(main, ["denoise", str(files.rows), "--model", "m.kpca", "-o", "clean.csv"])

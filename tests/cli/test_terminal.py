@@ -59,6 +59,17 @@ def test_bar_and_colours_on_a_terminal(rows: Path) -> None:
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", shown)  # no colour, though a bar moves the cursor
 
 
+def test_bar_counts_rows_in_every_pass_over_a_file(rows: Path) -> None:
+    code, shown = on_a_terminal(["info", "rows.npy"], rows)
+    assert code == 0, shown
+    assert "Reading, 3,000 of 3,000 rows" in shown
+    made = ["fit", "rows.npy", "-k", "3", "--preimage", "ridge", "--scores", "scores.csv", "-q"]
+    subprocess.run([*KPCA, *made], cwd=rows, check=True)
+    code, shown = on_a_terminal(["reconstruct", "scores.csv", "--model", "rows.kpca", "-o", "back.csv"], rows)
+    assert code == 0, shown
+    assert "Reconstructing, 3,000 of 3,000 rows" in shown
+
+
 def test_quiet_terminal_has_no_bar(rows: Path) -> None:
     code, shown = on_a_terminal(["fit", "rows.npy", "-k", "3", "--quiet"], rows)
     assert (code, shown) == (0, "")

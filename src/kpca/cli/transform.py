@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import click
 
@@ -110,7 +111,8 @@ def reconstruct(
 ) -> None:
     """Turn SCORES, as kpca transform wrote them, back into rows of data.
 
-    Says how large the scores are beside the data and, with --original, how much of the data is lost.
+    Says how large the scores are beside the data and, with --original, how much of the data is lost; --format,
+    --header, --array and --delimiter then tell how to read the original.
 
     \b
     kpca reconstruct scores.parquet --model spectra.kpca --original spectra.csv -o back.csv
@@ -125,7 +127,9 @@ def reconstruct(
     this = Run(run, taken=stdout_is_taken(output))
     check_table_output(output, inputs=[scores, model, original], folder=True)
     with this.working("Reading"):
-        ready = _model.loaded(this, model, scores, data)
+        # what kpca wrote explains itself: where there is an original, it is that which options tell how to read
+        plain = data if original is None else replace(data, format=None, header=None, array=None, delimiter=None)
+        ready = _model.loaded(this, model, scores, plain)
         fitted, script = ready.fitted, ready.script
         _model.check_way_back(fitted, model)
         arguments = [Source("model"), Source("table"), output]

@@ -129,6 +129,7 @@ def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Tabl
     lost = _Lost()
     truth = None if original is None else _Aligned(pipeline, original)
     layout, count = preparation.layout_, 0
+    monitor = row_monitor(scores.n_rows)
     with _open_rows(preparation, path, [*beside, *layout.categories], scores.layout.id) as writer:
         for rows in scores.chunks():
             restored = model.inverse_transform(np.asarray(rows.numbers)[:, places])
@@ -137,6 +138,8 @@ def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Tabl
             back = preparation.inverse_transform(restored)
             writer.write(back.numbers, {**_values(rows.layout, rows.ids, rows.labels), **back.categories})
             count += len(rows)
+            if monitor is not None:
+                monitor(len(rows))
         if truth is not None:
             truth.finish()
     ratio = len(wanted) / len(preparation.get_feature_names_out())

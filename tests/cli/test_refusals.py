@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,21 @@ def test_names_of_arguments_become_options() -> None:
         "y must have a label for every row; got None.": "The label must be known of every row; got None.",
     }
     assert {text: _in_options(text) for text in said} == said
+
+
+@pytest.mark.parametrize(
+    ("library", "arguments", "extra"),
+    [("matplotlib", ["fit", "--picture", "p.png"], "kpca[plot]"), ("plotly", ["report"], "kpca[web]")],
+)
+def test_missing_library_is_noticed_before_the_fit(
+    runner: CliRunner, table: str, monkeypatch: pytest.MonkeyPatch, library: str, arguments: list[str], extra: str
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == library else found(name, *rest)
+    )
+    command, *options = arguments
+    result = runner.invoke(main, [command, table, "--drop", "name,ring", *options])
+    assert result.exit_code == 2
+    assert extra in result.stderr
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["t.csv"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from kpca.io.rows import Table
 
 PICTURES = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
+# what outputs are made with, so that its absence is noticed before a long fit and not after it
+_NEEDED = ((PICTURES, "matplotlib", "Pictures need matplotlib"), (PAGES, "plotly", "A report needs plotly"))
+_EXTRAS = {"matplotlib": "plot", "plotly": "web"}
 
 
 def check_output(path: str | None, suffixes: Sequence[str] = (), *, inputs: Sequence[str | None] = ()) -> None:
@@ -26,6 +31,9 @@ def check_output(path: str | None, suffixes: Sequence[str] = (), *, inputs: Sequ
         return
     if suffixes and os.path.splitext(path)[1].lower() not in suffixes:
         raise InputError(f"The name of this output must end in {' or '.join(suffixes)}; got {path!r}: rename it.")
+    for ends, library, what in _NEEDED:
+        if suffixes is ends and importlib.util.find_spec(library) is None:
+            raise InputError(f"{what}, which is not installed: pip install 'kpca[{_EXTRAS[library]}]'.")
     if any(_is_same(path, file) for file in inputs if file not in (None, "-")):
         raise InputError(f"{path!r} must not be read and written at once: give the output another name.")
     folder = os.path.dirname(os.path.abspath(path))

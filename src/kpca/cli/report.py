@@ -37,14 +37,14 @@ def report(
     kpca report new.csv --model flowers.kpca -o new.html
     """
     from kpca.cli import _model
-    from kpca.cli._outputs import check_output, where
+    from kpca.cli._outputs import PAGES, check_output, where
     from kpca.cli._run import Run
     from kpca.report import report_on_table
 
     check_standard_input(file, model)
     this = Run(run)
     target = output or _model.default_output(file, ".html")
-    check_output(target, (".html", ".htm"))
+    check_output(target, PAGES)
     with this.working("Reading"):
         ready = _model.fitted_or_loaded(this, model, file, data, settings, preimage="auto")
         fitted, script = ready.fitted, ready.script

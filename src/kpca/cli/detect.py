@@ -132,9 +132,9 @@ def detect(
             script.add("rows = model[0].prepare(model[0].select(table).whole())")
             script.add(call("plots.save", Source("plots.control_chart(model[-1], rows.X)"), picture))
     this.say(opened.sentence)
-    share = 100 * found.beyond / max(found.rows, 1)
+    share, verb = 100 * found.beyond / max(found.rows, 1), "is" if found.beyond == 1 else "are"
     this.say(
-        f"{found.beyond:,} of {found.rows:,} rows ({share:.1f} %) are beyond the limit of {found.limit:.4g} "
+        f"{found.beyond:,} of {found.rows:,} rows ({share:.1f} %) {verb} beyond the limit of {found.limit:.4g} "
         f"({_NAMES[found.statistic]}, {100 * fitted.model.limits_.confidence:g} % of normal rows are to stay below)."
     )
     _show(this, found, opened.table.layout)

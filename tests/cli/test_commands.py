@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from command_files import Files, answered, example, ran, write
+from scipy import sparse
 
 import kpca
 from kpca.cli import main
@@ -110,6 +111,40 @@ def test_standard_input_and_output(files: Files, model: str, tmp_path: Path) -> 
     assert done.stdout == plain.stdout
 
 
+def test_rows_that_are_left_out_are_told_and_others_keep_their_ids(runner: CliRunner, tmp_path: Path) -> None:
+    X, ring = example(40)
+    X[[3, 7], [0, 2]] = np.nan
+    write(tmp_path / "gaps.csv", "csv", X, ring, ["a", "b", "c", "d", "e"])
+    X[:, 1] = np.nan
+    write(tmp_path / "empty.csv", "csv", X, ring, ["a", "b", "c", "d", "e"])
+    roles = ["--label", "ring", "--id", "name", "--impute", "drop"]
+    ran(runner, "fit", "gaps.csv", *roles, "--preimage", "ridge", "-o", "m.kpca", "-q")
+    ran(runner, "detect", "gaps.csv", *roles, "--save", "d.kpca", "-q")
+    left = [f"row {number}" for number in range(40) if number not in (3, 7)]
+    for command, model in (("transform", "m.kpca"), ("denoise", "m.kpca"), ("detect", "d.kpca")):
+        found = answered(runner, command, "gaps.csv", "--model", model, "-o", "out.csv")
+        assert found["notes"] == ["2 of 40 rows were left out, because values are missing in them."]
+        header, rows = read_csv(Path("out.csv").read_text())
+        assert [row[header.index("name")] for row in rows] == left
+        refused = runner.invoke(main, [command, "empty.csv", "--model", model, "-o", "none.csv"])
+        assert refused.exit_code == 2, refused.output
+        assert "at least one row without missing values" in refused.stderr
+        assert not Path("none.csv").exists()
+    assert "Scores of 38 rows" in ran(runner, "transform", "gaps.csv", "--model", "m.kpca", "-o", "out.csv").stdout
+
+
+@pytest.mark.parametrize("kind", ["text", "sparse"])
+def test_report_of_what_has_no_way_back(runner: CliRunner, kind: str) -> None:
+    if kind == "sparse":
+        sparse.save_npz("rows.npz", sparse.random(40, 12, 0.3, format="csr", random_state=0))
+        ran(runner, "report", "rows.npz", "-k", 2, "-o", "page.html")
+    else:
+        words = ["kernel of the matrix", "matrix of the rows", "rows and columns", ""]
+        Path("rows.csv").write_text("\n".join(["review", *(f'"{word}"' for word in words * 10)]))
+        ran(runner, "report", "rows.csv", "--text", "review", "-k", 2, "-o", "page.html")
+    assert Path("page.html").stat().st_size > 0
+
+
 # -- the way back -----------------------------------------------------------------------------------------------------
 
 
@@ -139,6 +174,17 @@ def test_scores_back_to_data(files: Files, runner: CliRunner, model: str) -> Non
     back = open_table("back.csv", **({"id": "name", "label": "ring"} if files.labelled else {})).whole().numbers
     scaled = (np.asarray(back) - files.X) / files.X.std(axis=0)
     assert found["lost"] == pytest.approx(np.square(scaled).sum() / files.X.size, rel=1e-6)
+
+
+def test_original_may_be_one_array_of_many(runner: CliRunner) -> None:
+    X, _ = example(30)
+    np.savez("many.npz", first=X, second=2 * X)
+    ran(runner, "fit", "many.npz", "--array", "first", "-k", 3, "--preimage", "ridge", "-o", "m.kpca", "-q")
+    ran(runner, "transform", "many.npz", "--array", "first", "--model", "m.kpca", "-o", "scores.csv")
+    arguments = ("--model", "m.kpca", "--original", "many.npz", "--array", "first", "-o", "back.csv", "--show-code")
+    found = answered(runner, "reconstruct", "scores.csv", *arguments)
+    assert 0 < found["lost"] < 1
+    assert "open_table('scores.csv')" in found["code"]
 
 
 def test_model_without_a_way_back_says_what_to_do(files: Files, runner: CliRunner) -> None:
@@ -186,6 +232,15 @@ def test_detect_finds_a_planted_row(files: Files, runner: CliRunner, tmp_path: P
     again = answered(runner, "detect", odd, "--model", "d.kpca")
     assert again["beyond"] == found["beyond"]
     assert again["limit"] == found["limit"]
+
+
+def test_detect_leaves_sparse_rows_as_they_are(runner: CliRunner) -> None:
+    rows = sparse.random(60, 8, 0.5, format="csr", random_state=0)
+    sparse.save_npz("rows.npz", rows)
+    ran(runner, "detect", "rows.npz", "--save", "d.kpca", "-q")
+    assert kpca.load("d.kpca")[-1].scale is None
+    ran(runner, "detect", "rows.npz", "--scale", "standard", "--save", "d.kpca", "-q")
+    assert kpca.load("d.kpca")[-1].scale == "standard"
 
 
 def test_compare_methods(files: Files, runner: CliRunner) -> None:
@@ -242,6 +297,17 @@ def test_help_of_a_command_has_no_gap(runner: CliRunner, command: str) -> None:
         assert getattr(parameter, "hidden", False) or getattr(parameter, "help", None), parameter.name
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_in_sections(runner: CliRunner, command: str) -> None:
+    text = ran(runner, command, "--help").stdout
+    sections = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert sections[-1] == "Run:"
+    assert "Options:" not in sections
+    assert "\n  FILE\n" not in text
+    if command in ("fit", "report", "denoise", "explain"):
+        assert set(sections) >= {"Model:", "Data:", "Output:"}
+
+
 def test_help_starts_without_the_libraries() -> None:
     code = "import sys; from kpca.cli import main; main(['--help'], standalone_mode=False); print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -276,6 +342,20 @@ def test_json_and_data_cannot_share_standard_output(files: Files, runner: CliRun
     assert "--json" in result.stderr
 
 
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_numbers_are_whole_on_any_terminal(
+    files: Files, runner: CliRunner, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    found = answered(runner, "fit", files.rows, *files.roles, "-k", 2)["model"]
+    shown = ran(runner, "fit", files.rows, *files.roles, "-k", 2).stdout
+    for value, share in zip(found["eigenvalues"], found["explained_variance_ratio"], strict=True):
+        assert f" {value:.4g} " in shown
+        assert f" {100 * share:.2f} % " in shown
+    table = ran(runner, "info", files.rows).stdout
+    assert all(name in table for name in files.names)
+
+
 # -- the code that does the same --------------------------------------------------------------------------------------
 
 
@@ -298,6 +378,20 @@ def test_shown_code_writes_the_same_files(files: Files, runner: CliRunner, tmp_p
         namespace: dict[str, object] = {}
         exec(compile(found["code"], "shown", "exec"), namespace)
         assert (tmp_path / target).read_bytes() == written, (arguments, found["code"])
+
+
+def test_shown_code_opens_a_folder_of_images(runner: CliRunner, tmp_path: Path) -> None:
+    images = pytest.importorskip("PIL.Image")
+    (tmp_path / "pictures").mkdir()
+    grey = np.random.default_rng(0).integers(0, 255, (12, 4, 4), dtype=np.uint8)
+    for number, pixels in enumerate(grey):
+        images.fromarray(pixels).save(tmp_path / "pictures" / f"{number:02}.png")
+    ran(runner, "fit", "pictures", "-k", 2, "-o", "m.kpca", "-q")
+    found = answered(runner, "transform", "pictures", "--model", "m.kpca", "-o", "s.csv", "--show-code")
+    written = Path("s.csv").read_bytes()
+    Path("s.csv").unlink()
+    exec(compile(found["code"], "shown", "exec"), {})
+    assert Path("s.csv").read_bytes() == written
 
 
 def test_shown_code_is_printed_after_the_result(files: Files, runner: CliRunner) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from command_files import example, write
 
 from kpca.cli import main
+from kpca.cli._command import _in_options
 
 NAMES = ["a", "b", "c", "d", "e"]
 
@@ -51,6 +53,27 @@ def table(runner: CliRunner, tmp_path: Path) -> str:
         (["info"], "FILE"),
         (["info", "."], "."),
         (["nonsense"], "nonsense"),
+        (["fit", "t.csv", "--drop", "name,ring", "-o", "-"], ".kpca"),
+        (["fit", "t.csv", "--drop", "name,ring", "--picture", "-"], ".png"),
+        (["report", "t.csv", "--drop", "name,ring", "-o", "-"], ".html"),
+        (["fit", "t.csv", "--drop", "name,ring", "--scores", "s.xyz"], ".parquet"),
+        (["fit", "t.csv", "--label", "ring", "--id", "name", "--scores", "s.npy"], "'name'"),
+        (["fit", "t.csv", "--drop", "name,ring", "--scores", "t.csv"], "read and written"),
+        (["denoise", "t.csv", "--drop", "name,ring", "-o", "./t.csv"], "read and written"),
+        (["denoise", "t.csv", "--drop", "name,ring", "-o", "folder"], ".parquet"),
+        (["detect", "t.csv", "--drop", "name,ring", "-o", "t.csv"], "read and written"),
+        (["detect", "-", "--normal", "-", "--drop", "name,ring"], "once"),
+        (["fit", "t.csv", "--drop", "name,rings"], "--drop names"),
+        (["fit", "t.csv", "--drop", "name,ring", "--gamma", "-1"], "--gamma must be positive"),
+        (["fit", "t.csv", "--drop", "name,ring", "--seed", "-1"], "--seed must be a whole number from 0 to 2**32 - 1;"),
+        (["fit", "t.csv", "--drop", "name,ring", "-k", "1.5"], "--components must be a whole number from 1,"),
+        (["tune", "t.csv", "--drop", "name,ring", "--criterion", "knn"], "--label"),
+        (["tune", "t.csv", "--drop", "name,ring", "--kernels", "rbff"], "--kernels"),
+        (["fit", "t.csv", "--text", "ring", "--drop", "name", "--preimage", "auto"], "leave --preimage out"),
+        (["denoise", "t.csv", "--text", "ring", "--drop", "name", "-o", "clean.csv"], "texts"),
+        (["explain", "t.csv", "--text", "ring", "--drop", "name"], "--by permutation"),
+        (["fit", "."], "."),
+        (["fit", ""], "''"),
     ],
 )
 def test_one_line_and_nothing_written(
@@ -75,3 +98,67 @@ def test_model_for_other_columns_names_what_is_missing(runner: CliRunner, table:
     assert result.exit_code == 2
     assert "'e'" in result.stderr
     assert not Path("s.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["report", "-k", "2"], "--components"),
+        (["explain", "--kernel", "poly"], "--kernel"),
+        (["denoise", "--scale", "none"], "--scale"),
+        (["denoise", "--impute", "mean"], "--impute"),
+        (["detect", "--confidence", "0.99"], "--confidence"),
+        (["transform", "--id", "a"], "--id"),
+    ],
+)
+def test_what_a_saved_model_has_settled_is_not_ignored(
+    runner: CliRunner, table: str, arguments: list[str], option: str
+) -> None:
+    command, *settings = arguments
+    maker = ["detect", "--save", "m.kpca"] if command == "detect" else ["fit", "--preimage", "ridge", "-o", "m.kpca"]
+    assert runner.invoke(main, [*maker, table, "--drop", "name,ring"]).exit_code == 0
+    result = runner.invoke(main, [command, table, "--model", "m.kpca", *settings])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: {option} must ")
+
+
+def test_scores_of_a_larger_model_are_refused(runner: CliRunner, table: str) -> None:
+    for count in ("2", "3"):
+        made = ["fit", table, "--drop", "name,ring", "-k", count, "--preimage", "ridge", "-o", f"{count}.kpca"]
+        assert runner.invoke(main, [*made, "--scores", f"{count}.csv"]).exit_code == 0
+    result = runner.invoke(main, ["reconstruct", "3.csv", "--model", "2.kpca", "-o", "back.csv"])
+    assert result.exit_code == 2
+    assert "'kernelpca2'" in result.stderr
+    assert not Path("back.csv").exists()
+
+
+def test_names_of_arguments_become_options() -> None:
+    said = {
+        "Raise kpca.config(memory_limit=...), please.": "Raise --memory, please.",
+        'raise it by kpca.config(memory_limit="16MiB"), or not.': "raise it by --memory 16MiB, or not.",
+        "n_components=200 is more than the 2 rows.": "--components 200 is more than the 2 rows.",
+        "take approximation='nystroem'.": "take --approximation nystroem.",
+        "lags must be a whole number.": "--lags must be a whole number.",
+        "The values of the rbf kernel must be finite.": "The values of the rbf kernel must be finite.",
+        "RBF(gamma=0.5) is narrow.": "RBF(gamma=0.5) is narrow.",
+        "y must have a label for every row; got None.": "The label must be known of every row; got None.",
+    }
+    assert {text: _in_options(text) for text in said} == said
+
+
+@pytest.mark.parametrize(
+    ("library", "arguments", "extra"),
+    [("matplotlib", ["fit", "--picture", "p.png"], "kpca[plot]"), ("plotly", ["report"], "kpca[web]")],
+)
+def test_missing_library_is_noticed_before_the_fit(
+    runner: CliRunner, table: str, monkeypatch: pytest.MonkeyPatch, library: str, arguments: list[str], extra: str
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == library else found(name, *rest)
+    )
+    command, *options = arguments
+    result = runner.invoke(main, [command, table, "--drop", "name,ring", *options])
+    assert result.exit_code == 2
+    assert extra in result.stderr
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["t.csv"]

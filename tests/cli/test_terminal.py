@@ -59,6 +59,17 @@ def test_bar_and_colours_on_a_terminal(rows: Path) -> None:
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", shown)  # no colour, though a bar moves the cursor
 
 
+def test_bar_counts_rows_in_every_pass_over_a_file(rows: Path) -> None:
+    code, shown = on_a_terminal(["info", "rows.npy"], rows)
+    assert code == 0, shown
+    assert "Reading, 3,000 of 3,000 rows" in shown
+    made = ["fit", "rows.npy", "-k", "3", "--preimage", "ridge", "--scores", "scores.csv", "-q"]
+    subprocess.run([*KPCA, *made], cwd=rows, check=True)
+    code, shown = on_a_terminal(["reconstruct", "scores.csv", "--model", "rows.kpca", "-o", "back.csv"], rows)
+    assert code == 0, shown
+    assert "Reconstructing, 3,000 of 3,000 rows" in shown
+
+
 def test_quiet_terminal_has_no_bar(rows: Path) -> None:
     code, shown = on_a_terminal(["fit", "rows.npy", "-k", "3", "--quiet"], rows)
     assert (code, shown) == (0, "")
@@ -96,3 +107,14 @@ def test_pipe_that_closes_early_is_no_error(rows: Path) -> None:
     errors = process.stderr.read()
     process.wait(timeout=60)
     assert b"Traceback" not in errors
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
+@pytest.mark.parametrize("arguments", [["info", "rows.npy"], ["info", "rows.npy", "--json"], ["--help"]])
+def test_full_disk_is_one_line(rows: Path, arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*KPCA, *arguments], cwd=rows, stdout=full, stderr=subprocess.PIPE, check=False)
+    errors = done.stderr.decode().splitlines()
+    assert done.returncode == 2, errors
+    assert len(errors) == 1
+    assert errors[0].startswith("Error: Standard output must take what is written")

@@ -185,6 +185,15 @@ def test_results_arrive_in_order_and_errors_stop_the_rest():
     assert threading.active_count() < 20
 
 
+def test_interrupt_before_a_thread_has_started_stays_an_interrupt(monkeypatch):
+    def interrupted(thread):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        in_order([1, 2, 3], lambda: lambda piece: piece, lambda piece, result: None, 2)
+
+
 def test_interrupt_leaves_promptly():
     """Ctrl-C in the middle of a long product ends the process within a second or so, not after the pass."""
     code = (

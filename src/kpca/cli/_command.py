@@ -5,8 +5,11 @@ Exit codes: 0 all went well; 2 something the user can put right (a file, an opti
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -21,6 +24,9 @@ BAD_INPUT = 2
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+_LAST = "Run"  # the section of what all commands have
+
+
 class SectionOption(click.Option):
     """An option that knows under which heading of the help it stands."""
 
@@ -33,12 +39,12 @@ class SectionedCommand(click.Command):
     """A command whose options are listed under headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, section by section in the order in which the sections first appear."""
+        """Write the options, section by section in the order in which the sections first appear, `Run` at the end."""
         sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
+        for parameter in sorted(self.get_params(ctx), key=lambda one: getattr(one, "section", _LAST) == _LAST):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None:
-                sections.setdefault(getattr(parameter, "section", "Run"), []).append(record)
+                sections.setdefault(getattr(parameter, "section", _LAST), []).append(record)
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -52,6 +58,11 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which they are used, not in that of the alphabet."""
         return list(self.commands)
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Parse the command line; the help may meet a full disk as well."""
+        with _errors_in_one_line():
+            return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what a user can put right becomes one line on stderr and exit code 2."""
@@ -76,32 +87,86 @@ def _errors_in_one_line() -> Iterator[None]:
         raise _Refused(_line(error)) from error
     except Cancelled as error:
         raise click.ClickException(_line(error)) from error
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # nobody reads any more, which is no error
+            raise
+        if error.filename is None:
+            _silence_stdout()
+        what = "Standard output" if error.filename is None else repr(os.fsdecode(error.filename))
+        said = (error.strerror or str(error)).lower()
+        raise _Refused(_line(f"{what} must take what is written; the system says: {said}.")) from error
     except MemoryError as error:
         raise click.ClickException(
             "There is not enough memory for this: give --memory a limit, or take --approximation nystroem."
         ) from error
 
 
-def _line(error: BaseException) -> str:
+def _silence_stdout() -> None:
+    """Send what Python still holds for standard output nowhere, or it would complain when it ends."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):  # not a real one
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def _line(error: BaseException | str) -> str:
     """Return a message as one line without control characters, which a terminal would obey."""
     words = _in_options(" ".join(str(error).split()))
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in words)
 
 
 # Arguments of Python that are options here, as messages of the package name them.
-_OPTIONS = "approximation|preimage|kernel|gamma|scale|encode|impute|array|header|delimiter|statistic|confidence|lags"
+_OPTIONS = {
+    **{
+        name: f"--{name}" for name in ("approximation", "preimage", "kernel", "gamma", "degree", "coef0", "tol", "rank")
+    },
+    **{name: f"--{name}" for name in ("scale", "encode", "impute", "array", "header", "delimiter", "size", "format")},
+    **{name: f"--{name}" for name in ("statistic", "confidence", "lags", "bandwidths", "budget", "criterion")},
+    **{name: f"--{name}" for name in ("threads", "columns", "drop", "label", "id", "text")},
+    "n_components": "--components",
+    "memory_limit": "--memory",
+    "random_state": "--seed",
+    "max_rows": "--max-rows",
+}
+_NAMED = "|".join(_OPTIONS)
+_REWORDED = (
+    (r"size=\(height, width\)", "--size HEIGHTxWIDTH"),
+    (r"size must be \(height, width\)", "--size must be HEIGHTxWIDTH"),
+    (r"must be None, ", "must be "),  # None is what an option is that was left out
+    (r" or a RandomState\b", ""),
+    (r"\btake permutation_importance, which\b", "take --by permutation, which"),
+    (r"^X must\b", "The data must"),
+    (r"^y must have a label for every row\b", "The label must be known of every row"),
+    (r"^y must\b", "The label must"),
+    (r"; y holds\b", "; it holds"),
+    (r"\bpass y, or use 'reconstruction'", "name it by --label, or take --criterion reconstruction"),
+    (r"^cv must be from 2 folds to one per row, (\d+); got (\d+)\.", r"The data must have at least \2 rows; got \1."),
+)
 
 
 def _in_options(text: str) -> str:
     """Return a message with what it says of Python's arguments said of options."""
-    text = re.sub(r'kpca\.config\(memory_limit="?([\w.]+)"?\)', r"--memory \1", text)
-    text = re.sub(r"kpca\.config\((memory_limit|threads)=\.\.\.\)", lambda found: _FLAGS[found[1]], text)
-    text = text.replace("size=(height, width)", "--size HEIGHTxWIDTH")
-    text = re.sub(rf"\b({_OPTIONS})=['\"]([\w-]+)['\"]", r"--\1 \2", text)
-    return re.sub(r"\bmemory_limit\b|\bn_components\b|\brandom_state\b", lambda found: _FLAGS[found[0]], text)
+    for pattern, words in _REWORDED:
+        text = re.sub(pattern, words, text)
+    text = re.sub(r'kpca\.config\((memory_limit|threads)="?([\w.]+?)"?\)', r"\1=\2", text)
+    text = re.sub(rf"\b({_NAMED})=(?:['\"]([\w-]+)['\"]|\.\.\.)", _with_value, text)
+    # others may be part of how a kernel is written: RBF(gamma=0.5)
+    text = re.sub(r"\b(n_components|rank|memory_limit|threads|max_rows)=([\w.+-]*\w)", _with_value, text)
+    text = re.sub(rf"(?<=the column that )({_NAMED})(?= names\b)", _flag, text)
+    text = re.sub(rf"(?:^|(?<=[.;:] ))({_NAMED})(?= (?:must|is for|needs)\b)", _flag, text)
+    text = re.sub(r"^criterion '(\w+)' must", r"--criterion \1 must", text)
+    return re.sub(r"\b(memory_limit|n_components|random_state|max_rows)\b", _flag, text)
 
 
-_FLAGS = {"memory_limit": "--memory", "threads": "--threads", "n_components": "--components", "random_state": "--seed"}
+def _flag(found: re.Match[str]) -> str:
+    return _OPTIONS[found[1]]
+
+
+def _with_value(found: re.Match[str]) -> str:
+    return f"{_flag(found)} {found[2]}" if found[2] else _flag(found)
 
 
 @contextmanager
@@ -119,6 +184,31 @@ def _stopped_like_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+_TREATMENT = ("text", "encode", "impute", "scale", "size")
+_FILES = ("model", "normal", "save")
+
+
+def check_settled() -> None:
+    """Refuse options that a saved model has settled already: they would do nothing."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        settles = getattr(parameter, "section", "") == "Model" or name in _TREATMENT
+        said = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if settles and said and name not in _FILES:
+            option = max(parameter.opts, key=len)
+            raise InputError(
+                f"{option} must be left out beside --model, which keeps what it was fitted with: leave it out, or fit "
+                "a new model."
+            )
+
+
+def check_standard_input(*paths: str | None) -> None:
+    """Refuse to read two things from standard input, which has one."""
+    if sum(path == "-" for path in paths) > 1:
+        raise click.UsageError("Standard input can be read once only: give - for one file, and names for the others.")
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kpca.cli._code import Script, Source, call, changed
+from kpca.errors import InputError
 
 if TYPE_CHECKING:
     from kpca.cli._model import Fitted
@@ -90,6 +91,8 @@ class Data:
         """Add the line that opens the table."""
         script.needs("from kpca.io import open_table")
         given = changed({role: getattr(self.options, role) for role in _ROLES}, {})
+        if os.path.isdir(self.path) and self.table.image_shape is not None:  # names and folders have their roles
+            given = {role: value for role, value in given.items() if role not in ("id", "label")}
         script.add(f"{name} = {call('open_table', self.path if path is None else path, **given)}")
 
     def preparation_code(self, script: Script, *, scale: str | None = None) -> Source:
@@ -104,7 +107,14 @@ _KINDS = ("numbers", "categories")
 
 def opened_for(path: str, options: DataOptions, fitted: Fitted) -> Data:
     """Open new data for a model; the id and the label of its fit are taken along where they are there."""
+    from kpca.io.reading.roles import inputs_of
+
     layout = fitted.preparation.layout_
+    for role in ("id", "label"):
+        if getattr(options, role) in inputs_of(layout):
+            raise InputError(
+                f"--{role} must not name a column that the model takes; {getattr(options, role)!r} is one."
+            )
     unsaid = {role: getattr(layout, role) for role in ("id", "label") if getattr(options, role) is None}
     wanted = replace(options, text=layout.text, encode=fitted.preparation.encode, **unsaid)
     if fitted.preparation.image_shape_ is not None and os.path.isdir(path):

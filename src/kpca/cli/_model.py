@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpca.cli._code import Script, Source, call, changed
+from kpca.cli._command import check_settled
 from kpca.errors import InputError
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Recipe:
 _USUAL = {"degree": 3.0, "coef0": 1.0, "center": True, "approximation": None, "preimage": None, "tol": 0.0}
 
 
-def check_kernel(name: str) -> None:
+def check_kernel(name: str, option: str = "--kernel") -> None:
     """Refuse a kernel that there is not, before a file is read."""
     import difflib
 
@@ -152,7 +153,7 @@ def check_kernel(name: str) -> None:
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         hint = f": did you mean {near[0]!r}?" if near else "."
-        raise InputError(f"--kernel must be one of {', '.join(sorted(known))}; got {name!r}{hint}")
+        raise InputError(f"{option} must be one of {', '.join(sorted(known))}; got {name!r}{hint}")
 
 
 def prepared(run: Run, data: Data, *, scale: str | None = None) -> tuple[Preparation, Any]:
@@ -191,24 +192,51 @@ def loaded(run: Run, path: str, file: str, options: DataOptions, *, wanted: str 
 
 
 def fitted_or_loaded(
-    run: Run, path: str | None, file: str, options: DataOptions, settings: ModelOptions, *, preimage: str | None = None
+    run: Run,
+    path: str | None,
+    file: str,
+    options: DataOptions,
+    settings: ModelOptions,
+    *,
+    preimage: str | None = None,
+    way_back: bool = False,
 ) -> Ready:
-    """Load a model for a file or, where none is given, fit one to it."""
+    """Load a model for a file or, where none is given, fit one to it.
+
+    `preimage` is how it comes back to data if nothing was said of that, `way_back` whether it must.
+    """
     from kpca.chunks import in_memory
     from kpca.cli._data import Data
 
     if path is not None:
+        check_settled()
         return loaded(run, path, file, options)
     recipe = Recipe(settings, run.options.seed, preimage)
     recipe.check()
     data = Data.opened(file, options)
     preparation, rows = prepared(run, data)
+    if preparation.sparse_:
+        recipe = _without_way_back(recipe, data, needed=way_back)
     exactly = settings.approximation == "none" or (settings.approximation == "auto" and data.table.n_rows <= MOST_EXACT)
     recipe = replace(recipe, exactly=exactly, streamed=settings.approximation != "none" and not in_memory(rows))
     script = started(run)
     data.code(script)
     pipeline_code(script, data.preparation_code(script), recipe.code())
     return Ready(data, fitted_to(run, data, preparation, rows, recipe.estimator()), script)
+
+
+def _without_way_back(recipe: Recipe, data: Data, *, needed: bool) -> Recipe:
+    """Return the recipe of a model of sparse rows, which there is no way back to."""
+    asked = recipe.settings.preimage not in (None, "none")
+    if asked or needed:
+        kind = "texts" if data.table.layout.text else "sparse"
+        remedy = "save them as a dense table first" if needed else "leave --preimage out"
+        if kind == "texts":
+            remedy = "leave --preimage out" if not needed else "texts cannot be denoised"
+        raise InputError(
+            f"A way back to the data needs dense rows of numbers; those of {data.name} are {kind}: {remedy}."
+        )
+    return replace(recipe, preimage=None)
 
 
 def started(run: Run) -> Script:
@@ -295,6 +323,6 @@ def default_output(path: str, suffix: str) -> str:
     """Return the name of an output from that of the data, in the current folder."""
     if path == "-":
         return f"kpca{suffix}"
-    name = os.path.basename(os.path.normpath(path))
+    name = os.path.basename(os.path.abspath(path))
     stem = name[: -len(".gz")] if name.lower().endswith(".gz") else name
     return (os.path.splitext(stem)[0] or "kpca") + suffix

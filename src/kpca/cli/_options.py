@@ -138,7 +138,12 @@ def _option(section: str, *names: str, **settings: Any) -> Callable[[Callback], 
 _columns = [
     _option("Data", "--columns", type=NameList(), help="Use these columns only, separated by commas."),
     _option("Data", "--drop", type=NameList(), help="Leave these columns out."),
-    _option("Data", "--label", metavar="NAME", help="Column that is known of the rows: colours pictures, is no data."),
+    _option(
+        "Data",
+        "--label",
+        metavar="NAME",
+        help="Column with what is known of the rows, a class or a number: it colours pictures and is not analysed.",
+    ),
     _option("Data", "--id", metavar="NAME", help="Column that names the rows; results keep it."),
 ]
 _format = [
@@ -152,7 +157,10 @@ _format = [
 _treatment = [
     _option("Data", "--text", metavar="NAME", help="Column of texts, turned into TF-IDF weights of words."),
     _option(
-        "Data", "--encode", type=click.Choice(["onehot"]), help="Use columns of categories, a 0/1 column for each."
+        "Data",
+        "--encode",
+        type=click.Choice(["onehot"]),
+        help="Turn columns of categories into columns of 0 and 1, one for each value.",
     ),
     _option(
         "Data",
@@ -170,7 +178,13 @@ _treatment = [
     ),
 ]
 
-_size = _option("Data", "--size", type=Size(), help="Resize the images of a folder, such as 64x48.")
+_size = _option(
+    "Data",
+    "--size",
+    type=Size(),
+    metavar="HxW",
+    help="Resize the images of a folder to this height and width, such as 64x48.",
+)
 
 data_options = _gathered(DataOptions, "data", *_columns, *_treatment, *_format, _size)
 # for a model that knows which columns it takes and how it treats them
@@ -184,24 +198,38 @@ model_options = _gathered(
         "-k",
         "--components",
         type=NumberOr("auto"),
+        metavar="NUMBER|auto",
         default=10,
         show_default=True,
         help="How many components; below 1, as many as hold that share of the variance; auto finds out.",
     ),
     _option(
-        "Model", "--kernel", metavar="NAME", default="rbf", show_default=True, help="kpca info --kernels lists them."
+        "Model",
+        "--kernel",
+        metavar="NAME",
+        default="rbf",
+        show_default=True,
+        help="How rows are compared; kpca info --kernels lists the kernels.",
     ),
     _option(
         "Model",
         "--gamma",
         type=NumberOr("median", "scale"),
+        metavar="NUMBER|median|scale",
         default="median",
         show_default=True,
         help="Coefficient of the kernel; larger is narrower. median follows the distances of the rows.",
     ),
-    _option("Model", "--degree", type=float, default=3.0, show_default=True, help="Of the kernel poly."),
-    _option("Model", "--coef0", type=float, default=1.0, show_default=True, help="Of poly and sigmoid."),
-    _option("Model", "--center/--no-center", default=True, help="Take out the mean in feature space (the default)."),
+    _option("Model", "--degree", type=float, default=3.0, show_default=True, help="Degree of the kernel poly."),
+    _option(
+        "Model", "--coef0", type=float, default=1.0, show_default=True, help="Constant in the kernels poly and sigmoid."
+    ),
+    _option(
+        "Model",
+        "--center/--no-center",
+        default=True,
+        help="Whether the mean is taken out in feature space; it is, unless you say --no-center.",
+    ),
     _option(
         "Model",
         "--approximation",
@@ -210,7 +238,9 @@ model_options = _gathered(
         show_default=True,
         help="auto is exact for up to 20,000 rows, and takes landmarks (nystroem) beyond.",
     ),
-    _option("Model", "--rank", type=int, help="Landmarks or random features (1000)."),
+    _option(
+        "Model", "--rank", type=int, help="How many landmarks (nystroem) or random features (rff); 1000 if unsaid."
+    ),
     _option(
         "Model",
         "--preimage",
@@ -218,18 +248,42 @@ model_options = _gathered(
         default=None,
         help="How to come back from components to data; denoise and reconstruct need one.",
     ),
-    _option("Model", "--tol", type=float, default=0.0, help="Residual allowed, relative to the largest eigenvalue."),
+    _option(
+        "Model",
+        "--tol",
+        type=float,
+        default=0.0,
+        help="Largest residual allowed, relative to the largest eigenvalue; 0 is as small as can be.",
+    ),
 )
 
 run_options = _gathered(
     RunOptions,
     "run",
-    _option("Run", "--seed", type=int, default=0, show_default=True, help="Of all that is random."),
-    _option("Run", "--memory", metavar="SIZE", help="What may be used, such as 2GiB; half of what is free if unsaid."),
-    _option("Run", "--threads", type=int, help="One per core if unsaid."),
+    _option(
+        "Run",
+        "--seed",
+        type=int,
+        default=0,
+        show_default=True,
+        help="Where random numbers start; the same seed gives the same result.",
+    ),
+    _option(
+        "Run",
+        "--memory",
+        metavar="SIZE",
+        help="How much memory may be used, such as 2GiB; half of what is free if unsaid.",
+    ),
+    _option("Run", "--threads", type=int, help="How many threads compute; one per core if unsaid."),
     _option("Run", "--device", type=click.Choice(["cpu"]), default="cpu", show_default=True, help="Where to compute."),
     _option("Run", "--json", is_flag=True, help="Print the result as JSON on standard output."),
-    _option("Run", "-q", "--quiet", is_flag=True, help="Print nothing but results and errors."),
+    _option(
+        "Run",
+        "-q",
+        "--quiet",
+        is_flag=True,
+        help="Print errors only, and what goes to standard output by -o -, --json or --show-code.",
+    ),
     _option("Run", "--show-code", is_flag=True, help="Print the Python that does the same, after the run."),
 )
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from kpca.cli._options import RunOptions
 
 
+_NARROWEST = 12  # letters of a column of texts, however narrow the terminal
+
+
 class Run:
     """What a command prints: results on stdout, everything else on stderr.
 
@@ -79,6 +82,8 @@ class Run:
         """Print sentences for people, none of which is taken for markup."""
         if self.speaks:
             for sentence in sentences:
+                if sentence and sentence in self._notes:  # said already, as a note
+                    continue
                 self.console.print(sentence, markup=False, soft_wrap=True)
 
     def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> None:
@@ -86,17 +91,23 @@ class Run:
         if not self.speaks or not rows:
             return
         from rich import box
+        from rich.cells import cell_len
         from rich.table import Table
         from rich.text import Text
 
         table = Table(title=title, caption=caption or None, title_justify="left", caption_justify="left")
         table.box, table.title_style, table.caption_style = box.SIMPLE_HEAD, "bold", "dim"
+        console, needed = self.console, 2
         for column, header in enumerate(headers):
             numbers = all(_is_number(row[column]) for row in rows)
+            longest = max(map(cell_len, [header, *(row[column] for row in rows)]))
+            needed += 3 + (longest if numbers else min(longest, _NARROWEST))
             table.add_column(header, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
+        # half a number is a wrong one: lines may be longer than the terminal is wide
+        console.width = max(console.width, needed)
         for row in rows:
             table.add_row(*(Text(" ".join(cell.split())) for cell in row))
-        self.console.print(table)
+        console.print(table)
 
     def finish(self, result: dict[str, Any], code: str = "") -> None:
         """Print the result as JSON, if asked, and the code that does the same, if asked."""

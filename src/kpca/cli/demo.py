@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kpca.cli._command import SectionedCommand
 from kpca.cli._options import RunOptions, extra_option, run_options
 from kpca.errors import InputError
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from kpca.demo import Component, Contender, Result
 
 
-@click.command(short_help="A tour in a minute: fit, tune, denoise, detect, and a page to look at.")
+@click.command(
+    cls=SectionedCommand, short_help="A tour in a minute: fit, tune, denoise, detect, and a page to look at."
+)
 @extra_option(
     "Output",
     "-o",

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kpca.cli._code import Source, call, changed
-from kpca.cli._command import stdout_is_taken
+from kpca.cli._command import SectionedCommand, check_settled, check_standard_input, stdout_is_taken
 from kpca.cli._options import (
     DataOptions,
     NumberOr,
@@ -20,7 +20,7 @@ from kpca.cli._options import (
 )
 
 
-@click.command(short_help="Find the rows that do not belong, and because of what.")
+@click.command(cls=SectionedCommand, short_help="Find the rows that do not belong, and because of what.")
 @click.argument("file")
 @extra_option("Model", "--model", metavar="FILE", help="A detector that was saved by --save; fitted anew if unsaid.")
 @extra_option("Model", "--normal", metavar="FILE", help="Rows to learn from what is normal; those of FILE if unsaid.")
@@ -39,17 +39,31 @@ from kpca.cli._options import (
     type=click.Choice(["combined", "spe", "t2"]),
     default="combined",
     show_default=True,
-    help="What rows are judged by.",
+    help="What rows are judged by: distance within the components (t2), from them (spe), or both.",
 )
 @extra_option(
-    "Model", "--lags", type=int, default=0, show_default=True, help="Rows before a row that it is judged with."
+    "Model",
+    "--lags",
+    type=int,
+    default=0,
+    show_default=True,
+    help="How many rows before a row it is judged with, where rows are in the order of time.",
 )
-@extra_option("Model", "-k", "--components", type=NumberOr(), default=None, help="How many components.")
+@extra_option(
+    "Model",
+    "-k",
+    "--components",
+    type=NumberOr(),
+    metavar="NUMBER",
+    default=None,
+    help="How many components; below 1, as many as hold that share of the variance.",
+)
 @extra_option("Model", "--kernel", metavar="NAME", default="rbf", show_default=True, help="As in kpca fit.")
 @extra_option(
     "Model",
     "--gamma",
     type=NumberOr("wide", "median", "scale"),
+    metavar="NUMBER|wide|median|scale",
     default="wide",
     show_default=True,
     help="Coefficient of the kernel; wide sees breaks of linear relations, too.",
@@ -81,14 +95,17 @@ def detect(
     from kpca import save as save_model
     from kpca.cli import _model
     from kpca.cli._data import opened_for
-    from kpca.cli._outputs import PICTURES, check_output, where
+    from kpca.cli._outputs import PICTURES, check_output, check_table_output, where
     from kpca.cli._run import Run
     from kpca.io.results import write_anomalies
 
     if model is not None and (normal is not None or save is not None):
         raise click.UsageError("--model is a detector already: leave out --normal and --save.")
+    if model is not None:
+        check_settled()
+    check_standard_input(file, normal, model)
     this = Run(run, taken=stdout_is_taken(output))
-    check_output(output)
+    check_table_output(output, inputs=[file, normal, model], beside="alarm")
     check_output(save, (".kpca",))
     check_output(picture, PICTURES)
     with this.working("Reading"):
@@ -115,9 +132,9 @@ def detect(
             script.add("rows = model[0].prepare(model[0].select(table).whole())")
             script.add(call("plots.save", Source("plots.control_chart(model[-1], rows.X)"), picture))
     this.say(opened.sentence)
-    share = 100 * found.beyond / max(found.rows, 1)
+    share, verb = 100 * found.beyond / max(found.rows, 1), "is" if found.beyond == 1 else "are"
     this.say(
-        f"{found.beyond:,} of {found.rows:,} rows ({share:.1f} %) are beyond the limit of {found.limit:.4g} "
+        f"{found.beyond:,} of {found.rows:,} rows ({share:.1f} %) {verb} beyond the limit of {found.limit:.4g} "
         f"({_NAMES[found.statistic]}, {100 * fitted.model.limits_.confidence:g} % of normal rows are to stay below)."
     )
     _show(this, found, opened.table.layout)
@@ -149,10 +166,9 @@ def _learned(this: Any, path: str, options: DataOptions, settings: dict[str, Any
     _model.check_kernel(settings["kernel"])
     arguments = {"n_components": settings["components"], **settings}
     del arguments["components"]
-    scale = "none"
-    if options.scale not in ("auto", "standard"):  # the detector standardises columns itself; another way comes before
-        arguments["scale"], scale = None, options.scale
-    data = Data.opened(path, options)
+    data, scale = Data.opened(path, options), "none"
+    if data.scale != "standard":  # the detector standardises columns itself; another way comes before
+        arguments["scale"], scale = None, data.scale
     script = _model.started(this)
     data.code(script)
     seed = this.options.seed

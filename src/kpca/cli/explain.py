@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kpca.cli._code import Script, Source, call
-from kpca.cli._command import stdout_is_taken
+from kpca.cli._command import SectionedCommand, check_standard_input, stdout_is_taken
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
@@ -24,7 +24,7 @@ from kpca.cli._options import (
 _SHOWN_VARIABLES, _SHOWN_COMPONENTS = 15, 5
 
 
-@click.command(short_help="Tell which columns are behind the components.")
+@click.command(cls=SectionedCommand, short_help="Tell which columns are behind the components.")
 @click.argument("file")
 @extra_option("Model", "--model", metavar="FILE", help="What kpca fit wrote; fitted to FILE if unsaid.")
 @extra_option(
@@ -33,7 +33,7 @@ _SHOWN_VARIABLES, _SHOWN_COMPONENTS = 15, 5
     type=click.Choice(["gradient", "permutation"]),
     default="gradient",
     show_default=True,
-    help="How much scores change with a column: a little, or when it is shuffled.",
+    help="How scores change with a column: when it changes a little, or when it is shuffled.",
 )
 @output_option("Write the figures of all columns; - is standard output.")
 @picture_option("Draw the most important columns")
@@ -57,13 +57,14 @@ def explain(
     kpca explain flowers.csv --label species --picture columns.png
     """
     from kpca.cli import _model
-    from kpca.cli._outputs import PICTURES, check_output, where
+    from kpca.cli._outputs import PICTURES, check_output, check_table_output, where
     from kpca.cli._run import Run
     from kpca.explain import importance, permutation_importance
     from kpca.io.results import importance_table, write_importance
 
+    check_standard_input(file, model)
     this = Run(run, taken=stdout_is_taken(output))
-    check_output(output)
+    check_table_output(output, inputs=[file, model], beside="column")
     check_output(picture, PICTURES)
     function: Any
     extra: dict[str, Any]
@@ -112,7 +113,7 @@ def _output_code(script: Script, writer: str, output: str | None, figure: str, p
         script.add(call("plots.save", Source(figure), picture))
 
 
-@click.command(short_help="Draw the rows by many methods, and measure each.")
+@click.command(cls=SectionedCommand, short_help="Draw the rows by many methods, and measure each.")
 @click.argument("file")
 @extra_option(
     "Methods", "--methods", type=NameList(), help="Such as PCA,kernel PCA,t-SNE,UMAP,Isomap,MDS; all if unsaid."
@@ -148,13 +149,13 @@ def compare(
     """
     from kpca.cli import _model
     from kpca.cli._data import Data
-    from kpca.cli._outputs import PICTURES, check_output, where
+    from kpca.cli._outputs import PICTURES, check_output, check_table_output, where
     from kpca.cli._run import Run
     from kpca.comparison import compare as embed
     from kpca.io.results import write_comparison
 
     this = Run(run, taken=stdout_is_taken(output))
-    check_output(output)
+    check_table_output(output, inputs=[file], beside="name")
     check_output(picture, PICTURES)
     arguments: dict[str, Any] = {"methods": list(methods) if methods else None, "n_components": components}
     arguments |= {"max_rows": max_rows, "random_state": run.seed}

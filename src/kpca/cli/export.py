@@ -7,11 +7,12 @@ import os
 import click
 
 from kpca.cli._code import Source, call
+from kpca.cli._command import SectionedCommand
 from kpca.cli._options import RunOptions, extra_option, output_option, run_options
 from kpca.errors import InputError
 
 
-@click.command(short_help="Write a model for other programs, or a card about it.")
+@click.command(cls=SectionedCommand, short_help="Write a model for other programs, or a card about it.")
 @click.argument("model")
 @output_option("Where to write: .onnx for other programs, .md for a model card.", required=True)
 @extra_option(

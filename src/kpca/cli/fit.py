@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kpca.cli._code import Source, call
+from kpca.cli._command import SectionedCommand
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
@@ -18,7 +19,7 @@ from kpca.cli._options import (
 )
 
 
-@click.command(short_help="Find the components of a file, and save the model.")
+@click.command(cls=SectionedCommand, short_help="Find the components of a file, and save the model.")
 @click.argument("file")
 @output_option("Where to write the model; the name of the data with .kpca if unsaid.")
 @extra_option("Output", "--scores", metavar="FILE", help="Write the scores of the rows, too; - is standard output.")
@@ -47,14 +48,14 @@ def fit(
     """
     from kpca import save
     from kpca.cli import _model
-    from kpca.cli._outputs import PICTURES, check_output, draw_overview, where
+    from kpca.cli._outputs import PICTURES, check_output, check_table_output, draw_overview, where
     from kpca.cli._run import Run
     from kpca.io.results import write_scores
 
     this = Run(run, taken=scores == "-")
     target = output or _model.default_output(file, ".kpca")
     check_output(target, (".kpca",))
-    check_output(scores)
+    check_table_output(scores, inputs=[file], beside=data.id or data.label)
     check_output(picture, PICTURES)
     with this.working("Reading"):
         ready = _model.fitted_or_loaded(this, None, file, data, settings)

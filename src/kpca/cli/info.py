@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from kpca.cli._code import Script, call
+from kpca.cli._command import SectionedCommand
 from kpca.cli._options import DataOptions, RunOptions, extra_option, new_data_options, run_options
 
 _SHOWN = 40  # columns in the table
 
 
-@click.command(short_help="Tell what is in a file, of data or of a model.")
+@click.command(cls=SectionedCommand, short_help="Tell what is in a file, of data or of a model.")
 @click.argument("file", required=False)
 @extra_option("Output", "--kernels", is_flag=True, help="List the kernels, with their formulas.")
 @new_data_options
@@ -119,8 +120,10 @@ def _show_kernels(this: Any) -> None:
     from kpca import kernels
 
     rows = []
-    for name in sorted(kernels.NAMES):
+    for name in sorted(set(kernels.NAMES) - {"precomputed"}):  # a file holds rows, not kernels of them
         made = kernels.resolve(name, np.zeros((1, 1)), gamma=1.0)
         rows.append([name, (type(made).__doc__ or "").strip().splitlines()[0]])
     this.table("Kernels", ["name", "what it is"], rows)
-    this.finish({"command": "info", "kernels": [{"name": name, "about": text} for name, text in rows]})
+    script = Script("from kpca import kernels")
+    script.add("for name in sorted(kernels.NAMES):\n    print(name)")
+    this.finish({"command": "info", "kernels": [{"name": name, "about": text} for name, text in rows]}, str(script))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kpca.cli._code import Source, call
+from kpca.cli._command import SectionedCommand, check_standard_input
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
@@ -17,7 +18,7 @@ from kpca.cli._options import (
 )
 
 
-@click.command(short_help="Write a page about a file: a map, what is behind it, what is odd.")
+@click.command(cls=SectionedCommand, short_help="Write a page about a file: a map, what is behind it, what is odd.")
 @click.argument("file")
 @extra_option("Model", "--model", metavar="FILE", help="What kpca fit or kpca tune wrote; fitted to FILE if unsaid.")
 @output_option("Where to write the page; the name of the data with .html if unsaid.")
@@ -36,13 +37,14 @@ def report(
     kpca report new.csv --model flowers.kpca -o new.html
     """
     from kpca.cli import _model
-    from kpca.cli._outputs import check_output, where
+    from kpca.cli._outputs import PAGES, check_output, where
     from kpca.cli._run import Run
     from kpca.report import report_on_table
 
+    check_standard_input(file, model)
     this = Run(run)
     target = output or _model.default_output(file, ".html")
-    check_output(target, (".html", ".htm"))
+    check_output(target, PAGES)
     with this.working("Reading"):
         ready = _model.fitted_or_loaded(this, model, file, data, settings, preimage="auto")
         fitted, script = ready.fitted, ready.script

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+
 import click
 
 from kpca.cli._code import Source, call
-from kpca.cli._command import stdout_is_taken
+from kpca.cli._command import SectionedCommand, check_standard_input, stdout_is_taken
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
@@ -18,10 +21,12 @@ from kpca.cli._options import (
     run_options,
 )
 
-_model_option = extra_option("Model", "--model", metavar="FILE", required=True, help="What kpca fit wrote.")
+_model_option = extra_option(
+    "Model", "--model", metavar="FILE", required=True, help="A model that kpca fit or kpca tune wrote."
+)
 
 
-@click.command(short_help="Write the scores of new rows.")
+@click.command(cls=SectionedCommand, short_help="Write the scores of new rows.")
 @click.argument("file")
 @_model_option
 @output_option("Where to write the scores, in any format that can be read; - is standard output.", default="-")
@@ -37,24 +42,25 @@ def transform(*, file: str, model: str, output: str, data: DataOptions, run: Run
     cat new.csv | kpca transform - --model flowers.kpca > scores.csv
     """
     from kpca.cli import _model
-    from kpca.cli._outputs import check_output, where
+    from kpca.cli._outputs import check_table_output, where
     from kpca.cli._run import Run
     from kpca.io.results import write_scores
 
+    check_standard_input(file, model)
     this = Run(run, taken=stdout_is_taken(output))
-    check_output(output)
+    check_table_output(output, inputs=[file, model])
     with this.working("Reading"):
         ready = _model.loaded(this, model, file, data)
         this.stage("Writing scores")
-        write_scores(ready.fitted.pipeline, ready.data.table, output)
-    this.say(*where({f"Scores of {ready.data.table.n_rows:,} rows are": output}))
+        count = write_scores(ready.fitted.pipeline, ready.data.table, output)
+    this.say(*where({f"Scores of {count:,} rows are": output}))
     ready.script.needs("from kpca.io import write_scores")
     ready.script.add(call("write_scores", Source("model"), Source("table"), output))
-    result = {"command": "transform", "data": ready.data.facts, "components": ready.fitted.score_names}
+    result = {"command": "transform", "data": ready.data.facts, "rows": count, "components": ready.fitted.score_names}
     this.finish({**result, "output": output}, str(ready.script))
 
 
-@click.command(short_help="Remove what the components do not explain.")
+@click.command(cls=SectionedCommand, short_help="Remove what the components do not explain.")
 @click.argument("file")
 @extra_option("Model", "--model", metavar="FILE", help="What kpca fit --preimage auto wrote; fitted to FILE if unsaid.")
 @output_option("Where to write the cleaned rows; - is standard output; a new folder for images.", default="-")
@@ -73,25 +79,27 @@ def denoise(
     kpca denoise spectra.csv -k 20 -o clean.csv
     """
     from kpca.cli import _model
-    from kpca.cli._outputs import check_output, where
+    from kpca.cli._outputs import check_table_output, where
     from kpca.cli._run import Run
     from kpca.io.results import write_denoised
 
+    check_standard_input(file, model)
     this = Run(run, taken=stdout_is_taken(output))
-    check_output(output)
+    images = model is not None or os.path.isdir(file)  # a folder of images goes out as one
+    check_table_output(output, inputs=[file, model], beside=data.id or data.label, folder=images)
     with this.working("Reading"):
-        ready = _model.fitted_or_loaded(this, model, file, data, settings, preimage="auto")
+        ready = _model.fitted_or_loaded(this, model, file, data, settings, preimage="auto", way_back=True)
         _model.check_way_back(ready.fitted, model)
         this.stage("Denoising")
         share = write_denoised(ready.fitted.pipeline, ready.data.table, output)
-    this.say(f"{100 * share:.2f} % of the variance of the {ready.data.table.n_rows:,} rows was removed.")
+    this.say(f"{100 * share:.2f} % of the variance of the rows was removed.")
     this.say(*where({"The cleaned rows are": output}))
     ready.script.needs("from kpca.io import write_denoised")
     ready.script.add(call("write_denoised", Source("model"), Source("table"), output))
     this.finish({"command": "denoise", "data": ready.data.facts, "removed": share, "output": output}, str(ready.script))
 
 
-@click.command(short_help="Turn scores back into data.")
+@click.command(cls=SectionedCommand, short_help="Turn scores back into data.")
 @click.argument("scores")
 @_model_option
 @extra_option("Data", "--original", metavar="FILE", help="The rows the scores are of; tells what was lost.")
@@ -103,21 +111,25 @@ def reconstruct(
 ) -> None:
     """Turn SCORES, as kpca transform wrote them, back into rows of data.
 
-    Says how large the scores are beside the data and, with --original, how much of the data is lost.
+    Says how large the scores are beside the data and, with --original, how much of the data is lost; --format,
+    --header, --array and --delimiter then tell how to read the original.
 
     \b
-    kpca reconstruct scores.parquet --model faces.kpca --original faces.npy -o back.npy
+    kpca reconstruct scores.parquet --model spectra.kpca --original spectra.csv -o back.csv
     """
     from kpca.cli import _model
     from kpca.cli._data import opened_for
-    from kpca.cli._outputs import check_output, where
+    from kpca.cli._outputs import check_table_output, where
     from kpca.cli._run import Run
     from kpca.io.results import write_reconstruction
 
+    check_standard_input(scores, model, original)
     this = Run(run, taken=stdout_is_taken(output))
-    check_output(output)
+    check_table_output(output, inputs=[scores, model, original], folder=True)
     with this.working("Reading"):
-        ready = _model.loaded(this, model, scores, data)
+        # what kpca wrote explains itself: where there is an original, it is that which options tell how to read
+        plain = data if original is None else replace(data, format=None, header=None, array=None, delimiter=None)
+        ready = _model.loaded(this, model, scores, plain)
         fitted, script = ready.fitted, ready.script
         _model.check_way_back(fitted, model)
         arguments = [Source("model"), Source("table"), output]

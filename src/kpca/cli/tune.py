@@ -7,22 +7,50 @@ from typing import Any
 import click
 
 from kpca.cli._code import Source, call
+from kpca.cli._command import SectionedCommand
 from kpca.cli._options import DataOptions, NameList, RunOptions, data_options, extra_option, output_option, run_options
 
 
-@click.command(short_help="Find kernel, bandwidth and number of components.")
+@click.command(cls=SectionedCommand, short_help="Find kernel, bandwidth and number of components.")
 @click.argument("file")
-@extra_option("Search", "--kernels", type=NameList(), help="Kernels to try; linear,rbf,poly,cosine if unsaid.")
-@extra_option("Search", "-k", "--components", type=NameList(), help="Numbers of components to choose among; 1 to 64.")
+@extra_option(
+    "Search",
+    "--kernels",
+    type=NameList(),
+    metavar="NAMES",
+    help="Kernels to try, separated by commas; linear,rbf,poly,cosine if unsaid.",
+)
+@extra_option(
+    "Search",
+    "-k",
+    "--components",
+    type=NameList(),
+    metavar="NUMBERS",
+    help="Numbers of components to choose among, such as 1,2,5; up to 64 if unsaid.",
+)
 @extra_option(
     "Search",
     "--criterion",
     type=click.Choice(["reconstruction", "knn", "parallel", "variance", "gap", "stability"]),
-    help="What is judged; knn with a label, reconstruction without, if unsaid.",
+    help="What is judged; if unsaid, knn with a label and reconstruction without.",
 )
-@extra_option("Search", "--budget", metavar="TIME", help="When to be done, such as 60s; as long as it takes if unsaid.")
-@extra_option("Search", "--bandwidths", type=int, default=15, show_default=True, help="Values of gamma per kernel.")
-@extra_option("Search", "--best", is_flag=True, help="Take the best, not the simplest as good within a standard error.")
+@extra_option(
+    "Search", "--budget", metavar="TIME", help="How long it may take, such as 60s; as long as it needs if unsaid."
+)
+@extra_option(
+    "Search",
+    "--bandwidths",
+    type=int,
+    default=15,
+    show_default=True,
+    help="How many values of gamma to try for each kernel.",
+)
+@extra_option(
+    "Search",
+    "--best",
+    is_flag=True,
+    help="Take the best score, not the simplest model within one standard error of it.",
+)
 @output_option("Save the model that was chosen, fitted to all rows (.kpca).")
 @data_options
 @run_options
@@ -58,7 +86,7 @@ def tune(
     check_output(output, (".kpca",))
     counts = _counts(components)
     for name in kernels or ():
-        _model.check_kernel(name)
+        _model.check_kernel(name, "--kernels")
     arguments: dict[str, Any] = {
         "kernels": list(kernels) if kernels else None,
         "n_components": counts,

@@ -66,6 +66,7 @@ def in_order(
         except BaseException as error:  # an interrupt between two pieces of work
             errors.append(error)
             for thread in others:
-                thread.join()
+                if thread.ident is not None:  # the interrupt may have come before it was started
+                    thread.join()
     if errors:
         raise errors[0]

@@ -6,6 +6,7 @@ A pipeline is `Preparation`, then a model: what `kpca fit` saves. Neither table 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,12 +33,27 @@ def prepared_pieces(pipeline: Any, table: Table) -> Iterator[tuple[Rows, Prepare
     chosen = preparation.select(table)
     monitor = row_monitor(chosen.n_rows)
     warned: set[str] = set()  # each column once, not once in every chunk
+    seen = kept = 0
     for rows in chosen.chunks():
         part = preparation.prepare(rows, warned=warned)
+        seen, kept = seen + len(rows), kept + len(part.kept)
         if len(part.kept):
             yield rows, part
         if monitor is not None:
             monitor(len(rows))
+    _tell_left_out(chosen.name, seen, kept)
+
+
+def _tell_left_out(name: str, seen: int, kept: int) -> None:
+    """Warn of rows that are not among the results, and refuse a table none of whose rows is."""
+    if seen and not kept:
+        raise InputError(
+            f"{name} must have at least one row without missing values, as rows with some are left out; each of its "
+            f"{seen:,} rows has some: fill them, or fit a model with --impute median."
+        )
+    if kept < seen:
+        left = f"{seen - kept:,} of {seen:,} rows {'was' if seen - kept == 1 else 'were'} left out"
+        warnings.warn(f"{left}, because values are missing in them.", stacklevel=3)
 
 
 def joined(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
@@ -54,14 +70,19 @@ def preparation_of(pipeline: Any) -> Preparation:
     return first
 
 
-def write_scores(pipeline: Any, table: Table, path: Any) -> None:
-    """Write the scores of the rows of a table to a file in any of the formats of `open_writer`; - is stdout."""
+def write_scores(pipeline: Any, table: Table, path: Any) -> int:
+    """Write the scores of the rows of a table to a file in any of the formats of `open_writer`; - is stdout.
+
+    Returns how many rows were written: those with missing values are left out where the preparation drops them.
+    """
     model = pipeline[-1]
     names = [str(name) for name in model.get_feature_names_out()]
-    layout = preparation_of(pipeline).select(table).layout
+    layout, count = preparation_of(pipeline).select(table).layout, 0
     with open_writer(path, names, extras=_beside_of(pipeline, layout)) as writer:
         for _, part in prepared_pieces(pipeline, table):
             writer.write(np.asarray(model.transform(part.X)), _values_of(pipeline, layout, part))
+            count += len(part.kept)
+    return count
 
 
 def write_denoised(pipeline: Any, table: Table, path: Any) -> float:
@@ -108,6 +129,7 @@ def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Tabl
     lost = _Lost()
     truth = None if original is None else _Aligned(pipeline, original)
     layout, count = preparation.layout_, 0
+    monitor = row_monitor(scores.n_rows)
     with _open_rows(preparation, path, [*beside, *layout.categories], scores.layout.id) as writer:
         for rows in scores.chunks():
             restored = model.inverse_transform(np.asarray(rows.numbers)[:, places])
@@ -116,6 +138,8 @@ def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Tabl
             back = preparation.inverse_transform(restored)
             writer.write(back.numbers, {**_values(rows.layout, rows.ids, rows.labels), **back.categories})
             count += len(rows)
+            if monitor is not None:
+                monitor(len(rows))
         if truth is not None:
             truth.finish()
     ratio = len(wanted) / len(preparation.get_feature_names_out())
@@ -303,6 +327,12 @@ class _Aligned:
 def _places(scores: Table, wanted: list[str]) -> list[int]:
     """Return where the columns of scores are; by their names, or in order where they are as many without names."""
     found = list(scores.layout.numbers)
+    more = f"{wanted[0].rstrip('0123456789')}{len(wanted)}"
+    if more in found and more not in wanted:
+        raise InputError(
+            f"{scores.name!r} must have the columns of scores {wanted[0]} to {wanted[-1]}; {more!r} is one of a model "
+            "with more components: give a file that `kpca transform` wrote for this model."
+        )
     if all(name in found for name in wanted):
         return [found.index(name) for name in wanted]
     if len(found) == len(wanted):
@@ -341,7 +371,9 @@ def _judged(pipeline: Any, table: Table, causes: int) -> Iterator[_Judged]:
     names = [str(name) for name in pipeline[0].get_feature_names_out()]
     if detector.lags:
         # rows are judged with those before them: chunks would begin without a past
-        whole = preparation_of(pipeline).prepare(preparation_of(pipeline).select(table).whole())
+        rows = preparation_of(pipeline).select(table).whole()
+        whole = preparation_of(pipeline).prepare(rows)
+        _tell_left_out(table.name, len(rows), len(whole.kept))
         parts: Any = [whole]
     else:
         parts = (part for _, part in prepared_pieces(pipeline, table))

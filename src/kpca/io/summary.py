@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca.io.rows import Rows, Table
+from kpca.progress import row_monitor
 
 FloatArray = NDArray[Any]
 _MOST_DIFFERENT = 10_000  # values of a category that are counted
@@ -37,10 +38,13 @@ def summary_of(table: Table) -> list[Column]:
     """Return a summary of each column that is number or category, in this order."""
     numbers = _Numbers(len(table.layout.numbers))
     categories = {name: _Category() for name in table.layout.categories}
+    monitor = row_monitor(table.n_rows)
     for rows in table.chunks():
         numbers.add(rows)
         for name, category in categories.items():
             category.add(rows.categories[name])
+        if monitor is not None:
+            monitor(len(rows))
     found = numbers.columns(table.layout.numbers)
     return [*found, *(category.column(name) for name, category in categories.items())]
 

@@ -115,6 +115,7 @@ def _silence_stdout() -> None:
 def _line(error: BaseException | str) -> str:
     """Return a message as one line without control characters, which a terminal would obey."""
     words = _in_options(" ".join(str(error).split()))
+    words = re.sub(r"'?[^\s']*kpca-\w+/standard input'?", "standard input", words)
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in words)
 
 

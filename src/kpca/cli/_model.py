@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kpca.io.preparation import Preparation
 
 _SHOWN = 10  # components in the table
+STREAMED_RANK = 300  # landmarks for files beyond memory: the time grows with their square
 MOST_EXACT = 20_000  # rows up to which nobody waits long for an exact fit
 
 
@@ -105,9 +106,9 @@ class Recipe:
         from kpca import IncrementalKernelPCA, KernelPCA, Nystroem, RandomFeatures
 
         arguments = self._arguments()
-        if self.settings.rank is not None:
-            kind = Nystroem if self.settings.approximation == "nystroem" else RandomFeatures
-            arguments["approximation"] = kind(self.settings.rank)
+        if self.rank is not None:
+            kind = RandomFeatures if self.settings.approximation == "rff" else Nystroem
+            arguments["approximation"] = kind(self.rank)
         return (IncrementalKernelPCA if self.streamed else KernelPCA)(arguments.pop("n_components"), **arguments)
 
     def code(self) -> Source:
@@ -116,6 +117,11 @@ class Recipe:
         name = "kpca.IncrementalKernelPCA" if self.streamed else "kpca.KernelPCA"
         return Source(call(name, arguments.pop("n_components"), **changed(arguments, _USUAL)))
 
+    @property
+    def rank(self) -> int | None:
+        """How many landmarks or random features; None where the model has its own number of them, or none."""
+        return STREAMED_RANK if self.settings.rank is None and self.streamed else self.settings.rank
+
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments; a `Source` stands for an object that the code makes."""
         settings = self.settings
@@ -123,9 +129,9 @@ class Recipe:
         approximation: Any = "nystroem" if settings.approximation == "auto" else settings.approximation
         if self.exactly and not self.streamed:
             approximation = None
-        if settings.rank is not None:
-            name = "kpca.Nystroem" if approximation == "nystroem" else "kpca.RandomFeatures"
-            approximation = Source(call(name, settings.rank))
+        if self.rank is not None:
+            name = "kpca.RandomFeatures" if approximation == "rff" else "kpca.Nystroem"
+            approximation = Source(call(name, self.rank))
         arguments = {
             "n_components": settings.components,
             "kernel": settings.kernel,

@@ -239,7 +239,10 @@ model_options = _gathered(
         help="auto is exact for up to 20,000 rows, and takes landmarks (nystroem) beyond.",
     ),
     _option(
-        "Model", "--rank", type=int, help="How many landmarks (nystroem) or random features (rff); 1000 if unsaid."
+        "Model",
+        "--rank",
+        type=int,
+        help="How many landmarks (nystroem) or random features (rff); 1000 if unsaid, 300 beyond memory.",
     ),
     _option(
         "Model",

@@ -17,11 +17,14 @@ class Bar:
         self._what = what
         self._task: TaskID = progress.add_task(what, total=None, left="")
         self._worst = 0.0  # the residual of the first pass: where an iteration started from
+        self._fresh = True  # nothing was heard of this part of the work yet
 
     def stage(self, what: str) -> None:
         """Begin another part of the work, whose length is not known yet."""
-        self._what, self._worst = what, 0.0
-        self._progress.reset(self._task, description=what, total=None, left="")
+        self._what, self._worst, self._fresh = what, 0.0, True
+        # a new one, as a bar with a known length cannot be given an unknown one again
+        self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(what, total=None, left="")
 
     def heard(self, state: dict[str, Any]) -> bool:
         """Show a state that the library reports; never asks it to stop."""
@@ -34,6 +37,9 @@ class Bar:
             completed=share or 0.0,
             left=f"{_time(left)} left" if math.isfinite(left) else "",
         )
+        if self._fresh:  # shown even where the work is over before the next picture of the bar
+            self._fresh = False
+            self._progress.refresh()
         return True
 
     def _share(self, state: dict[str, Any]) -> tuple[float | None, str]:

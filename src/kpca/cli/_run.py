@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -137,12 +138,8 @@ def _rich_progress() -> Iterator[Any]:
 
 
 def _is_number(cell: str) -> bool:
-    text = cell.replace("%", "").replace(",", "").replace("−", "-").strip()
-    try:
-        float(text or "0")
-    except ValueError:
-        return False
-    return True
+    """Return True for a number, with or without a unit, and for the lack of one."""
+    return bool(re.fullmatch(r"(unknown|nan|[-+−]?(\d[\d,.]*|\.\d+)(e[-+]?\d+)?( ?(%|s|[KMGT]iB))?)?", cell.strip()))
 
 
 def jsonable(value: Any) -> Any:

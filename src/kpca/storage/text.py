@@ -39,8 +39,18 @@ class TextTable:
         self._blocks: list[tuple[int, int, int, int]] = []  # offset, length, first line, first row
         self._size = int(min(max(BLOCK_BYTES, len(self.names) * _BYTES_PER_COLUMN), LONGEST_RECORD))
 
-    def scan(self, used: Sequence[str], *, id: str | None = None, label: str | None = None) -> None:
-        """Read through the file once: types, missing entries, the number of rows, where the blocks are."""
+    def scan(
+        self,
+        used: Sequence[str],
+        *,
+        id: str | None = None,
+        label: str | None = None,
+        seen: Callable[[int], None] | None = None,
+    ) -> None:
+        """Read through the file once: types, missing entries, the number of rows, where the blocks are.
+
+        `seen` is told of rows as they are read.
+        """
         beside = [(id, ("",)), (label, MISSING_LABELS)]
         self._verbatim = {self._place[name]: spelled for name, spelled in beside if name is not None}
         scan = Scan(self._parser, [self._place[name] for name in used], self._verbatim)
@@ -49,6 +59,8 @@ class TextTable:
             rows = scan.learn(block)
             self._blocks.append((block.offset, len(block.data), block.line, self.n_rows))
             self.n_rows += rows
+            if seen is not None:
+                seen(rows)
         self._facts = scan.facts
         if self.dialect.decimal == "." and self.dialect.delimiter != "," and self._has_decimal_commas():
             self.dialect = replace(self.dialect, decimal=",")

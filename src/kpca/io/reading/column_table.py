@@ -14,6 +14,7 @@ from kpca.io.reading.assigned import Assigned, Roles, assign
 from kpca.io.reading.checked import check_finite, check_room, check_rows, joined, regrouped
 from kpca.io.reading.roles import RelaidTable
 from kpca.io.rows import Layout, Rows, Table
+from kpca.progress import row_monitor
 from kpca.storage.base import quoted
 from kpca.storage.columns import NUMBER, TEXT, Columns, Piece, Wanted
 from kpca.storage.text import TextTable
@@ -115,7 +116,7 @@ def table_of_columns(
 def _scanned(columns: TextTable, chosen: Assigned, *, explicit: bool) -> Assigned:
     """Read a text table through; a column without a name and without entries is left out, unless it was asked for."""
     plain = [*chosen.used, *([chosen.text] if chosen.text is not None else [])]
-    columns.scan(plain, id=chosen.id, label=chosen.label)
+    columns.scan(plain, id=chosen.id, label=chosen.label, seen=row_monitor(None))
     if explicit:
         return chosen
     used = tuple(name for name in chosen.used if not columns.is_blank(name))

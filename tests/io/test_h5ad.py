@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -382,3 +383,26 @@ def test_without_h5py_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(InputError, match=r"pip install 'kpca\[anndata\]'"):
         open_h5ad(tmp_path / "a.h5ad")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sizes of files are limited on Unix")
+def test_a_write_that_fails_does_not_end_the_process(tmp_path: Path) -> None:
+    code = """
+import resource, sys
+import numpy as np
+from kpca.errors import InputError
+from kpca.io.anndata import H5adWriter
+resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))  # as good as a full disk
+try:
+    with H5adWriter(sys.argv[1], ["a", "b"]) as writer:
+        for _ in range(20):
+            writer.write(np.ones((2000, 2)))
+except InputError as error:
+    print("refused:", error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "x.h5ad")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("refused: ")
+    assert list(tmp_path.iterdir()) == []

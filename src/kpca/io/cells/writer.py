@@ -23,6 +23,73 @@ _CHUNK_ROWS = 1000
 _EMPTY = ("layers", "obsm", "obsp", "uns", "varm", "varp")
 
 
+class _Held:
+    """A file for HDF5 to write to that never fails: what went wrong is kept, for the caller to raise.
+
+    HDF5 ends the process when it closes a file after a write that failed, on a full disk for example.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "x+b", buffering=0)  # noqa: SIM115 (closed with the HDF5 file)
+        self.error: OSError | None = None
+
+    def check(self) -> None:
+        """Raise what has gone wrong so far."""
+        if self.error is not None:
+            raise self.error
+
+    def close(self, *, lasting: bool) -> None:
+        """Close the file, once all of it is on the disk if that is wanted."""
+        if lasting:
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+    # what h5py asks of a file object
+
+    def write(self, data: Any) -> int:
+        """Write all, or remember why not."""
+        left = memoryview(data).cast("B")
+        size = len(left)
+        try:
+            while left and self.error is None:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            self.error = error
+        return size
+
+    def read(self, size: int) -> bytes:
+        """Read; h5py knows file objects by it."""
+        buffer = bytearray(size)
+        self.readinto(buffer)
+        return bytes(buffer)
+
+    def readinto(self, buffer: Any) -> int:
+        """Read; what could not be written is read as zeros."""
+        view = memoryview(buffer).cast("B")
+        count = self._file.readinto(view) or 0
+        view[count:] = bytes(len(view) - count)
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size, or remember why not."""
+        try:
+            return self._file.truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return size or 0
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a place."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Return the place."""
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """Nothing waits: the file has no buffer."""
+
+
 class H5adWriter:
     """Takes rows of numbers, with other columns beside them, and writes them as an annotated matrix.
 
@@ -51,7 +118,8 @@ class H5adWriter:
         self._columns: dict[str, list[NDArray[Any]]] = {name: [] for name in self._extras}
         self._temporary = temporary_name(self._target)
         try:
-            self._file = library.File(self._temporary, "x")
+            self._held = _Held(self._temporary)
+            self._file = library.File(self._held, "w")
             width = len(self._names)
             self._X = self._file.create_dataset(
                 "X", shape=(0, width), maxshape=(None, width), chunks=(_CHUNK_ROWS, max(width, 1)), dtype=dtype
@@ -71,6 +139,8 @@ class H5adWriter:
         try:
             self._X.resize(start + len(numbers), axis=0)
             self._X[start:] = numbers
+            self._file.flush()
+            self._held.check()
         except OSError as error:
             raise self._failed(error) from error
         for name, parts in self._columns.items():
@@ -87,8 +157,8 @@ class H5adWriter:
             for name in _EMPTY:
                 write(self._file, name, {})
             self._file.close()
-            with open(self._temporary, "rb+") as file:
-                os.fsync(file.fileno())
+            self._held.check()
+            self._held.close(lasting=True)
             os.replace(self._temporary, os.path.realpath(self._target))
         except OSError as error:
             self.abandon()
@@ -97,8 +167,9 @@ class H5adWriter:
     def abandon(self) -> None:
         """Remove the file; the target is as it was."""
         if hasattr(self, "_file"):
-            with contextlib.suppress(OSError, RuntimeError):  # what is still to be written is not wanted
-                self._file.close()
+            self._file.close()
+        if hasattr(self, "_held"):
+            self._held.close(lasting=False)
         with contextlib.suppress(FileNotFoundError):
             os.remove(self._temporary)
 

@@ -15,6 +15,7 @@ from kpca.errors import InputError
 from kpca.io.preparation import Prepared
 from kpca.io.results import joined, preparation_of, prepared_pieces
 from kpca.io.rows import Table
+from kpca.kernels import RadialKernel
 from kpca.report.build import write_report
 from kpca.report.subject import DataFacts, Subject
 
@@ -72,7 +73,7 @@ def report_on_table(
             treated=preparation.describe(),
             of_fit=of_fit,
         ),
-        chosen=(str(reason),) if reason else (),
+        chosen=(str(reason),) if reason else _bandwidth(model),
         code=code,
         command=command,
         seed=seed,
@@ -82,6 +83,21 @@ def report_on_table(
         drawn_from=complete,
     )
     write_report(path, subject)
+
+
+def _bandwidth(model: Any) -> tuple[str, ...]:
+    """Return why the bandwidth is what it is, where there is one and a rule chose it."""
+    gamma = model.gamma
+    if not isinstance(model.kernel_, RadialKernel):
+        return ()
+    if isinstance(gamma, str) and gamma == "median":
+        return (
+            "The bandwidth is the median distance between rows (the median rule): a middle way between a kernel to "
+            "which all rows are alike and one to which no two are; kpca tune compares others on rows that it holds out.",
+        )
+    if isinstance(gamma, str) and gamma == "scale":
+        return ("The bandwidth follows the number of columns and their variance, as scikit-learn's 'scale' does.",)
+    return ()
 
 
 def _some(pipeline: Any, table: Table, most: int, seed: int) -> tuple[Prepared, int]:

@@ -93,7 +93,7 @@ def _bandwidth(model: Any) -> tuple[str, ...]:
     if isinstance(gamma, str) and gamma == "median":
         return (
             "The bandwidth is the median distance between rows (the median rule): a middle way between a kernel to "
-            "which all rows are alike and one to which no two are; kpca tune compares others on rows that it holds out.",
+            "which all rows are alike and one to which no two are; kpca tune compares others on held-out rows.",
         )
     if isinstance(gamma, str) and gamma == "scale":
         return ("The bandwidth follows the number of columns and their variance, as scikit-learn's 'scale' does.",)

@@ -104,7 +104,7 @@ def main() -> None:
         lines = []
         for name, arguments in {
             "fit": ["fit", path, "--memory", "2GiB", "-o", "m.kpca"],
-            "fit, 300 landmarks": ["fit", path, "--memory", "2GiB", "--approximation", "nystroem", "--rank", "300"],
+            "fit, 1000 landmarks": ["fit", path, "--memory", "2GiB", "--approximation", "nystroem", "--rank", "1000"],
             "transform to Parquet": ["transform", path, "--model", "m.kpca", "--memory", "2GiB", "-o", "s.parquet"],
             "report": ["report", path, "--model", "m.kpca", "--memory", "2GiB", "-o", "r.html"],
         }.items():

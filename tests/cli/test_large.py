@@ -46,3 +46,20 @@ def test_result_is_that_of_rows_in_memory(large: Path, runner: CliRunner) -> Non
     assert (pieces["class"], whole["class"]) == ("IncrementalKernelPCA", "KernelPCA")
     # other rows are drawn for the bandwidth and the landmarks, so they agree as two samples do
     np.testing.assert_allclose(pieces["explained_variance_ratio"], whole["explained_variance_ratio"], rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("explain", *FIT),
+        ("tune", "--kernels", "linear", "-k", "1,2", "-o", "best.kpca"),
+        ("compare", "--methods", "PCA"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_sample_stands_for_rows_without_room(large: Path, runner: CliRunner, command: tuple[object, ...]) -> None:
+    name, *options = command
+    found = answered(runner, name, large, "--id", "key", *options, "--memory", LIMIT)
+    assert any("20,000 rows, drawn from all 200,000" in note for note in found["notes"])
+    told = answered(runner, name, large, "--id", "key", *options)
+    assert not any("drawn from all" in note for note in told["notes"])

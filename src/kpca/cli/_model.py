@@ -245,6 +245,21 @@ def _without_way_back(recipe: Recipe, data: Data, *, needed: bool) -> Recipe:
     return replace(recipe, preimage=None)
 
 
+def rows_of(run: Run, file: str, options: DataOptions) -> tuple[Data, Preparation, Any, Script]:
+    """Open a file and treat its rows: those that memory has room for; with the code that comes to `rows`."""
+    from kpca.cli._data import Data
+    from kpca.io.results import rows_in_memory
+
+    data = Data.opened(file, options)
+    preparation = data.preparation().fit(data.table)
+    script = started(run)
+    data.code(script)
+    script.needs("from kpca.io import rows_in_memory")
+    made = call("rows_in_memory", Source("preparation"), Source("table"), seed=run.options.seed)
+    script.add(f"preparation = {data.preparation_code(script)}.fit(table)", f"rows = {made}")
+    return data, preparation, rows_in_memory(preparation, data.table, seed=run.options.seed), script
+
+
 def started(run: Run) -> Script:
     """Return a program that has only its settings so far."""
     script = Script("import kpca")

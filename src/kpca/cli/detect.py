@@ -122,15 +122,15 @@ def detect(
             opened.code(script)
         this.stage("Judging rows")
         found = write_anomalies(fitted.pipeline, opened.table, output)
+        script.needs("from kpca.io import write_anomalies")
+        script.add(f"found = {call('write_anomalies', Source('model'), Source('table'), output)}")
         if picture is not None:
             from kpca import plots
 
-            chosen = fitted.preparation.select(opened.table)
-            rows = fitted.preparation.prepare(chosen.whole())
-            plots.save(plots.control_chart(fitted.model, rows.X), picture)
+            plots.save(plots.control_chart(found.statistics, fitted.model.limits_), picture)
             script.needs("from kpca import plots")
-            script.add("rows = model[0].prepare(model[0].select(table).whole())")
-            script.add(call("plots.save", Source("plots.control_chart(model[-1], rows.X)"), picture))
+            chart = Source("plots.control_chart(found.statistics, model[-1].limits_)")
+            script.add(call("plots.save", chart, picture))
     this.say(opened.sentence)
     share, verb = 100 * found.beyond / max(found.rows, 1), "is" if found.beyond == 1 else "are"
     this.say(
@@ -139,8 +139,6 @@ def detect(
     )
     _show(this, found, opened.table.layout)
     this.say(*where({"The statistics are": output, "The detector is": save, "The picture is": picture}))
-    script.needs("from kpca.io import write_anomalies")
-    script.add(f"found = {call('write_anomalies', Source('model'), Source('table'), output)}")
     result = {
         "command": "detect",
         "data": opened.facts,

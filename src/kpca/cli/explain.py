@@ -60,7 +60,7 @@ def explain(
     from kpca.cli._outputs import PICTURES, check_output, check_table_output, where
     from kpca.cli._run import Run
     from kpca.explain import importance, permutation_importance
-    from kpca.io.results import importance_table, write_importance
+    from kpca.io.results import importance_table, rows_in_memory, write_importance
 
     check_standard_input(file, model)
     this = Run(run, taken=stdout_is_taken(output))
@@ -72,7 +72,7 @@ def explain(
     with this.working("Reading"):
         ready = _model.fitted_or_loaded(this, model, file, data, settings)
         preparation, script = ready.fitted.preparation, ready.script
-        rows = preparation.prepare(preparation.select(ready.data.table).whole())
+        rows = rows_in_memory(preparation, ready.data.table, seed=run.seed)
         names = [str(name) for name in preparation.get_feature_names_out()]
         this.stage("Explaining")
         found: Any = function(ready.fitted.model, rows.X, names=names, **extra)
@@ -93,7 +93,8 @@ def explain(
     )
     this.say(*where({"The figures are": output, "The picture is": picture}))
     script.add("names = list(model[0].get_feature_names_out())")
-    script.add("rows = model[0].prepare(model[0].select(table).whole())")
+    script.needs("from kpca.io import rows_in_memory")
+    script.add(f"rows = {call('rows_in_memory', Source('model'), Source('table'), seed=run.seed)}")
     arguments = (Source("model[-1]"), Source("rows.X"))
     made = call(f"kpca.explain.{function.__name__}", *arguments, names=Source("names"), **extra)
     script.add(f"found = {made}", "print(found)")
@@ -148,7 +149,6 @@ def compare(
     kpca compare flowers.csv --label species --picture maps.png
     """
     from kpca.cli import _model
-    from kpca.cli._data import Data
     from kpca.cli._outputs import PICTURES, check_output, check_table_output, where
     from kpca.cli._run import Run
     from kpca.comparison import compare as embed
@@ -160,9 +160,7 @@ def compare(
     arguments: dict[str, Any] = {"methods": list(methods) if methods else None, "n_components": components}
     arguments |= {"max_rows": max_rows, "random_state": run.seed}
     with this.working("Reading"):
-        opened = Data.opened(file, data)
-        preparation = opened.preparation().fit(opened.table)
-        rows = preparation.prepare(opened.table.whole())
+        opened, _, rows, script = _model.rows_of(this, file, data)
         this.stage("Comparing")
         found = embed(rows.X, rows.labels, **arguments)
         if output is not None:
@@ -173,11 +171,6 @@ def compare(
             plots.save(plots.comparison(found, rows.labels), picture)
     this.say(opened.sentence, "", str(found))
     this.say(*where({"The figures are": output, "The picture is": picture}))
-    script = _model.started(this)
-    opened.code(script)
-    script.add(
-        f"preparation = {opened.preparation_code(script)}.fit(table)", "rows = preparation.prepare(table.whole())"
-    )
     usual = {"methods": None, "n_components": 2, "max_rows": 5000, "random_state": 0}
     given = {name: value for name, value in arguments.items() if value != usual[name]}
     script.add(f"found = {call('kpca.compare', Source('rows.X'), Source('rows.labels'), **given)}", "print(found)")

@@ -77,7 +77,6 @@ def tune(
     """
     from kpca import save
     from kpca.cli import _model
-    from kpca.cli._data import Data
     from kpca.cli._outputs import check_output, where
     from kpca.cli._run import Run
     from kpca.selection import tune as search
@@ -98,9 +97,7 @@ def tune(
         "refit": output is not None,
     }
     with this.working("Reading"):
-        opened = Data.opened(file, data)
-        preparation = opened.preparation().fit(opened.table)
-        rows = preparation.prepare(opened.table.whole())
+        opened, preparation, rows, script = _model.rows_of(this, file, data)
         this.stage("Searching")
         found = search(rows.X, rows.labels, **arguments)
         if output is not None:
@@ -119,11 +116,6 @@ def tune(
     this.table("Best of each kernel", ["kernel", "components", "score", "s.e."], shown)
     if output is not None:
         this.say(*where({"The model is": output}))
-    script = _model.started(this)
-    opened.code(script)
-    script.add(
-        f"preparation = {opened.preparation_code(script)}.fit(table)", "rows = preparation.prepare(table.whole())"
-    )
     given = {name: value for name, value in arguments.items() if value != _USUAL.get(name)}
     script.add(f"found = {call('kpca.selection.tune', Source('rows.X'), Source('rows.labels'), **given)}")
     if output is not None:

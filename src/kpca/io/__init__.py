@@ -7,6 +7,7 @@ from kpca.io.card import model_card
 from kpca.io.models import load, read_about, save
 from kpca.io.preparation import Preparation
 from kpca.io.results import (
+    rows_in_memory,
     write_anomalies,
     write_comparison,
     write_denoised,
@@ -28,6 +29,7 @@ __all__ = [
     "open_table",
     "open_writer",
     "read_about",
+    "rows_in_memory",
     "save",
     "summary_of",
     "table_of",

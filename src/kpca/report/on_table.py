@@ -7,19 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca.chunks import stacked
-from kpca.errors import InputError
-from kpca.io.preparation import Prepared
-from kpca.io.results import joined, preparation_of, prepared_pieces
+from kpca.io.results.pieces import MOST_ROWS, preparation_of, sampled_rows
 from kpca.io.rows import Table
 from kpca.kernels import RadialKernel
 from kpca.report.build import write_report
 from kpca.report.subject import DataFacts, Subject
-
-MOST_ROWS = 20_000
 
 
 def report_on_table(
@@ -45,7 +39,7 @@ def report_on_table(
     about : what was saved with the model.
     """
     preparation, model = preparation_of(pipeline), pipeline[-1]
-    rows, complete = _some(pipeline, table, max_rows, seed)
+    rows, complete = sampled_rows(pipeline, table, max_rows, seed)
     layout = preparation.layout_
     kinds = {
         "numbers": len(layout.numbers),
@@ -98,31 +92,6 @@ def _bandwidth(model: Any) -> tuple[str, ...]:
     if isinstance(gamma, str) and gamma == "scale":
         return ("The bandwidth follows the number of columns and their variance, as scikit-learn's 'scale' does.",)
     return ()
-
-
-def _some(pipeline: Any, table: Table, most: int, seed: int) -> tuple[Prepared, int]:
-    """Return the complete rows as the model takes them, or as many as asked for from all over; and of how many."""
-    wanted: NDArray[np.bool_] | None = None
-    if table.n_rows > most:
-        wanted = np.zeros(table.n_rows, dtype=bool)
-        wanted[np.random.default_rng(seed).choice(table.n_rows, most, replace=False)] = True
-    parts: list[Prepared] = []
-    complete = 0
-    for _, part in prepared_pieces(pipeline, table):
-        complete += len(part.kept)
-        chosen = np.ones(len(part.kept), dtype=bool) if wanted is None else wanted[part.kept]
-        if chosen.any():
-            ids, labels = (None if one is None else one[chosen] for one in (part.ids, part.labels))
-            parts.append(Prepared(part.X[chosen], ids, labels, part.kept[chosen]))
-    if not parts:
-        raise InputError(f"{table.name!r} must have rows that are complete; all were left out: use --impute median.")
-    some = Prepared(
-        stacked([part.X for part in parts]),
-        joined([part.ids for part in parts]),
-        joined([part.labels for part in parts]),
-        np.concatenate([part.kept for part in parts]),
-    )
-    return some, complete
 
 
 def _digest_of(about: Mapping[str, Any] | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from kpca.io.results.anomalies import Anomalies, write_anomalies
 from kpca.io.results.figures import importance_table, write_comparison, write_importance
-from kpca.io.results.pieces import joined, preparation_of, prepared_pieces
+from kpca.io.results.pieces import joined, preparation_of, prepared_pieces, rows_in_memory
 from kpca.io.results.rows import Reconstruction, write_denoised, write_reconstruction, write_scores
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "joined",
     "preparation_of",
     "prepared_pieces",
+    "rows_in_memory",
     "write_anomalies",
     "write_comparison",
     "write_denoised",

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from kpca.io.results.pieces import ROW, beside_of, preparation_of, prepared_pieces, tell_left_out, values_of
 from kpca.io.rows import Table
 from kpca.io.tables import open_writer
+from kpca.statistics import STATISTICS, Statistics
 
-FloatArray = NDArray[Any]
 _TOP = 10  # rows in the summary
 
 
@@ -27,8 +27,8 @@ class Anomalies:
     limit: float
     statistic: str
     top: tuple[dict[str, Any], ...]
-    values: FloatArray  # the statistic of each row; shape: (rows,)
-    alarms: NDArray[np.bool_]
+    statistics: Statistics  # of each row; shape: (rows,) each
+    alarms: NDArray[np.bool_]  # shape: (rows,)
 
 
 def write_anomalies(pipeline: Any, table: Table, path: Any = None, *, causes: int = 3) -> Anomalies:
@@ -42,24 +42,23 @@ def write_anomalies(pipeline: Any, table: Table, path: Any = None, *, causes: in
     causes : how many columns to name for each row beyond the limit.
     """
     detector = pipeline[-1]
-    statistics, layout = ("t2", "spe", "combined"), preparation_of(pipeline).select(table).layout
+    layout = preparation_of(pipeline).select(table).layout
     limit = -float(detector.offset_)
     named = [f"cause {number}" for number in range(1, causes + 1)]
     extras = [*beside_of(pipeline, layout), "alarm", *named]
-    writer = None if path is None else open_writer(path, [*statistics, "limit"], extras=extras)
+    writer = None if path is None else open_writer(path, [*STATISTICS, "limit"], extras=extras)
     parts: list[_Judged] = []
     with nullcontext() if writer is None else writer:
         for judged in _judged(pipeline, table, causes):
             parts.append(judged)
             if writer is not None:
-                numbers = np.column_stack([judged.statistics[name] for name in statistics])
+                numbers = np.column_stack([judged.statistics[name] for name in STATISTICS])
                 whole = np.column_stack([numbers, np.full(len(numbers), limit)])
                 writer.write(whole, {**judged.beside, "alarm": judged.alarms.astype(np.int64), **judged.causes(named)})
-    values = np.concatenate([part.statistics[detector.statistic] for part in parts])
     alarms = np.concatenate([part.alarms for part in parts])
-    return Anomalies(
-        len(values), int(alarms.sum()), limit, detector.statistic, _top(parts, detector.statistic), values, alarms
-    )
+    every = Statistics(**{name: np.concatenate([part.statistics[name] for part in parts]) for name in STATISTICS})
+    top = _top(parts, detector.statistic)
+    return Anomalies(len(alarms), int(alarms.sum()), limit, detector.statistic, top, every, alarms)
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca.chunks import stacked
 from kpca.errors import InputError
 from kpca.io.preparation import Preparation, Prepared
+from kpca.io.preparing.prepared_source import SHARE_OF_MEMORY
 from kpca.io.rows import Layout, Rows, Table
 from kpca.progress import row_monitor
+from kpca.settings import memory_budget
 
+MOST_ROWS = 20_000  # of a sample
+_STORED_PER_ROW = 256  # entries a sparse row is taken to have, if it has that many columns
 ROW = "row"  # the column that numbers the rows which are left, where some were dropped and none has an id
 
 
@@ -49,6 +54,48 @@ def tell_left_out(name: str, seen: int, kept: int) -> None:
         warnings.warn(f"{left}, because values are missing in them.", stacklevel=3)
 
 
+def rows_in_memory(pipeline: Any, table: Table, *, most: int = MOST_ROWS, seed: int = 0) -> Prepared:
+    """Return all rows of a table as a model takes them or, where they take too much memory, a sample, and warn of it.
+
+    Too much is more than a quarter of what `kpca.config(memory_limit=...)` allows.
+    """
+    preparation = preparation_of(pipeline)
+    stored = min(preparation.n_features_out_, _STORED_PER_ROW) if preparation.sparse_ else preparation.n_features_out_
+    fits = table.n_rows * stored * preparation.dtype_.itemsize <= memory_budget() // SHARE_OF_MEMORY
+    rows, count = sampled_rows(pipeline, table, table.n_rows if fits else most, seed)
+    if len(rows.kept) < count:
+        warnings.warn(
+            f"{len(rows.kept):,} rows, drawn from all {count:,}, stand for those that memory has no room for.",
+            stacklevel=2,
+        )
+    return rows
+
+
+def sampled_rows(pipeline: Any, table: Table, most: int, seed: int) -> tuple[Prepared, int]:
+    """Return the complete rows as the model takes them, or as many as asked for from all over; and of how many."""
+    wanted: NDArray[np.bool_] | None = None
+    if table.n_rows > most:
+        wanted = np.zeros(table.n_rows, dtype=bool)
+        wanted[np.random.default_rng(seed).choice(table.n_rows, most, replace=False)] = True
+    parts: list[Prepared] = []
+    complete = 0
+    for _, part in prepared_pieces(pipeline, table):
+        complete += len(part.kept)
+        chosen = np.ones(len(part.kept), dtype=bool) if wanted is None else wanted[part.kept]
+        if chosen.any():
+            ids, labels = (None if one is None else one[chosen] for one in (part.ids, part.labels))
+            parts.append(Prepared(part.X[chosen], ids, labels, part.kept[chosen]))
+    if not parts:
+        raise InputError(f"{table.name!r} must have rows that are complete; all were left out: use --impute median.")
+    some = Prepared(
+        stacked([part.X for part in parts]),
+        joined([part.ids for part in parts]),
+        joined([part.labels for part in parts]),
+        np.concatenate([part.kept for part in parts]),
+    )
+    return some, complete
+
+
 def joined(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
     """Return ids or labels of all pieces, None where there are none."""
     there = [part for part in parts if part is not None]
@@ -56,8 +103,8 @@ def joined(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
 
 
 def preparation_of(pipeline: Any) -> Preparation:
-    """Return the first step of a pipeline, which must be a preparation."""
-    first = pipeline[0]
+    """Return a preparation itself, or the first step of a pipeline, which must be one."""
+    first = pipeline if isinstance(pipeline, Preparation) else pipeline[0]
     if not isinstance(first, Preparation):
         raise InputError(f"The first step of the pipeline must be a kpca.io.Preparation; got {type(first).__name__}.")
     return first

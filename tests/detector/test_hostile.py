@@ -245,3 +245,12 @@ def test_false_alarms_of_more_columns_than_rows_are_as_many_as_asked_for():
         detector = KernelPCADetector().fit(rng.standard_t(3, size=(60, 500)))
         beyond.append(np.mean(detector.predict(rng.standard_t(3, size=(500, 500))) == -1))
     assert np.mean(beyond) < 0.08
+
+
+@pytest.mark.parametrize(("n", "d"), [(80, 2), (200, 5), (400, 2), (400, 10)])
+def test_a_far_row_among_those_of_the_fit_does_not_set_the_limit(n: int, d: int) -> None:
+    X = np.random.default_rng(0).normal(size=(n, d))
+    X = np.vstack([X, np.eye(2, d).sum(axis=0) * 60.0])
+    detector = KernelPCADetector(random_state=0).fit(X)
+    assert detector.predict(X)[-1] == -1
+    assert np.argmin(detector.score_samples(X)) == n

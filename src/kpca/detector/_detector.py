@@ -37,6 +37,8 @@ from kpca.storage.frames import is_frame
 FloatArray = NDArray[Any]
 # Rows that a model is made from at least.
 _FEWEST_ROWS = 5
+# How many times larger the last variance of a model may be than that of a part of its rows.
+_APART = 10.0
 # Normal rows that are kept, for the baselines of contributions.
 _KEPT = 1000
 
@@ -267,7 +269,8 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
             # of many columns and few rows the scales alone would make rows look closer than new ones are
             scaler = fitted_scaler(self.scale, rows[fitted])
             measure = measure_of(self._recipe.model(scaled(scaler, rows[fitted]), rows.shape[0]))
-            parts.append(measure(scaled(scaler, rows[held]), threads=threads))
+            judged = measure(scaled(scaler, rows[held]), threads=threads)
+            parts.append(_on_scale(judged, self._measure.outside, measure.outside))
         return Statistics(**{name: np.concatenate([part[name] for part in parts]) for name in STATISTICS})
 
     # -- judging ----------------------------------------------------------------------------------------------------
@@ -429,6 +432,18 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _on_scale(judged: Statistics, outside: float, fold: float) -> Statistics:
+    """Return the statistics of rows that were held out, with residuals on the scale of the model of all rows.
+
+    Where the two are far apart, a row that lies very far out has set the scales of one of them: its residuals would
+    then set a limit that nothing exceeds, least of all that row.
+    """
+    if 1.0 / _APART <= fold / outside <= _APART:
+        return judged
+    spe = judged.spe * (outside / fold)
+    return Statistics(judged.t2, spe, judged.t2 + spe / outside)
 
 
 _FITTED_PRIVATE = ("_fitted_with", "_recipe", "_measure", "_calibration", "_past", "_normal")

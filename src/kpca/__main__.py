@@ -1,8 +1,6 @@
 """``python -m kpca`` is the command ``kpca``."""
 
-import sys
-
-from kpca.cli import main
+from kpca.cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

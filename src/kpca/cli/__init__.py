@@ -38,3 +38,11 @@ def main() -> None:
 
 for _command in (report, fit, transform, denoise, reconstruct, tune, explain, detect, compare, info, export, demo):
     main.add_command(_command)
+
+
+def run() -> None:
+    """Run the command as a program; an interrupt that comes while another is dealt with ends it in the same way."""
+    try:
+        main(prog_name="kpca")
+    except KeyboardInterrupt:
+        raise SystemExit(1) from None

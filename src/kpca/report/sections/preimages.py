@@ -44,7 +44,8 @@ def preimages(material: Material) -> Section:
         parts.append(made)
     if pictures:
         parts += _kept(material)
-    parts.append(paragraph(f"How they were found: {material.model.preimage_report_.reason}.", class_="caption"))
+    found = material.model.preimage_report_
+    parts.append(paragraph(f"The way back from scores to rows is “{found.method}”: {found.reason}.", class_="caption"))
     return Section("preimages", title, joined(parts))
 
 

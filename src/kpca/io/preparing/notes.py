@@ -21,7 +21,8 @@ def sentences(survey: Survey, impute: str | None, scaler: Any, words: str) -> li
         sampled = f" of {survey.sample.shape[0]:,} rows drawn from all {survey.n_kept:,}"
     if survey.n_kept < survey.n_rows:
         lost = survey.n_rows - survey.n_kept
-        said.append(f"{lost:,} of {survey.n_rows:,} rows were left out, because values are missing in them.")
+        verb = "was" if lost == 1 else "were"
+        said.append(f"{lost:,} of {survey.n_rows:,} rows {verb} left out, because values are missing in them.")
     elif survey.missing.any():
         holes = [f"{quoted(names[column])} {survey.missing[column]:,}" for column in np.flatnonzero(survey.missing)]
         of = f" (the {impute}s{sampled})" if sampled and impute == "median" else ""

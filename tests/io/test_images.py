@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import kpca
 from kpca.errors import InputError
-from kpca.io.images import ImageWriter, holds_images, open_images, write_images
+from kpca.io.images import ImageWriter, open_images, write_images
 from kpca.io.preparation import Preparation
 from kpca.io.tables import open_table, open_writer
 from kpca.storage.images import read_grey
@@ -132,7 +132,6 @@ def test_rows_ids_and_labels(tmp_path: Path) -> None:
     parts = list(table.chunks(3))
     assert [(part.first, len(part)) for part in parts] == [(0, 3), (3, 1)]
     assert_array_equal(np.vstack([part.numbers for part in parts]), rows.numbers)
-    assert holds_images(tmp_path)
     before = table.digest()
     save(tmp_path / "top.png", np.full((3, 2), 99, np.uint8))
     assert open_images(tmp_path).digest() != before
@@ -197,7 +196,6 @@ def test_folders_without_images(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     (tmp_path / ".b.png").write_text("x")
     assert refusal(lambda: open_images(tmp_path)).endswith("it holds none; 1 other file was ignored.")
-    assert not holds_images(tmp_path)
     assert "there is none" in refusal(lambda: open_images(tmp_path / "nowhere"))
     assert "it is a file" in refusal(lambda: open_images(tmp_path / "a.txt"))
 

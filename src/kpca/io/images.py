@@ -52,11 +52,6 @@ def open_images(path: str | os.PathLike[str], *, size: tuple[int, int] | None = 
     return ImageTable(folder, pictures, size)
 
 
-def holds_images(path: str | os.PathLike[str]) -> bool:
-    """Whether a folder holds pictures, itself or one level down."""
-    return bool(_pictures(os.fsdecode(os.fspath(path)))[0])
-
-
 def _checked_size(size: Any) -> tuple[int, int]:
     whole = (
         isinstance(size, tuple | list) and len(size) == 2 and all(isinstance(side, int | np.integer) for side in size)

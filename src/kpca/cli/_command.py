@@ -9,7 +9,6 @@ import errno
 import os
 import re
 import signal
-import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from typing import Any
 import click
 
 from kpca.errors import Cancelled, InputError
+from kpca.storage.files import silence_stdout
 
 BAD_INPUT = 2
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -91,7 +91,7 @@ def _errors_in_one_line() -> Iterator[None]:
         if error.errno == errno.EPIPE:  # nobody reads any more, which is no error
             raise
         if error.filename is None:
-            _silence_stdout()
+            silence_stdout()
         what = "Standard output" if error.filename is None else repr(os.fsdecode(error.filename))
         said = (error.strerror or str(error)).lower()
         raise _Refused(_line(f"{what} must take what is written; the system says: {said}.")) from error
@@ -99,17 +99,6 @@ def _errors_in_one_line() -> Iterator[None]:
         raise click.ClickException(
             "There is not enough memory for this: give --memory a limit, or take --approximation nystroem."
         ) from error
-
-
-def _silence_stdout() -> None:
-    """Send what Python still holds for standard output nowhere, or it would complain when it ends."""
-    try:
-        descriptor = sys.stdout.fileno()
-    except (OSError, ValueError, AttributeError):  # not a real one
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
 
 
 def _line(error: BaseException | str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,11 @@ from kpca.cli._options import (
     picture_option,
     run_options,
 )
+
+if TYPE_CHECKING:
+    from kpca.cli._run import Run
+    from kpca.io.results import Anomalies
+    from kpca.io.rows import Layout
 
 
 @click.command(cls=SectionedCommand, short_help="Find the rows that do not belong, and because of what.")
@@ -132,24 +137,10 @@ def detect(
             chart = Source("plots.control_chart(found.statistics, model[-1].limits_)")
             script.add(call("plots.save", chart, picture))
     this.say(opened.sentence)
-    share, verb = 100 * found.beyond / max(found.rows, 1), "is" if found.beyond == 1 else "are"
-    this.say(
-        f"{found.beyond:,} of {found.rows:,} rows ({share:.1f} %) {verb} beyond the limit of {found.limit:.4g} "
-        f"({_NAMES[found.statistic]}, {100 * fitted.model.limits_.confidence:g} % of normal rows are to stay below)."
-    )
-    _show(this, found, opened.table.layout)
+    _show(this, found, opened.table.layout, fitted.model.limits_.confidence)
     this.say(*where({"The statistics are": output, "The detector is": save, "The picture is": picture}))
-    result = {
-        "command": "detect",
-        "data": opened.facts,
-        "rows": found.rows,
-        "beyond": found.beyond,
-        "statistic": found.statistic,
-        "limit": found.limit,
-        "top": list(found.top),
-        "outputs": {k: v for k, v in {"rows": output, "detector": save, "picture": picture}.items() if v},
-    }
-    this.finish(result, str(script))
+    outputs = {k: v for k, v in {"rows": output, "detector": save, "picture": picture}.items() if v}
+    this.finish({"command": "detect", "data": opened.facts, **_facts(found), "outputs": outputs}, str(script))
 
 
 _NAMES = {"combined": "T² and SPE combined", "spe": "SPE", "t2": "T²"}
@@ -187,7 +178,19 @@ _USUAL = {
 _USUAL |= {"scale": "standard"}
 
 
-def _show(this: Any, found: Any, layout: Any) -> None:
+def _facts(found: Anomalies) -> dict[str, Any]:
+    """Return what was found, for machines."""
+    names = ("rows", "beyond", "statistic", "limit", "top")
+    return {name: getattr(found, name) for name in names}
+
+
+def _show(this: Run, found: Anomalies, layout: Layout, confidence: float) -> None:
+    """Print how many rows are beyond the limit, and the farthest of them."""
+    share, verb = 100 * found.beyond / max(found.rows, 1), "is" if found.beyond == 1 else "are"
+    this.say(
+        f"{found.beyond:,} of {found.rows:,} rows ({share:.1f} %) {verb} beyond the limit of {found.limit:.4g} "
+        f"({_NAMES[found.statistic]}, {100 * confidence:g} % of normal rows are to stay below)."
+    )
     beside = [name for name in (layout.id, layout.label) if name is not None]
     rows = [
         [

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kpca.cli._code import Source, call
 from kpca.cli._command import SectionedCommand
 from kpca.cli._options import DataOptions, NameList, RunOptions, data_options, extra_option, output_option, run_options
+
+if TYPE_CHECKING:
+    from kpca.cli._run import Run
+    from kpca.selection import Tuning
 
 
 @click.command(cls=SectionedCommand, short_help="Find kernel, bandwidth and number of components.")
@@ -104,6 +108,24 @@ def tune(
             about = {"data": opened.facts, "seed": run.seed, "command": _model.command_line(), "reason": found.reason}
             save(_model.Fitted(preparation, found.best_estimator, about).pipeline, output, about=about)
     this.say(opened.sentence, found.reason)
+    _show(this, found)
+    this.say(*where({"The model is": output}))
+    given = {name: value for name, value in arguments.items() if value != _USUAL.get(name)}
+    script.add(f"found = {call('kpca.selection.tune', Source('rows.X'), Source('rows.labels'), **given)}")
+    if output is not None:
+        script.needs("from sklearn.pipeline import Pipeline")
+        script.add('model = Pipeline([("prepare", preparation), ("model", found.best_estimator)])')
+        script.add(call("kpca.save", Source("model"), output))
+    script.add("print(found)")
+    this.finish({"command": "tune", "data": opened.facts, **_facts(found), "output": output}, str(script))
+
+
+_USUAL = {"kernels": None, "n_components": None, "criterion": None, "budget": None, "bandwidths": 15, "rule": "one_se"}
+_USUAL |= {"refit": True}
+
+
+def _show(this: Run, found: Tuning) -> None:
+    """Print the best of each kind of kernel."""
     shown = [
         [
             entry["label"],
@@ -114,31 +136,18 @@ def tune(
         for entry in _distinct(found.table)
     ]
     this.table("Best of each kernel", ["kernel", "components", "score", "s.e."], shown)
-    if output is not None:
-        this.say(*where({"The model is": output}))
-    given = {name: value for name, value in arguments.items() if value != _USUAL.get(name)}
-    script.add(f"found = {call('kpca.selection.tune', Source('rows.X'), Source('rows.labels'), **given)}")
-    if output is not None:
-        script.needs("from sklearn.pipeline import Pipeline")
-        script.add('model = Pipeline([("prepare", preparation), ("model", found.best_estimator)])')
-        script.add(call("kpca.save", Source("model"), output))
-    script.add("print(found)")
-    result = {
-        "command": "tune",
-        "data": opened.facts,
+
+
+def _facts(found: Tuning) -> dict[str, Any]:
+    """Return what was found, for machines."""
+    return {
         "best": found.best_params,
         "score": found.best_score,
         "criterion": found.criterion,
         "reason": found.reason,
         "complete": found.complete,
         "table": found.to_dicts(),
-        "output": output,
     }
-    this.finish(result, str(script))
-
-
-_USUAL = {"kernels": None, "n_components": None, "criterion": None, "budget": None, "bandwidths": 15, "rule": "one_se"}
-_USUAL |= {"refit": True}
 
 
 def _counts(given: tuple[str, ...] | None) -> Any:

@@ -16,6 +16,7 @@ from kpca.errors import InputError
 from kpca.io.reading.formats import FORMATS, by_name, check_format
 from kpca.sinks import write_failed
 from kpca.storage.base import ROWS, printable, quoted
+from kpca.storage.files import silence_stdout
 
 _NOTHING: Mapping[str, NDArray[Any]] = {}
 
@@ -77,7 +78,7 @@ class TableWriter:
             if not self._is_stream:
                 raise write_failed(self._target, error, kept=True) from error
             self.wanted = False
-            _silence_stdout()
+            silence_stdout()
         except UnicodeEncodeError as error:
             raise InputError(
                 f"Texts for {self._target} must be Unicode; {ascii(error.object)[:60]} is not (half of a pair of "
@@ -120,17 +121,6 @@ def _column(values: Any) -> NDArray[Any]:
     for place, value in enumerate(values):
         objects[place] = value
     return objects
-
-
-def _silence_stdout() -> None:
-    """Send what Python still holds for standard output nowhere, or it would complain when it ends."""
-    try:
-        descriptor = sys.stdout.fileno()
-    except (OSError, ValueError, AttributeError):  # not a real one
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
 
 
 def open_writer(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import sys
 from typing import BinaryIO
 
 from kpca.errors import InputError
@@ -51,3 +52,14 @@ class NewFile:
 def open_new(path: str) -> BinaryIO:
     """Create a file for writing, with the permissions that new files have."""
     return open(path, "xb")
+
+
+def silence_stdout() -> None:
+    """Send what Python still holds for standard output nowhere, or it would complain when it ends."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):  # not a real one
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)

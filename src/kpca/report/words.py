@@ -12,6 +12,7 @@ import numpy as np
 LONG = 80  # letters of a name or id on the page
 # Marks that turn the direction of the text after them.
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def plain(text: Any) -> str:
@@ -61,7 +62,7 @@ def number(value: float, digits: int = 4) -> str:
     else:
         mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
         mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-        text = f"{mantissa} × 10^{int(power)}"
+        text = f"{mantissa} × 10{str(int(power)).translate(_RAISED)}"
     return text.replace("-", "−")
 
 

@@ -23,6 +23,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from benchmarks._race import log
 from benchmarks._usps import NOISES, Digits, FloatArray, mse
 from kpca import KernelPCA, preimage
+from kpca.estimators.exact import refit
 from kpca.preimage.back import fit_back
 
 ALPHAS = tuple(10.0**power for power in range(-7, 2))
@@ -117,7 +118,9 @@ def our_cells(data: Digits, c: float, counts: Sequence[int], threads: int) -> li
         projection = model._projection.head(count)
         mine = np.ascontiguousarray(scores[:, :count])
         for name, settings in METHODS.items():
-            back = fit_back(settings(), model.kernel_, projection, data.train, mine, seed=0, threads=threads)
+            back = fit_back(
+                settings(), model.kernel_, projection, data.train, mine, seed=0, threads=threads, refit=refit
+            )
             rows = back.denoised(together, partial(projection, threads=threads), threads=threads).rows
             errors = [mse(rows[number * m : (number + 1) * m], data.clean) for number in range(len(every))]
             note = back.reason if name == "auto" else ""

@@ -65,7 +65,7 @@ def plant() -> Plant:
 def fitted(data: Plant, bandwidth: Any, rule: Any, lags: int) -> Any:
     """Return a detector of the training rows; the rule "default" is that of the product, bandwidth included."""
     from kpca import KernelPCADetector
-    from kpca.detector.lags import lagged
+    from kpca.detector.modelling import lagged
     from kpca.kernels import resolve_gamma
 
     if rule == "default":
@@ -110,10 +110,9 @@ def detection(bandwidth: float | None, rule: Any, lags: int) -> dict[str, Any]:
 
 def causes(bandwidth: float | None, rule: Any) -> list[dict[str, Any]]:
     """Rank the variables for the faults whose cause is known, from the first alarm on, in many ways."""
-    from kpca.detector.baselines import baseline_rows
-    from kpca.detector.causes import root_causes
-    from kpca.detector.contributions import contributions_of
-    from kpca.statistics import measure_of
+    from kpca.detector.contributions import contributions_of, root_causes
+    from kpca.detector.limits import measure_of
+    from kpca.detector.watching import baseline_rows
 
     data = plant()
     detector = fitted(data, bandwidth, rule, 0)

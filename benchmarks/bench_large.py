@@ -54,7 +54,7 @@ def roofline() -> dict[str, float]:
     """Return the best rates of this machine on all cores, in float32: flops of a large GEMM, exps inside the cache."""
     from threadpoolctl import threadpool_limits
 
-    from kpca.settings import thread_count
+    from kpca._base.config import thread_count
 
     threads = thread_count()
     rng = np.random.default_rng(0)

@@ -66,8 +66,8 @@ def case(
     import numpy as np
 
     import kpca
-    from kpca.planning.memory import transform_bytes
-    from kpca.settings import thread_count
+    from kpca._base.config import thread_count
+    from kpca.estimators.memory import transform_bytes
 
     parameters = dict(parameters)
     data = parameters.pop("data", "clustered")
@@ -103,7 +103,7 @@ def case(
                 "predicted_mib": size / MIB,
                 "bound": size,
             }
-    return result | found | {"limit_mib": kpca.settings.parse_bytes(limit) / MIB}
+    return result | found | {"limit_mib": kpca._base.config.parse_bytes(limit) / MIB}
 
 
 def judged(run: dict[str, Any]) -> dict[str, Any]:

@@ -161,6 +161,7 @@ def eleven(seed: int, threads: int) -> FloatArray:
     from sklearn.decomposition import PCA
 
     from kpca import KernelPCA, preimage
+    from kpca.estimators.exact import refit
     from kpca.preimage.back import fit_back
 
     rng, sigma, most = np.random.default_rng(seed), 0.8, len(_PUBLISHED)
@@ -178,7 +179,7 @@ def eleven(seed: int, threads: int) -> FloatArray:
         projection = model._projection.head(count)
         mine = np.ascontiguousarray(scores[:, :count])
         for settings in (preimage.FixedPoint(rescale=False), preimage.FixedPoint(), preimage.Auto()):
-            back = fit_back(settings, model.kernel_, projection, X, mine, seed=0, threads=threads)
+            back = fit_back(settings, model.kernel_, projection, X, mine, seed=0, threads=threads, refit=refit)
             project = partial(projection, threads=threads)
             results.append(back.denoised(noisy, project, threads=threads).rows)
         found.append([float(np.square(rows - truth).sum(axis=1).mean()) for rows in results])

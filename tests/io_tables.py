@@ -12,8 +12,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 
-from kpca.io.reading.memory import MemoryTable
-from kpca.io.rows import Layout, Rows
+from kpca.data.rows import Layout, Rows
+from kpca.data.survey import MemoryTable
 
 SCALERS = {
     "none": "passthrough",

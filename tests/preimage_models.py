@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import reference
 
-from kpca.preimage.expansion import Expansion
-from kpca.preimage.target import Target
+from kpca.preimage.target import Expansion, Target
 
 
 def target(kernel, X, k=None, *, weights=None, dtype=None):

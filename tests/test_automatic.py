@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 import kpca
 from benchmarks._planted import Planted
 from kpca import IncrementalKernelPCA, InputError, KernelPCA
-from kpca.automatic import choose_count, drawn_rows
+from kpca.estimators.n_components import choose_count, drawn_rows
 
 FloatArray = NDArray[Any]
 CLUSTERS = Planted("", "clusters", 180, 5, 4, 9.0)

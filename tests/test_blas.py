@@ -5,7 +5,8 @@ import threading
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from kpca import KernelPCA, blas
+from kpca import KernelPCA
+from kpca._base import threads as blas
 
 
 def counts():

@@ -20,11 +20,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import kernels as gp
 
 import kpca
-import kpca.checkpoint as checkpoint_module
+import kpca.estimators.checkpoint as checkpoint_module
 import kpca.gram.operator as operator_module
 from kpca import InputError, KernelPCA
-from kpca.checkpoint import Checkpoint, describe, digest, load_state, open_checkpoint, save_state
-from kpca.container import read_container, write_container
+from kpca._base.container import read_container, write_container
+from kpca.estimators.checkpoint import Checkpoint, describe, digest, load_state, open_checkpoint, save_state
 from kpca.gram import Gram
 from kpca.kernels import RBF, Cosine, Exponential, Polynomial
 

@@ -34,8 +34,8 @@ from storage_kinds import (
     saved_zarr,
 )
 
-from kpca.chunks import CHUNK_BYTES, Source, as_source, default_rows, sample_rows
-from kpca.errors import InputError
+from kpca._base.errors import InputError
+from kpca.data.sources import CHUNK_BYTES, Source, as_source, default_rows, sample_rows
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -404,7 +404,7 @@ def test_samples_refused() -> None:
 READ_THROUGH = """
 import sys
 import numpy as np
-from kpca.chunks import as_source, sample_rows
+from kpca.data.sources import as_source, sample_rows
 
 def status(key):
     with open("/proc/self/status") as lines:

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import kpca.container as container_module
-from kpca.container import read_container, remove_leftovers, write_container
-from kpca.errors import InputError
+import kpca._base.container as container_module
+from kpca._base.container import read_container, remove_leftovers, write_container
+from kpca._base.errors import InputError
 
 NUMBERS = st.one_of(
     hnp.boolean_dtypes(),

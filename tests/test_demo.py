@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
 
-from kpca import InputError, KernelPCA, demo, plots
+from kpca import InputError, KernelPCA, plots
+from kpca.cli import tour as demo
 
 ROWS = 200
 
@@ -77,7 +78,9 @@ def test_job_names_the_estimator_it_measures(contender: demo.Contender) -> None:
 
 def test_memory_of_another_system_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "_status_lines", lambda: iter(()))
-    job = json.dumps({"contender": {"name": "kpca", "module": "kpca.kernel_pca"}, "rows": 50, "gamma": 0.001})
+    job = json.dumps(
+        {"contender": {"name": "kpca", "module": "kpca.estimators.kernel_pca"}, "rows": 50, "gamma": 0.001}
+    )
     assert json.loads(demo._run_job(job))["peak_bytes"] is None
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 
-from kpca.elbow import elbow
+from kpca.estimators.n_components import elbow
 
 
 @pytest.mark.parametrize("q", [1, 2, 5, 9])

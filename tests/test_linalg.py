@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kpca.linalg import exhaustive, largest_eigenpairs, mean_of_rows
-from kpca.planning import kernel_route, linear_route
+from kpca._base.linalg import exhaustive, largest_eigenpairs, mean_of_rows
+from kpca.estimators.routes import kernel_route, linear_route
 
 
 def matrix(values, seed=0):

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kpca.gram._tiles import EDGE, edges
 from scipy import sparse
 
 import kpca
 from kpca import InputError, KernelPCA
-from kpca.gram.tiles import EDGE, edges
-from kpca.planning import approximation_needed, memory, tile_budget
-from kpca.planning.estimate import usual_passes
-from kpca.planning.rates import machine_rates, tile_cost
-from kpca.planning.result import size_words, time_words
-from kpca.settings import parse_bytes
+from kpca._base.config import parse_bytes
+from kpca.estimators import memory
+from kpca.estimators.cost import machine_rates, tile_cost, usual_passes
+from kpca.estimators.memory import tile_budget
+from kpca.estimators.plan import approximation_needed, size_words, time_words
 from kpca.spectrum.krylov import basis_size, block_size, smallest_basis
 
 SOURCE = Path(kpca.__file__).parents[1]

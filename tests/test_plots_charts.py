@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kpca import InputError, KernelPCADetector, plots
-from kpca.statistics import Statistics
+from kpca.detector.limits import Statistics
 
 LIMITS = SimpleNamespace(t2=9.0, spe=0.5, combined=12.0)
 

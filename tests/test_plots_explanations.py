@@ -279,7 +279,7 @@ def test_a_model_is_asked_for_its_arrows(monkeypatch: pytest.MonkeyPatch) -> Non
         asked.append((model, X, components, options))
         return arrows(components=components)
 
-    monkeypatch.setattr("kpca.plots.directions.explain", SimpleNamespace(arrows=given))
+    monkeypatch.setattr("kpca.plots.variables.explain", SimpleNamespace(arrows=given))
     model = SimpleNamespace(explained_variance_ratio_=np.array([0.5, 0.3, 0.1]))
     axes = plots.biplot(model, "rows", components=(2, 0)).axes[0]
     plots.biplot(model, "rows", np.arange(200), names="ab")

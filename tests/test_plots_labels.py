@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 
 from kpca import InputError, plots
-from kpca.plots._axes import COLOURS, MARKERS
 from kpca.plots._labels import MOST_CLASSES, labels_of, sample_of
+from kpca.plots.axes import COLOURS, MARKERS
 
 ANYTHING = st.one_of(
     st.none(),

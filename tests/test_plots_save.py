@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kpca import InputError, plots
-from kpca.storage import files
+from kpca._base import files
 
 
 def picture(count: int = 40) -> Any:

@@ -446,7 +446,7 @@ def pieces(Z: Any, kind: str, folder: Path) -> Any:
 @pytest.mark.parametrize("kind", ["path", "memory map", "chunks", "generator", "sparse chunks"])
 @pytest.mark.parametrize("method", ["auto", "gradient"])
 def test_sources_give_what_arrays_give(kind: str, method: str, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("kpca.chunks.CHUNK_BYTES", 4 * 3 * 8)  # or nine rows were one chunk
+    monkeypatch.setattr("kpca.data.sources.CHUNK_BYTES", 4 * 3 * 8)  # or nine rows were one chunk
     X, Z = rows(), noisy(9)
     model = fitted(method, X)
     denoised = model.denoise(Z)

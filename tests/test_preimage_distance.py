@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from preimage_models import scores_of, swiss, target
 from scipy.spatial.distance import cdist
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.kernels import (
     RBF,
     Cosine,

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.kernels import (
     RBF,
     ArcCosine,
@@ -28,9 +28,8 @@ from kpca.kernels import (
     Sigmoid,
 )
 from kpca.preimage.descent import Point, descend
-from kpca.preimage.expansion import Expansion
 from kpca.preimage.gradient import Gradient, GradientWay
-from kpca.preimage.target import Target
+from kpca.preimage.target import Expansion, Target
 
 KERNELS: dict[str, Kernel] = {
     "rbf": RBF(0.3),

@@ -18,7 +18,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.svm import SVR
 
 import kpca
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.kernels import RBF, Exponential, Linear, Polynomial
 from kpca.preimage import gcv
 from kpca.preimage.learned import NOT_FINITE, Learned, Ridge

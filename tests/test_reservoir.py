@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 import kpca
 from kpca import IncrementalKernelPCA, InputError
-from kpca.reservoir import Reservoir
+from kpca.estimators.stream import Reservoir
 
 ROWS = np.arange(10_000.0)[:, None]
 

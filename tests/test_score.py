@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import kpca
 from kpca import KernelPCA
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 
 RNG = np.random.default_rng(6)
 X = RNG.normal(size=(60, 4)) * [4.0, 2.0, 1.0, 0.5]

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import kpca
 from kpca import InputError, KernelPCA
-from kpca.settings import checkpoint_path, memory_budget, parse_bytes, thread_count
+from kpca._base.config import checkpoint_path, memory_budget, parse_bytes, thread_count
 
 DEFAULTS = {"memory_limit": None, "threads": None, "progress": False, "checkpoint": None}
 X = np.random.default_rng(0).standard_normal((700, 5)) * [2.0, 1.4, 1.0, 0.7, 0.5]

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca import KernelPCA
-from kpca.chunks import as_source
-from kpca.errors import InputError
-from kpca.sinks import open_sink, write_scores
-from kpca.storage import files
+from kpca._base import files
+from kpca._base.errors import InputError
+from kpca.data.sinks import open_sink, write_scores
+from kpca.data.sources import as_source
 
 FloatArray = NDArray[Any]
 SUFFIXES = [".npy", ".zarr", ".parquet"]

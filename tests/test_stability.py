@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.linalg import subspace_angles
 
 from kpca import KernelPCA, kernels
-from kpca.stability import Stability, _draw, bootstrap_stability
+from kpca.selection.stability import Stability, _draw, bootstrap_stability
 
 FloatArray = NDArray[Any]
 KERNELS = {

@@ -6,8 +6,8 @@ from reference import slow_statistics
 from sklearn.datasets import make_blobs
 
 from kpca import IncrementalKernelPCA, InputError, KernelPCA, Nystroem, kernels
-from kpca.derivatives import derivatives_of, why_no_derivatives
-from kpca.statistics import STATISTICS, measure_of
+from kpca.detector.limits import STATISTICS, measure_of
+from kpca.features.derivatives import derivatives_of, why_no_derivatives
 
 SMOOTH = {
     "linear": kernels.Linear(),

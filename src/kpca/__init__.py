@@ -41,47 +41,47 @@ __all__ = [
 
 # public name -> module of this package that holds it; a public module has its own name as home
 _HOME = {
-    "Cancelled": "errors",
-    "IncrementalKernelPCA": "incremental",
-    "InputError": "errors",
-    "KernelPCA": "kernel_pca",
+    "Cancelled": "_base.errors",
+    "IncrementalKernelPCA": "estimators.incremental",
+    "InputError": "_base.errors",
+    "KernelPCA": "estimators.kernel_pca",
     "KernelPCADetector": "detector",
     "Nystroem": "features",
-    "Plan": "planning",
+    "Plan": "estimators.plan",
     "RandomFeatures": "features",
     "compare": "comparison",
-    "compress": "compression",
-    "config": "settings",
+    "compress": "estimators.compress",
+    "config": "_base.config",
     "detector": "detector",
     "diagnostics": "diagnostics",
     "explain": "explain",
-    "get_config": "settings",
+    "get_config": "_base.config",
     "io": "io",
     "kernels": "kernels",
     "load": "io",
-    "plan": "planning",
+    "plan": "estimators.plan",
     "plots": "plots",
     "preimage": "preimage",
     "report": "report",
     "save": "io",
     "selection": "selection",
-    "set_config": "settings",
-    "write_scores": "sinks",
+    "set_config": "_base.config",
+    "write_scores": "data.sinks",
 }
 
 if TYPE_CHECKING:
     from kpca import detector, diagnostics, explain, io, kernels, plots, preimage, report, selection
+    from kpca._base.config import config, get_config, set_config
+    from kpca._base.errors import Cancelled, InputError
     from kpca.comparison import compare
-    from kpca.compression import compress
+    from kpca.data.sinks import write_scores
     from kpca.detector import KernelPCADetector
-    from kpca.errors import Cancelled, InputError
+    from kpca.estimators.compress import compress
+    from kpca.estimators.incremental import IncrementalKernelPCA
+    from kpca.estimators.kernel_pca import KernelPCA
+    from kpca.estimators.plan import Plan, plan
     from kpca.features import Nystroem, RandomFeatures
-    from kpca.incremental import IncrementalKernelPCA
     from kpca.io import load, save
-    from kpca.kernel_pca import KernelPCA
-    from kpca.planning import Plan, plan
-    from kpca.settings import config, get_config, set_config
-    from kpca.sinks import write_scores
 else:
     # Hidden from type checkers: they would take a module with __getattr__ to have every name.
     def __getattr__(name: str) -> Any:

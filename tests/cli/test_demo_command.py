@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 from command_files import answered, ran
 
-from kpca import demo
 from kpca.cli import main
+from kpca.cli import tour as demo
 
 ROWS = "200"
 
@@ -29,7 +29,7 @@ def no_race(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what has tests of its own and takes seconds."""
-    monkeypatch.setattr("kpca.tour.write_page", lambda path: path.write_text("page"))
+    monkeypatch.setattr("kpca.cli.tour.write_page", lambda path: path.write_text("page"))
 
 
 def test_tour_as_a_user_sees_it(runner: CliRunner, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kpca import IncrementalKernelPCA, InputError, KernelPCA, kernels
 from kpca.detector.attribution import TOLERANCE, attribute
-from kpca.statistics import STATISTICS, measure_of
+from kpca.detector.limits import STATISTICS, measure_of
 
 FloatArray = NDArray[Any]
 KERNELS: dict[str, Any] = {

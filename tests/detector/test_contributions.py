@@ -11,9 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from kpca import InputError
-from kpca.detector.baselines import baseline_rows
-from kpca.detector.causes import root_causes
-from kpca.detector.contributions import Contributions, contributions_of
+from kpca.detector.contributions import Contributions, contributions_of, root_causes
+from kpca.detector.watching import baseline_rows
 
 FloatArray = NDArray[Any]
 

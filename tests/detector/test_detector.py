@@ -15,9 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kpca import IncrementalKernelPCA, InputError, KernelPCA, KernelPCADetector, Nystroem, RandomFeatures, kernels
-from kpca.detector.lags import lagged, remembered
-from kpca.detector.limits import Calibration
-from kpca.statistics import STATISTICS, Statistics
+from kpca.detector.limits import STATISTICS, Calibration, Statistics
+from kpca.detector.modelling import lagged, remembered
 
 FEW = pytest.mark.filterwarnings("ignore:A limit at")
 RADIAL = {
@@ -188,8 +187,8 @@ def test_folds_may_be_a_cross_validator():
 
 
 def test_many_rows_are_held_out_once(monkeypatch):
-    monkeypatch.setattr("kpca.detector.folds._MANY_ROWS", 1000)
-    monkeypatch.setattr("kpca.detector.folds._HELD_OUT", 400)
+    monkeypatch.setattr("kpca.detector.modelling._MANY_ROWS", 1000)
+    monkeypatch.setattr("kpca.detector.modelling._HELD_OUT", 400)
     assert KernelPCADetector().fit(normal(1001)).limits_.rows == 400
 
 

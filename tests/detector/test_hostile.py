@@ -14,7 +14,7 @@ from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, ShuffleSpl
 
 from kpca import InputError, KernelPCA, KernelPCADetector, kernels
 from kpca.detector import monitor
-from kpca.detector.folds import splits
+from kpca.detector.modelling import splits
 
 
 def normal(n: int, d: int = 3, seed: int = 0) -> np.ndarray:

@@ -19,11 +19,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from kpca._base.errors import InputError
+from kpca.detector.limits import Statistics
 from kpca.detector.rules import run_rule
 from kpca.detector.watching import RowStatus, monitor
-from kpca.errors import InputError
 from kpca.kernels import Chi2, Linear
-from kpca.statistics import Statistics
 
 NUMBERS = ("t2", "spe", "combined")
 

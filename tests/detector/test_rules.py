@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from kpca._base.errors import InputError
 from kpca.detector import rules
 from kpca.detector.rules import (
     RunRule,
@@ -25,7 +26,6 @@ from kpca.detector.rules import (
     run_rule,
     run_rule_rate,
 )
-from kpca.errors import InputError
 
 sequences = st.lists(st.booleans(), max_size=60)
 rules_of = st.integers(1, 9).flatmap(lambda of: st.tuples(st.integers(1, of), st.just(of)))

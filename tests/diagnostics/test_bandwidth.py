@@ -12,12 +12,11 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
 from kpca import KernelPCA, Nystroem, RandomFeatures, diagnostics, kernels
+from kpca.diagnostics.bandwidth import left_by_procrustes, usual_factor
 from kpca.diagnostics.checks import LOOKS, _case
 from kpca.diagnostics.report import Look
-from kpca.diagnostics.suggestion import usual_factor
-from kpca.diagnostics.wide import left_by_procrustes
 from kpca.kernels.widening import has_bandwidth, widened
-from kpca.spectrum.participation import unrelated_ratio
+from kpca.spectrum.result import unrelated_ratio
 
 KERNELS = ["rbf", "laplacian", "exponential", "matern12", "matern32", "matern52", "rational_quadratic", "chi2"]
 # What an infinite bandwidth makes of them.

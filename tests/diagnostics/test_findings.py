@@ -16,9 +16,9 @@ from sklearn.preprocessing import StandardScaler
 
 from kpca import IncrementalKernelPCA, KernelPCA, Nystroem, RandomFeatures, kernels
 from kpca.diagnostics.checks import LOOKS, _case
-from kpca.diagnostics.definiteness import negative_mass
-from kpca.diagnostics.drift import _exceeding
-from kpca.stability import bootstrap_stability
+from kpca.diagnostics.model import negative_mass
+from kpca.diagnostics.rows import _exceeding
+from kpca.selection.stability import bootstrap_stability
 
 WINE = StandardScaler().fit_transform(load_wine().data)
 

@@ -15,9 +15,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from kpca import InputError, KernelPCA, Nystroem, explain
+from kpca._base.text import short_name, text_table
+from kpca.data.frames import row_labels
 from kpca.explain import arrows, extremes, importance, interactions, permutation_importance
-from kpca.naming import row_labels
-from kpca.tables import short_name, text_table
 
 ALL: list[Any] = [importance, arrows, permutation_importance, interactions]
 

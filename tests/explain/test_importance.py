@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 
 from kpca import IncrementalKernelPCA, InputError, KernelPCA, Nystroem, RandomFeatures, config, explain, kernels
-from kpca.derivatives import why_no_derivatives
+from kpca.features.derivatives import why_no_derivatives
 
 module = import_module("kpca.explain.importance")  # the function has the same name
 

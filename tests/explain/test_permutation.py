@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 
 from kpca import IncrementalKernelPCA, InputError, KernelPCA, Nystroem, config, explain
-from kpca.inputs import seed_of
+from kpca._base.validation import seed_of
 
 KERNELS = ["linear", "rbf", "poly", "cosine", "laplacian", "chi2", "histogram_intersection"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*landmarks explain all rows")

@@ -17,7 +17,7 @@ from scipy.stats import chisquare
 
 import kpca
 import kpca.features.landmarks as landmarks_module
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.features import NystroemMap, choose_landmarks, unexplained_fraction
 from kpca.features.pivots import pivoted_cholesky
 from kpca.kernels import RBF, AdditiveChi2, Chi2, Laplacian, Linear, Matern, Polynomial, Sigmoid

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kpca.features.nystroem_map as map_module
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.features import FeatureMap, Nystroem, NystroemMap, choose_landmarks, fit_nystroem, unexplained_fraction
 from kpca.gram import CrossGram
 from kpca.kernels import RBF, Chi2, Exponential, Laplacian, Linear, Matern, Polynomial, RationalQuadratic, Sigmoid

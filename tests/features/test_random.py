@@ -16,9 +16,9 @@ from scipy import sparse
 from scipy.linalg import hadamard
 
 from kpca import kernels as ours
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.features import RandomMap, draw_features, fit_random, kernel_error
-from kpca.features._projections import _haar_frames, draw_projection
+from kpca.features.frequencies import _haar_frames, draw_projection
 from kpca.kernels import Kernel
 
 EACH = (0.3, 0.1, 0.05, 0.2, 0.1)

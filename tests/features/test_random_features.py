@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kpca
 from kpca import kernels as ours
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.features import RandomFeatures, fit_random
 
 X = load_digits().data[:400] / 16

@@ -13,9 +13,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from kpca import kernels as ours
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.features import RandomMap, draw_features, fit_random
-from kpca.features._projections import draw_projection
+from kpca.features.frequencies import draw_projection
 from kpca.kernels import Kernel
 
 EACH = (0.3, 0.1, 0.05, 0.2, 0.1)

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from kpca import kernels
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.gram import Gram
 from kpca.gram.shared import SharedArguments
 

@@ -15,16 +15,7 @@ from smooth_kernels import EACH, FEATURES, RADIAL, SMOOTH
 
 from kpca import kernels
 from kpca.gram.slopes import Slopes, rows_per_tile, why_not
-from kpca.kernels import (
-    RBF,
-    ArcCosine,
-    Cosine,
-    Exponential,
-    Kernel,
-    Linear,
-    Matern,
-    from_gaussian_process,
-)
+from kpca.kernels import RBF, ArcCosine, Cosine, Exponential, Kernel, Linear, Matern, from_gaussian_process
 
 smooth = pytest.mark.parametrize("name", SMOOTH)
 radial = pytest.mark.parametrize("name", RADIAL)

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kpca import IncrementalKernelPCA, KernelPCA, KernelPCADetector, Nystroem, RandomFeatures
-from kpca.container import write_container
+from kpca._base.container import write_container
 from kpca.io.models import save
 
 MAGIC = b"\x93kpca\r\n\x1a"

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import kpca
-from kpca.io.tables import open_table
-from kpca.storage._arrow import pyarrow
+from kpca.data.arrow import pyarrow
+from kpca.data.opening import open_table
 from tests.io.broken_files import BROKEN
 
 MEMORY = 128 << 20

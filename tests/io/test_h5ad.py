@@ -20,17 +20,19 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from kpca import InputError, config
-from kpca.io.anndata import H5adWriter, open_h5ad
-from kpca.io.cells import _probe, table
-from kpca.io.rows import Table
+from kpca.data import h5ad
+from kpca.data.h5ad import open_h5ad
+from kpca.data.h5ad_writer import H5adWriter
+from kpca.data.rows import Table
 
 pytestmark = pytest.mark.usefixtures("at_once")
+LOOK_FIRST = h5ad.look_first  # before the fixture replaces it
 
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that are known to be whole, or harmlessly broken, are read without a first look, which takes a process."""
-    monkeypatch.setattr(table, "look_first", lambda name, columns: None)
+    monkeypatch.setattr(h5ad, "look_first", lambda name, columns: None)
 
 
 def written(path: Path, form: str = "csr", dtype: Any = np.float32, n: int = 50, d: int = 6) -> Any:
@@ -281,12 +283,12 @@ def test_a_file_without_permission(tmp_path: Path) -> None:
 @pytest.fixture
 def careful(at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Look first."""
-    monkeypatch.setattr(table, "look_first", _probe.look_first)
+    monkeypatch.setattr(h5ad, "look_first", LOOK_FIRST)
 
 
 @pytest.mark.usefixtures("careful")
 def test_texts_that_lead_in_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_probe, "PATIENCE", 3.0)
+    monkeypatch.setattr(h5ad, "PATIENCE", 3.0)
     path = tmp_path / "a.h5ad"
     written(path)
     content = bytearray(path.read_bytes())
@@ -390,8 +392,8 @@ def test_a_write_that_fails_does_not_end_the_process(tmp_path: Path) -> None:
     code = """
 import resource, sys
 import numpy as np
-from kpca.errors import InputError
-from kpca.io.anndata import H5adWriter
+from kpca._base.errors import InputError
+from kpca.data.h5ad_writer import H5adWriter
 resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))  # as good as a full disk
 try:
     with H5adWriter(sys.argv[1], ["a", "b"]) as writer:

@@ -14,11 +14,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kpca
-from kpca.errors import InputError
-from kpca.io.images import ImageWriter, open_images, write_images
-from kpca.io.preparation import Preparation
-from kpca.io.tables import open_table, open_writer
-from kpca.storage.images import read_grey
+from kpca._base.errors import InputError
+from kpca.data.images import ImageWriter, open_images, read_grey, write_images
+from kpca.data.opening import open_table, open_writer
+from kpca.data.preparation import Preparation
 
 Image = pytest.importorskip("PIL.Image")
 

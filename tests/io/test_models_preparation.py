@@ -12,11 +12,11 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 from kpca import KernelPCA
+from kpca.data.rows import Layout, Rows
 from kpca.io.card import model_card
 from kpca.io.models import load, read_about, save
-from kpca.io.rows import Layout, Rows
 
-preparation = pytest.importorskip("kpca.io.preparation")
+preparation = pytest.importorskip("kpca.data.preparation")
 
 RNG = np.random.default_rng(0)
 N = 40

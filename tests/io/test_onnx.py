@@ -244,7 +244,7 @@ def test_places_that_cannot_be_written_to(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kpca.storage.files.open_new", lambda path: io.FileIO("/dev/full", "w"))
+    monkeypatch.setattr("kpca._base.files.open_new", lambda path: io.FileIO("/dev/full", "w"))
     with pytest.raises(InputError, match="it is full"):
         export(KernelPCA(2, kernel="rbf").fit(rows(200)), tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())

@@ -23,8 +23,8 @@ from sklearn.preprocessing import (
 )
 
 from kpca import InputError, KernelPCA, Nystroem
+from kpca.data.rows import Layout, Rows
 from kpca.io.onnx import export
-from kpca.io.rows import Layout, Rows
 
 STEPS: dict[str, Any] = {
     "standard": StandardScaler(),
@@ -117,7 +117,7 @@ def test_pipelines_in_pipelines() -> None:
 @pytest.mark.parametrize("scale", ["none", "standard", "robust", "minmax"])
 @pytest.mark.parametrize("impute", [None, "median", "mean"])
 def test_a_preparation_of_numbers(scale: str, impute: str | None) -> None:
-    preparation = pytest.importorskip("kpca.io.preparation")
+    preparation = pytest.importorskip("kpca.data.preparation")
     X = 3.0 * rows(80) + 7.0
     if impute is not None:
         X[::9, 1] = np.nan
@@ -128,7 +128,7 @@ def test_a_preparation_of_numbers(scale: str, impute: str | None) -> None:
 
 
 def test_a_preparation_of_categories_takes_their_columns() -> None:
-    preparation = pytest.importorskip("kpca.io.preparation")
+    preparation = pytest.importorskip("kpca.data.preparation")
     kinds = np.array(["x", "y", "z"], dtype=object)[np.arange(60) % 3]
     table = Rows(Layout(("a", "b"), ("kind",)), rows(60, 2) + 5.0, {"kind": kinds})
     prepare = preparation.Preparation(encode="onehot", scale="standard")

@@ -21,9 +21,9 @@ from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 from sklearn.utils import get_tags
 
 from kpca import KernelPCA
-from kpca.errors import InputError
-from kpca.io.preparation import Preparation
-from kpca.io.reading.memory import MemoryTable
+from kpca._base.errors import InputError
+from kpca.data.preparation import Preparation
+from kpca.data.survey import MemoryTable
 
 SCALES = ["none", "standard", "robust", "minmax"]
 
@@ -244,7 +244,7 @@ def test_documents_with_numbers_and_categories() -> None:
 
 
 def test_words_are_forgotten_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kpca.io.preparing import words
+    from kpca.data import survey as words
 
     monkeypatch.setattr(words, "_MOST_HELD", 50)
     texts = [f"common usual unique{number} rare{number}" for number in range(200)]

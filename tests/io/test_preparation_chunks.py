@@ -18,11 +18,11 @@ from scipy import sparse
 
 import kpca
 from kpca import IncrementalKernelPCA, InputError, KernelPCA, Nystroem
-from kpca.chunks import Source, as_source, sample_rows, stacked
-from kpca.io.preparation import Preparation
-from kpca.io.preparing import survey
-from kpca.io.preparing.prepared_source import prepared_source
-from kpca.io.reading.memory import MemoryTable
+from kpca.data import survey
+from kpca.data.preparation import Preparation, prepared_source
+from kpca.data.rows import stacked
+from kpca.data.sources import Source, as_source, sample_rows
+from kpca.data.survey import MemoryTable
 
 SCALES = ["none", "standard", "robust", "minmax"]
 
@@ -272,8 +272,8 @@ import resource, sys
 import numpy as np
 import kpca
 from kpca import KernelPCA
-from kpca.io.preparation import Preparation
-from kpca.io.rows import Layout, Rows
+from kpca.data.preparation import Preparation
+from kpca.data.rows import Layout, Rows
 
 class Made:
     # Rows that are made as they are read: 192 MB in all.

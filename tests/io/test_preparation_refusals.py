@@ -12,10 +12,10 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 import kpca
-from kpca.errors import InputError
-from kpca.io.preparation import Preparation
-from kpca.io.reading.memory import MemoryTable
-from kpca.io.rows import Layout, Rows
+from kpca._base.errors import InputError
+from kpca.data.preparation import Preparation
+from kpca.data.rows import Layout, Rows
+from kpca.data.survey import MemoryTable
 
 
 def texts(*values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Preparation of files, frames and arrays, as `kpca.io.tables` opens them."""
+"""Preparation of files, frames and arrays, as `kpca.data.opening` opens them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kpca
 from kpca import InputError, KernelPCA
-from kpca.chunks import Source, as_source, stacked
-from kpca.io.preparation import Preparation
-from kpca.io.tables import open_table
+from kpca.data.opening import open_table
+from kpca.data.preparation import Preparation
+from kpca.data.rows import stacked
+from kpca.data.sources import Source, as_source
 
 pytest.importorskip("pyarrow")
 polars = pytest.importorskip("polars")

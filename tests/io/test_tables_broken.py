@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kpca import InputError
-from kpca.io.tables import open_table
+from kpca.data.opening import open_table
 from tests.io.broken_files import BROKEN, NUMBERS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,8 +21,8 @@ from scipy import sparse
 
 import kpca
 from kpca import InputError
-from kpca.io.rows import Table
-from kpca.io.tables import open_table, table_of
+from kpca.data.opening import open_table, table_of
+from kpca.data.rows import Table
 
 N, NAMES = 103, ("a", "b", "c")
 RNG = np.random.default_rng(1)

@@ -21,7 +21,7 @@ from scipy import sparse
 
 import kpca
 from kpca import InputError
-from kpca.io.tables import open_table
+from kpca.data.opening import open_table
 
 ROWS = np.random.default_rng(0).normal(size=(30, 3)).round(3)
 TABLE = pa.table({"a": ROWS[:, 0], "b": ROWS[:, 1], "who": [f"r{i}" for i in range(30)]})

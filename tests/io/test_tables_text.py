@@ -15,10 +15,11 @@ from numpy.testing import assert_array_equal
 
 import kpca
 from kpca import InputError, KernelPCA
-from kpca.io.rows import Rows, Table
-from kpca.io.tables import open_table
-from kpca.storage import lines, text, text_blocks
-from kpca.storage.dialect import MISSING, records
+from kpca.data import text, text_blocks
+from kpca.data import text_lines as lines
+from kpca.data.opening import open_table
+from kpca.data.rows import Rows, Table
+from kpca.data.text_lines import MISSING, records
 
 
 def opened(folder: Path, content: str | bytes, name: str = "x.csv", **options: Any) -> Table:
@@ -476,7 +477,7 @@ def test_rows_by_number_come_from_their_blocks(name: str, tmp_path: Path) -> Non
     X = np.arange(900.0).reshape(300, 3)
     content = ("a,b,c\n" + "".join(",".join(map(repr, row)) + "\n" for row in X.tolist())).encode()
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-    source = kpca.chunks.as_source(tmp_path / name)
+    source = kpca.data.sources.as_source(tmp_path / name)
     for wanted in ([0], [299], [5, 250, 17, 17], range(0, 300, 7)):
         assert_array_equal(source.rows(list(wanted)), X[list(wanted)])
 
@@ -492,7 +493,7 @@ def test_rows_by_number_come_from_their_blocks(name: str, tmp_path: Path) -> Non
 def test_text_that_is_no_matrix(content: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(content)
     with pytest.raises(InputError, match=says):
-        kpca.chunks.as_source(tmp_path / "x.csv")
+        kpca.data.sources.as_source(tmp_path / "x.csv")
 
 
 # --- where records end ------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.svm import SVC
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.kernels import resolve_gamma
 
 X = np.random.default_rng(0).normal(size=(30, 4))

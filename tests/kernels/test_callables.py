@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.metrics.pairwise import laplacian_kernel, pairwise_kernels, rbf_kernel
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.kernels import PairwiseCallable, VectorisedCallable, from_callable
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.kernels import (
     RBF,
     Chi2,

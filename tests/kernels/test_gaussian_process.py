@@ -12,7 +12,7 @@ from sklearn.decomposition import KernelPCA
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.kernels import (
     RBF,
     Constant,

@@ -19,7 +19,7 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
 from kpca import kernels as ours
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.kernels.base import Kernel, ProfileKernel, RadialKernel
 
 FEATURES = 3

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.kernels import (
     NAMES,
     RBF,

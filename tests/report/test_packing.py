@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpca import kernels
-from kpca.report import markup, packing, words
-from kpca.report.colours import classes_or_numbers
-from kpca.report.formula import formula, meaning
-from kpca.report.greys import png
+from kpca.report import packing, words
+from kpca.report import words as markup
+from kpca.report.packing import classes_or_numbers, png
+from kpca.report.words import formula, meaning
 
 ANY = st.floats(allow_nan=True, allow_infinity=True)
 

@@ -25,7 +25,7 @@ from kpca import IncrementalKernelPCA, InputError, KernelPCA, Nystroem, kernels
 from kpca.io import Preparation, open_table
 from kpca.report import DataFacts, Subject, html_of, report_on, report_on_table, write_report
 from kpca.report import build as building
-from kpca.report._plotly import plotly_script
+from kpca.report.build import plotly_script
 from kpca.report.door import subject_of
 from kpca.report.material import Influence, Material
 
@@ -98,7 +98,7 @@ def data_of(page: str) -> str:
 @pytest.fixture(autouse=True)
 def short_script(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave plotly.js out: its 4.8 MB only slow down the reading."""
-    monkeypatch.setattr("kpca.report.page.plotly_script", lambda: "")
+    monkeypatch.setattr("kpca.report.build.plotly_script", lambda: "")
 
 
 RNG = np.random.default_rng(0)
@@ -288,7 +288,7 @@ def test_ids_of_every_kind(ids: Any) -> None:
 
 
 def test_20_000_rows_stay_below_8_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kpca.report.page.plotly_script", plotly_script)
+    monkeypatch.setattr("kpca.report.build.plotly_script", plotly_script)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(20_000, 3)) @ rng.normal(size=(3, 8)) + 0.3 * rng.normal(size=(20_000, 8))
     model = KernelPCA(12, kernel="rbf", gamma="median", approximation=Nystroem(rank=60)).fit(X)

@@ -9,7 +9,7 @@ from reference import typical_distances
 from scipy import sparse
 
 from kpca import kernels
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.kernels import RBF, Linear, Polynomial
 from kpca.selection.candidates import DEGREES, bandwidth_grid, candidates
 

@@ -9,7 +9,7 @@ from reference import one_standard_error
 
 from kpca.kernels import RBF, Linear
 from kpca.selection.candidates import Candidate
-from kpca.selection.choice import choose
+from kpca.selection.outcome import choose
 from kpca.selection.trials import Trial
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import kpca
 from kpca import selection
-from kpca.errors import Cancelled, InputError
-from kpca.selection import clock as clock_module
-from kpca.selection import refit as refit_module
+from kpca._base.config import progress_callback
+from kpca._base.errors import Cancelled, InputError
+from kpca.selection import rows as clock_module
 from kpca.selection import trials as trials_module
-from kpca.selection.clock import Clock, TimeUp, parse_seconds
+from kpca.selection import tuning as refit_module
 from kpca.selection.criteria import Gap
-from kpca.settings import progress_callback
+from kpca.selection.rows import Clock, TimeUp, parse_seconds
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

@@ -14,15 +14,15 @@ from sklearn.model_selection import KFold, LeaveOneOut
 from threadpoolctl import threadpool_limits
 
 from kpca import kernels
-from kpca.decompose import Request
-from kpca.errors import InputError
-from kpca.parallel_analysis import parallel_analysis
-from kpca.restoration import restoration_errors, total_variance
+from kpca._base.errors import InputError
+from kpca.estimators.exact import Request
+from kpca.estimators.fitted import restoration_errors, total_variance
+from kpca.estimators.parallel_analysis import parallel_analysis
 from kpca.selection.candidates import candidates
 from kpca.selection.criteria import NAMES, Gap, HeldOutVariance, Prediction, Reconstruction, check_criterion
 from kpca.selection.rows import check_labels, folds_of
+from kpca.selection.stability import bootstrap_stability
 from kpca.selection.trials import Bench
-from kpca.stability import bootstrap_stability
 
 RNG = np.random.default_rng(1)
 N, COUNTS = 45, (1, 2, 4)

@@ -16,9 +16,9 @@ from sklearn.model_selection import KFold
 
 import kpca
 from kpca import selection
-from kpca.decompose import Request
-from kpca.errors import InputError
-from kpca.following import Follower
+from kpca._base.errors import InputError
+from kpca.estimators.exact import Request
+from kpca.estimators.warm_start import Follower
 from kpca.kernels import RBF
 
 path_module = importlib.import_module("kpca.selection.path")  # the package has a function of that name

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 import kpca
 from kpca import kernels, selection
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.selection import tuning
 from kpca.selection.criteria import NAMES
 

@@ -9,11 +9,9 @@ from kpca.cli._command import CONTEXT, Commands
 from kpca.cli.demo import demo
 from kpca.cli.detect import detect
 from kpca.cli.explain import compare, explain
-from kpca.cli.export import export
-from kpca.cli.fit import fit
-from kpca.cli.info import info
+from kpca.cli.fit import denoise, fit, reconstruct, transform
+from kpca.cli.info import export, info
 from kpca.cli.report import report
-from kpca.cli.transform import denoise, reconstruct, transform
 from kpca.cli.tune import tune
 
 _EPILOG = """\b

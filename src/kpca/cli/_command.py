@@ -17,8 +17,8 @@ from typing import Any
 
 import click
 
-from kpca.errors import Cancelled, InputError
-from kpca.storage.files import silence_stdout
+from kpca._base.errors import Cancelled, InputError
+from kpca._base.files import silence_stdout
 
 BAD_INPUT = 2
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

@@ -1,7 +1,8 @@
-"""From options to a fitted model, from a file to a model, and what is printed of one."""
+"""A file on its way to a model: opened, treated, and what is known of it."""
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -10,15 +11,127 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kpca._base.errors import InputError
 from kpca.cli._code import Script, Source, call, changed
 from kpca.cli._command import check_settled
-from kpca.errors import InputError
 
 if TYPE_CHECKING:
-    from kpca.cli._data import Data
+    from kpca.cli._options import DataOptions
+    from kpca.data.preparation import Preparation
+    from kpca.data.rows import Table
+
+_ROLES = ("columns", "drop", "label", "id", "text", "format", "header", "array", "delimiter", "size")
+
+
+@dataclass(frozen=True)
+class Data:
+    """An open table, and how it is to be treated."""
+
+    path: str
+    table: Table
+    options: DataOptions
+
+    @classmethod
+    def opened(cls, path: str, options: DataOptions, *, optional: tuple[str, ...] = ()) -> Data:
+        """Open a file, a folder, or standard input (-); roles that are optional may name columns that are not there."""
+        from kpca.data.opening import open_table
+
+        given = {name: getattr(options, name) for name in _ROLES}
+        table = open_table(path, **given, encode=options.encode, optional=optional)
+        found = {role: getattr(table.layout, role) for role in optional}
+        return cls(path, table, replace(options, **found))
+
+    @property
+    def name(self) -> str:
+        """What the data is called in messages."""
+        return "standard input" if self.path == "-" else os.path.basename(os.path.normpath(self.path))
+
+    @property
+    def scale(self) -> str:
+        """How numbers are scaled: as asked, or as suits the kind of data."""
+        if self.options.scale != "auto":
+            return self.options.scale
+        layout = self.table.layout
+        return "none" if layout.text or self.table.sparse or self.table.image_shape else "standard"
+
+    def preparation(self, *, scale: str | None = None) -> Preparation:
+        """Return the treatment that was asked for, not yet fitted."""
+        from kpca.data.preparation import Preparation
+
+        return Preparation(**self._treatment(scale))
+
+    def _treatment(self, scale: str | None) -> dict[str, Any]:
+        return {
+            "encode": self.options.encode,
+            "impute": self.options.impute,
+            "scale": self.scale if scale is None else scale,
+        }
+
+    @functools.cached_property  # the digest reads the whole file
+    def facts(self) -> dict[str, Any]:
+        """What is worth keeping with a model: it says which data it is from."""
+        layout = self.table.layout
+        return {
+            "name": self.name,
+            "sha256": self.table.digest(),
+            "rows": self.table.n_rows,
+            "numbers": len(layout.numbers),
+            "categories": len(layout.categories),
+            "text": layout.text,
+            "label": layout.label,
+            "id": layout.id,
+            "image_shape": None if self.table.image_shape is None else list(self.table.image_shape),
+        }
+
+    @property
+    def sentence(self) -> str:
+        """The data in a sentence."""
+        facts = self.facts
+        kinds = [f"{facts[kind]:,} column{'s' if facts[kind] != 1 else ''} of {kind}" for kind in _KINDS if facts[kind]]
+        roles = [f"{role} {facts[role]!r}" for role in ("text", "label", "id") if facts[role]]
+        return f"{facts['name']}: {facts['rows']:,} rows, {', '.join([*kinds, *roles])}."
+
+    def code(self, script: Script, name: str = "table", path: str | None = None) -> None:
+        """Add the line that opens the table."""
+        script.needs("from kpca.io import open_table")
+        given = changed({role: getattr(self.options, role) for role in _ROLES}, {})
+        if os.path.isdir(self.path) and self.table.image_shape is not None:  # names and folders have their roles
+            given = {role: value for role, value in given.items() if role not in ("id", "label")}
+        script.add(f"{name} = {call('open_table', self.path if path is None else path, **given)}")
+
+    def preparation_code(self, script: Script, *, scale: str | None = None) -> Source:
+        """Return the call that makes the treatment."""
+        script.needs("from kpca.io import Preparation")
+        usual = {"encode": None, "impute": None, "scale": "none"}
+        return Source(call("Preparation", **changed(self._treatment(scale), usual)))
+
+
+_KINDS = ("numbers", "categories")
+
+
+def opened_for(path: str, options: DataOptions, fitted: Fitted) -> Data:
+    """Open new data for a model; the id and the label of its fit are taken along where they are there."""
+    from kpca.data.roles import inputs_of
+
+    layout = fitted.preparation.layout_
+    for role in ("id", "label"):
+        if getattr(options, role) in inputs_of(layout):
+            raise InputError(
+                f"--{role} must not name a column that the model takes; {getattr(options, role)!r} is one."
+            )
+    unsaid = {role: getattr(layout, role) for role in ("id", "label") if getattr(options, role) is None}
+    wanted = replace(options, text=layout.text, encode=fitted.preparation.encode, **unsaid)
+    if fitted.preparation.image_shape_ is not None and os.path.isdir(path):
+        wanted = replace(wanted, size=fitted.preparation.image_shape_)
+    return Data.opened(path, wanted, optional=tuple(role for role, name in unsaid.items() if name is not None))
+
+
+# -- From options to a fitted model, from a file to a model, and what is printed of one -------------------------------
+
+if TYPE_CHECKING:
     from kpca.cli._options import DataOptions, ModelOptions
     from kpca.cli._run import Run
-    from kpca.io.preparation import Preparation
+    from kpca.data.preparation import Preparation
 
 _SHOWN = 10  # components in the table
 STREAMED_RANK = 300  # landmarks for files beyond memory: the time grows with their square
@@ -51,10 +164,10 @@ def load(path: str, *, wanted: str = "model") -> Fitted:
     from sklearn.pipeline import Pipeline
 
     from kpca import KernelPCA, KernelPCADetector
-    from kpca.incremental import IncrementalKernelPCA
+    from kpca.data.preparation import Preparation
+    from kpca.estimators.incremental import IncrementalKernelPCA
     from kpca.io.models import load as load_model
     from kpca.io.models import read_about
-    from kpca.io.preparation import Preparation
 
     loaded = load_model(path)
     about = read_about(path).about or {}
@@ -75,9 +188,9 @@ def load(path: str, *, wanted: str = "model") -> Fitted:
 
 def untreated(model: Any) -> Preparation:
     """Return a preparation that leaves the columns of a bare model as they are."""
-    from kpca.io.preparation import Preparation
-    from kpca.io.reading.memory import MemoryTable
-    from kpca.io.rows import Layout, Rows
+    from kpca.data.preparation import Preparation
+    from kpca.data.rows import Layout, Rows
+    from kpca.data.survey import MemoryTable
 
     columns = getattr(model, "feature_names_in_", None)
     named = [f"x{number}" for number in range(model.n_features_in_)] if columns is None else columns
@@ -187,7 +300,6 @@ class Ready:
 
 def loaded(run: Run, path: str, file: str, options: DataOptions, *, wanted: str = "model") -> Ready:
     """Load a model, and open a file for it."""
-    from kpca.cli._data import opened_for
 
     fitted = load(path, wanted=wanted)
     data = opened_for(file, options, fitted)
@@ -211,8 +323,7 @@ def fitted_or_loaded(
 
     `preimage` is how it comes back to data if nothing was said of that, `way_back` whether it must.
     """
-    from kpca.chunks import in_memory
-    from kpca.cli._data import Data
+    from kpca.data.sources import in_memory
 
     if path is not None:
         check_settled()
@@ -247,7 +358,6 @@ def _without_way_back(recipe: Recipe, data: Data, *, needed: bool) -> Recipe:
 
 def rows_of(run: Run, file: str, options: DataOptions) -> tuple[Data, Preparation, Any, Script]:
     """Open a file and treat its rows: those that memory has room for; with the code that comes to `rows`."""
-    from kpca.cli._data import Data
     from kpca.io.results import rows_in_memory
 
     data = Data.opened(file, options)

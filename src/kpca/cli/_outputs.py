@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kpca.errors import InputError
-from kpca.planning.result import size_words
+from kpca._base.errors import InputError
+from kpca.estimators.plan import size_words
 
 if TYPE_CHECKING:
-    from kpca.io.rows import Table
+    from kpca.data.rows import Table
 
 PICTURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
@@ -49,7 +49,7 @@ def check_table_output(
     path: str | None, *, inputs: Sequence[str | None] = (), beside: str | None = None, folder: bool = False
 ) -> None:
     """Refuse a path that no table can be written to; `beside` is a column of ids or labels that goes with it."""
-    from kpca.io.reading.formats import FORMATS, by_name
+    from kpca.data.formats import FORMATS, by_name
 
     if path is None or path == "-":
         return

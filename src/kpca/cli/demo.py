@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kpca._base.errors import InputError
 from kpca.cli._command import SectionedCommand
 from kpca.cli._options import RunOptions, extra_option, run_options
-from kpca.errors import InputError
 
 if TYPE_CHECKING:
     from kpca.cli._run import Run
-    from kpca.demo import Component, Contender, Result
+    from kpca.cli.tour import Component, Contender, Result
 
 
 @click.command(
@@ -36,25 +36,26 @@ def demo(*, output: str, rows: int | None, run: RunOptions) -> None:
     Fits 4,000 images of digits and races scikit-learn, tunes a kernel to two rings, takes noise out of images, finds a
     wine that is none, and writes pictures and a page about the digits.
     """
-    from kpca import demo as demonstration
-    from kpca import plots, tour
+    from kpca import plots
+    from kpca.cli import tour
     from kpca.cli._run import Run
+    from kpca.cli.tour import CONTENDERS, DEFAULT_ROWS, components, fit, load, race
 
     this, folder = Run(run), Path(output)
-    X, labels = demonstration.load(demonstration.DEFAULT_ROWS if rows is None else rows)
+    X, labels = load(DEFAULT_ROWS if rows is None else rows)
     _make(folder)
     with this.working("Fitting"):
-        model, scores = demonstration.fit(X)
+        model, scores = fit(X)
         plots.save(plots.overview(model, scores, labels), folder / "map.png")
         results: dict[Contender, Result] = {}
-        for contender in demonstration.CONTENDERS:
+        for contender in CONTENDERS:
             this.stage(f"The same fit in a new process: {contender.name}")
-            results[contender] = demonstration.race(contender, len(X), float(model.gamma_))
+            results[contender] = race(contender, len(X), float(model.gamma_))
     this.say(
         f"1. Fit. {len(X):,} images of handwritten digits, {X.shape[1]} pixels each; Gaussian kernel, gamma = "
         f"{model.gamma_:.3g} by the median rule; {model.n_passes_} passes over the kernel matrix."
     )
-    _show_components(this, demonstration.components(model))
+    _show_components(this, components(model))
     _show_race(this, results)
     with this.working("Tuning"):
         reason = tour.choose()

@@ -21,8 +21,8 @@ from kpca.cli._options import (
 
 if TYPE_CHECKING:
     from kpca.cli._run import Run
-    from kpca.io.results import Anomalies
-    from kpca.io.rows import Layout
+    from kpca.data.rows import Layout
+    from kpca.io.anomalies import Anomalies
 
 
 @click.command(cls=SectionedCommand, short_help="Find the rows that do not belong, and because of what.")
@@ -99,10 +99,10 @@ def detect(
     """
     from kpca import save as save_model
     from kpca.cli import _model
-    from kpca.cli._data import opened_for
+    from kpca.cli._model import opened_for
     from kpca.cli._outputs import PICTURES, check_output, check_table_output, where
     from kpca.cli._run import Run
-    from kpca.io.results import write_anomalies
+    from kpca.io.anomalies import write_anomalies
 
     if model is not None and (normal is not None or save is not None):
         raise click.UsageError("--model is a detector already: leave out --normal and --save.")
@@ -150,7 +150,7 @@ def _learned(this: Any, path: str, options: DataOptions, settings: dict[str, Any
     """Return a detector that has learned from the rows of a file what is normal."""
     from kpca import KernelPCADetector
     from kpca.cli import _model
-    from kpca.cli._data import Data
+    from kpca.cli._model import Data
 
     _model.check_kernel(settings["kernel"])
     arguments = {"n_components": settings["components"], **settings}

@@ -60,7 +60,8 @@ def explain(
     from kpca.cli._outputs import PICTURES, check_output, check_table_output, where
     from kpca.cli._run import Run
     from kpca.explain import importance, permutation_importance
-    from kpca.io.results import importance_table, rows_in_memory, write_importance
+    from kpca.io.anomalies import importance_table, write_importance
+    from kpca.io.results import rows_in_memory
 
     check_standard_input(file, model)
     this = Run(run, taken=stdout_is_taken(output))
@@ -152,7 +153,7 @@ def compare(
     from kpca.cli._outputs import PICTURES, check_output, check_table_output, where
     from kpca.cli._run import Run
     from kpca.comparison import compare as embed
-    from kpca.io.results import write_comparison
+    from kpca.io.anomalies import write_comparison
 
     this = Run(run, taken=stdout_is_taken(output))
     check_table_output(output, inputs=[file], beside="name")

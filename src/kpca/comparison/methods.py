@@ -1,12 +1,18 @@
-"""The methods that have names, each told about the data it will meet, and what a caller may ask for."""
+"""What a call takes: its time, its memory, and the warnings it gives on the way."""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import difflib
 import functools
+import gc
 import inspect
-from collections.abc import Callable, Mapping
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +21,126 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.manifold import MDS, TSNE, Isomap
 
-from kpca.comparison import _umap
-from kpca.errors import InputError
-from kpca.kernel_pca import KernelPCA
-from kpca.planning.result import size_words
-from kpca.settings import memory_budget
+from kpca._base.config import memory_budget
+from kpca._base.errors import InputError
+from kpca.estimators.kernel_pca import KernelPCA
+from kpca.estimators.plan import size_words
+
+_STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+# What Python shows nobody but the author of the code that warns.
+_FOR_AUTHORS = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The result of a call, or the exception it ended in, and what it took."""
+
+    value: Any
+    error: Exception | None
+    seconds: float
+    peak_bytes: int | None  # above what the process held before; None where the system does not tell
+    warnings: tuple[str, ...]
+
+
+def measure(call: Callable[[], Any]) -> Measured:
+    """Call once; an exception is part of the result, one that is none of the program's (Ctrl-C) goes on its way."""
+    value, failure = None, None
+    with heard() as said:
+        restarted = _restart_peak()
+        before = _memory("VmRSS")
+        started = time.perf_counter()
+        try:
+            value = call()
+        except Exception as error:  # whatever it is, the other methods must still be heard
+            failure = error
+        seconds = time.perf_counter() - started
+        after = _memory("VmHWM")
+    peak = max(after - before, 0) if restarted and before is not None and after is not None else None
+    return Measured(value, failure, seconds, peak, tuple(said))
+
+
+@contextlib.contextmanager
+def heard() -> Iterator[list[str]]:
+    """Collect, in place of printing, what is warned of: each text once, on one line."""
+    said: list[str] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield said
+    finally:
+        texts = (one_line(w.message) for w in caught if not issubclass(w.category, _FOR_AUTHORS))
+        said.extend(dict.fromkeys(texts))
+
+
+def one_line(message: object) -> str:
+    """Return a text without its line breaks."""
+    return " ".join(str(message).split())
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed NumPy's global generator: Isomap, and others without a random_state, take their start from it."""
+    state = np.random.get_state()  # noqa: NPY002
+    np.random.seed(seed % 2**32)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+
+
+def _restart_peak() -> bool:
+    """Make the peak start from what is in use now; return False where the system cannot."""
+    gc.collect(1)  # what the call before left behind; a full search takes a second once numba is loaded
+    # What earlier calls freed may still be held by the C library; whoever came next would get it without being charged.
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    try:
+        _RESET.write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _memory(field: str) -> int | None:
+    """Return a field of Linux's account of this process, in bytes; None on other systems."""
+    try:
+        lines = _STATUS.read_text().splitlines()
+    except OSError:
+        return None
+    values = [line.split()[1] for line in lines if line.startswith(f"{field}:")]
+    return int(values[0]) * 1024 if values else None
+
+
+# -- UMAP, the one method that needs a library of its own (umap-learn) ------------------------------------------------
+
+INSTALL = "pip install 'kpca[compare]'"
+# From this many rows on umap-learn looks for neighbours in another way, which numba has to compile, too.
+UMAP_APPROXIMATE_FROM = 4096
+FEWEST_NEIGHBOURS = 2
+
+
+def umap_missing() -> str | None:
+    """Return why UMAP cannot be used and what to do, None if it can; loads the library."""
+    try:
+        with heard():  # that TensorFlow is not there, which one of its classes would need
+            from umap import UMAP  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name == "umap":
+            return f"not installed: {INSTALL}"
+        return f"cannot be loaded ({error}): {INSTALL}"
+    except ImportError as error:  # of another library of this name, or with a NumPy that numba does not know
+        return f"cannot be loaded ({error}): {INSTALL}"
+    return None
+
+
+def umap_estimator(**parameters: Any) -> Any:
+    """Return an estimator that repeats: a seed leaves umap-learn one thread, which is what it is asked for here."""
+    from umap import UMAP
+
+    return UMAP(**parameters, n_jobs=1)
+
+
+# -- The methods that have names, each told about the data it will meet, and what a caller may ask for ----------------
 
 FloatArray = NDArray[Any]
 _PERPLEXITY = 30.0  # scikit-learn's default
@@ -164,10 +285,10 @@ def _umap_build(setting: Setting) -> Any:
     if not spectral:
         setting.notes.append(f"started at random: {setting.n} rows are too few for a spectral start")
     neighbours = setting.neighbours()
-    if neighbours < _umap.FEWEST_NEIGHBOURS:
-        neighbours = _umap.FEWEST_NEIGHBOURS
+    if neighbours < FEWEST_NEIGHBOURS:
+        neighbours = FEWEST_NEIGHBOURS
         setting.notes.append(f"{neighbours} neighbours, the fewest it takes")
-    return _umap.build(
+    return umap_estimator(
         n_components=k,
         n_neighbors=neighbours,
         init="spectral" if spectral else "random",
@@ -231,7 +352,7 @@ def resolve_methods(methods: Any) -> list[Method]:
 
 
 def _with_absence(method: Method) -> Method:
-    reason = _umap.missing() if method.name == "UMAP" else None
+    reason = umap_missing() if method.name == "UMAP" else None
     return replace(method, absent=reason)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca._base.errors import InputError
 from kpca.comparison.methods import find, plain
-from kpca.errors import InputError
-from kpca.planning.result import size_words
+from kpca.estimators.plan import size_words
 
 FloatArray = NDArray[Any]
 # What `best` judges by -> True if more is better.

@@ -16,18 +16,26 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
-from kpca import inputs
-from kpca.chunks import as_source, in_memory, stacked
-from kpca.comparison import _umap
-from kpca.comparison.measuring import heard, measure, one_line, seeded
-from kpca.comparison.methods import Method, Setting, resolve_methods, too_large
-from kpca.comparison.quality import Yardstick
+from kpca._base.config import memory_budget
+from kpca._base.errors import Cancelled, InputError
+from kpca._base.progress import item_monitor
+from kpca._base.validation import check_data, seed_of, whole_number
+from kpca.comparison.methods import (
+    UMAP_APPROXIMATE_FROM,
+    Method,
+    Setting,
+    heard,
+    measure,
+    one_line,
+    resolve_methods,
+    seeded,
+    too_large,
+)
+from kpca.comparison.quality import Yardstick, check_targets
 from kpca.comparison.result import Comparison, MethodResult
-from kpca.comparison.targets import check_targets
-from kpca.errors import Cancelled, InputError
-from kpca.planning.result import size_words
-from kpca.progress import item_monitor
-from kpca.settings import memory_budget
+from kpca.data.rows import stacked
+from kpca.data.sources import as_source, in_memory
+from kpca.estimators.plan import size_words
 
 FloatArray = NDArray[Any]
 _FEWEST_ROWS = 3  # two have one distance, and no neighbours to choose from
@@ -97,11 +105,11 @@ def compare(
     >>> found.best("seconds").knn[0] > 0.9
     True
     """
-    inputs.whole_number("n_components", n_components, 1)
-    inputs.whole_number("n_neighbors", n_neighbors, 1)
-    inputs.whole_number("max_rows", max_rows, 1)
-    inputs.whole_number("quality_rows", quality_rows, _FEWEST_ROWS)
-    seed = int(random_state) if isinstance(random_state, Integral) else inputs.seed_of(random_state)
+    whole_number("n_components", n_components, 1)
+    whole_number("n_neighbors", n_neighbors, 1)
+    whole_number("max_rows", max_rows, 1)
+    whole_number("quality_rows", quality_rows, _FEWEST_ROWS)
+    seed = int(random_state) if isinstance(random_state, Integral) else seed_of(random_state)
     data = _Data.of(X)
     n, d = data.rows.shape
     targets = check_targets(y, n, target_kind)
@@ -144,7 +152,7 @@ class _Data:
     @staticmethod
     def of(X: Any) -> _Data:
         """Check the rows; make them dense, and plain, where that is needed."""
-        rows = inputs.check_data(_Unfitted(), X if in_memory(X) else _loaded(X), reset=True)
+        rows = check_data(_Unfitted(), X if in_memory(X) else _loaded(X), reset=True)
         n, d = rows.shape
         if n < _FEWEST_ROWS:
             raise InputError(f"X must have at least {_FEWEST_ROWS} rows to have neighbours; got {n} sample(s).")
@@ -265,7 +273,7 @@ def _checked(value: Any, n: int) -> tuple[FloatArray, Exception | None]:
 
 
 def _warm_up(method: Method, setting: Setting) -> None:
-    approximate = method.name == "UMAP" and setting.n >= _umap.APPROXIMATE_FROM
+    approximate = method.name == "UMAP" and setting.n >= UMAP_APPROXIMATE_FROM
     with _threads(method):
         _warmed_up(method.build, setting.sparse, approximate)
 

@@ -1,9 +1,8 @@
 """Anomalies: which rows do not belong, since when, and because of which variables."""
 
 from kpca.detector._detector import KernelPCADetector
-from kpca.detector.causes import Causes
-from kpca.detector.contributions import Contributions
-from kpca.detector.limits import Limits
+from kpca.detector.contributions import Causes, Contributions
+from kpca.detector.limits import Limits, Statistics
 from kpca.detector.rules import (
     RunRule,
     alarm_windows,
@@ -15,7 +14,6 @@ from kpca.detector.rules import (
     run_rule_rate,
 )
 from kpca.detector.watching import RowStatus, monitor
-from kpca.statistics import Statistics
 
 __all__ = [
     "Causes",

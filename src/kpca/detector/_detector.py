@@ -14,25 +14,45 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kpca import inputs, kernels
-from kpca.approximation import check_approximation
-from kpca.chunks import as_source, in_memory, stacked
-from kpca.detector.baselines import baseline_rows
-from kpca.detector.causes import Causes, root_causes
-from kpca.detector.columns import compare_names, names_are_known
-from kpca.detector.contributions import Contributions, contributions_of
-from kpca.detector.folds import check_folds, splits
-from kpca.detector.lags import lagged, remembered
-from kpca.detector.limits import Calibration, Limits, check_limit
-from kpca.detector.modelling import Model, Recipe, components_for, kernel_for, warn_of_model
-from kpca.detector.scaling import check_scale, check_taken, fitted_scaler, scaled
-from kpca.errors import InputError
-from kpca.kernel_pca import KernelPCA
-from kpca.naming import column_names
-from kpca.notebook import NotebookMixin
-from kpca.settings import thread_count
-from kpca.statistics import STATISTICS, Measure, Statistics, check_statistic, measure_of
-from kpca.storage.frames import is_frame
+from kpca import kernels
+from kpca._base.config import thread_count
+from kpca._base.errors import InputError
+from kpca._base.validation import check_data, check_jobs, check_n_components, seed_of, unchanged_on_error, whole_number
+from kpca.data.frames import column_names, is_frame
+from kpca.data.rows import stacked
+from kpca.data.sources import as_source, in_memory
+from kpca.detector.contributions import Causes, Contributions, contributions_of, root_causes
+from kpca.detector.limits import (
+    STATISTICS,
+    Calibration,
+    Limits,
+    Measure,
+    Statistics,
+    check_limit,
+    check_statistic,
+    measure_of,
+)
+from kpca.detector.modelling import (
+    Model,
+    Recipe,
+    check_folds,
+    check_scale,
+    check_taken,
+    compare_names,
+    components_for,
+    fitted_scaler,
+    kernel_for,
+    lagged,
+    names_are_known,
+    remembered,
+    scaled,
+    splits,
+    warn_of_model,
+)
+from kpca.detector.watching import baseline_rows
+from kpca.estimators.approximate import check_approximation
+from kpca.estimators.kernel_pca import KernelPCA
+from kpca.estimators.summary import NotebookMixin
 
 FloatArray = NDArray[Any]
 # Rows that a model is made from at least.
@@ -166,7 +186,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         X : (n, d) array, data frame or CSR matrix; with lags, in the order of time.
         y : ignored.
         """
-        with inputs.unchanged_on_error(self):
+        with unchanged_on_error(self):
             for name in [name for name in vars(self) if name.endswith("_") or name in _FITTED_PRIVATE]:
                 delattr(self, name)
             self._check_parameters()
@@ -180,7 +200,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         on as a stream (an exact one by landmarks among its rows). All rows are learned from: leave faults out, as
         `kpca.detector.monitor(..., adapt=True)` does.
         """
-        with inputs.unchanged_on_error(self):
+        with unchanged_on_error(self):
             self._check_parameters()
             if not hasattr(self, "model_"):
                 self._fit(self._taken(X, reset=True), streaming=True)
@@ -257,14 +277,14 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
             count=components_for(self.n_components, *rows.shape),
             approximation=self.approximation,
             forgetting=float(self.forgetting),
-            seed=inputs.seed_of(self.random_state),
+            seed=seed_of(self.random_state),
             n_jobs=self.n_jobs,
         )
 
     def _held_out(self, rows: Any) -> Statistics:
         """Return the statistics of rows by models that did not see them, nor did their scales."""
         parts: list[Statistics] = []
-        seed, threads = inputs.seed_of(self.random_state), thread_count(self.n_jobs)
+        seed, threads = seed_of(self.random_state), thread_count(self.n_jobs)
         for fitted, held in splits(rows, self.folds, lags=self.lags, seed=seed):
             # of many columns and few rows the scales alone would make rows look closer than new ones are
             scaler = fitted_scaler(self.scale, rows[fitted])
@@ -385,13 +405,13 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
     def _taken(self, X: Any, *, reset: bool) -> Any:
         """Return rows in double precision: T^2 asks for all digits of small variances."""
         if in_memory(X):
-            X = inputs.check_data(self, X, reset=reset)
+            X = check_data(self, X, reset=reset)
         else:
             source = as_source(X)
             if not reset:
                 compare_names(getattr(self, "feature_names_in_", None), source.names)
             with names_are_known():
-                X = inputs.check_data(self, stacked(list(source.chunks())), reset=reset)
+                X = check_data(self, stacked(list(source.chunks())), reset=reset)
             if reset and source.names is not None:
                 self.feature_names_in_ = np.asarray(source.names, dtype=object)
         if self.lags and sparse.issparse(X):
@@ -409,11 +429,11 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         return scaled(self.scaler_, X)
 
     def _check_parameters(self) -> None:
-        inputs.check_n_components(self.n_components)
-        inputs.check_jobs(self.n_jobs)
+        check_n_components(self.n_components)
+        check_jobs(self.n_jobs)
         check_statistic(self.statistic)
         check_limit(self.limit, self.confidence)
-        inputs.whole_number("lags", self.lags, 0)
+        whole_number("lags", self.lags, 0)
         check_folds(self.folds)
         share = self.contamination
         auto = isinstance(share, str) and share == "auto"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import quad_vec
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 
 FloatArray = NDArray[Any]
 METHODS = ("integrated", "gradient")

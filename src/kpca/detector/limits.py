@@ -1,7 +1,13 @@
-"""Where normal ends: limits of the statistics at a level of confidence.
+"""How far a row is from a model: T^2 within the components, SPE outside of them, and both in one number.
 
-Statistics of the rows that a model was fitted to are too small, so limits are quantiles of rows that took no part:
-held out when the model was fitted, or judged before they were learned from.
+With t the scores of x and v their variances,
+
+    T^2      = sum_j t_j^2 / v_j
+    SPE      = |phi(x) - mean|^2 - |t|^2, the part of phi(x) outside the span of the training rows included
+    combined = T^2 + SPE / v_k,
+
+the last being the Mahalanobis distance in feature space that gives every direction outside the components the variance
+of the last one inside. All three are quadratic forms a |phi(x) - mean|^2 + sum_j w_j t_j^2, and so are their gradients.
 """
 
 from __future__ import annotations
@@ -14,11 +20,130 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import chi2, f, gaussian_kde
+from sklearn.utils.validation import check_is_fitted
 
-from kpca.errors import InputError
-from kpca.statistics import STATISTICS, Statistics, check_statistic
+from kpca._base.errors import InputError
+from kpca.features.derivatives import Derivatives, derivatives_of
+from kpca.features.projection import KernelProjection, MatrixProjection, Projection
 
 FloatArray = NDArray[Any]
+STATISTICS = ("t2", "spe", "combined")
+# Rows whose scores are held at once.
+_ROWS_AT_ONCE = 2**15
+# Units in the last place that a statistic may be off by.
+_ROUNDING = 16.0
+# Components of a variance below this share of the largest are rounding; what they would explain is left to the SPE.
+_SMALLEST = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """The three statistics of some rows."""
+
+    t2: FloatArray  # shape: (m,)
+    spe: FloatArray  # shape: (m,)
+    combined: FloatArray  # shape: (m,)
+
+    def __getitem__(self, name: str) -> FloatArray:
+        found: FloatArray = getattr(self, check_statistic(name))
+        return found
+
+
+def check_statistic(name: Any) -> str:
+    """Return the name of a statistic, or raise InputError."""
+    if not isinstance(name, str) or name not in STATISTICS:
+        raise InputError(f"statistic must be 't2', 'spe' or 'combined'; got {name!r}.")
+    return name
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """The statistics of a fitted model, as functions of rows."""
+
+    projection: Projection  # on the components that count
+    variances: FloatArray  # of these, shape: (k,)
+
+    def __call__(self, X: Any, *, threads: int = 1) -> Statistics:
+        """Return the statistics of rows that have been checked; one pass over their kernel values."""
+        assert not isinstance(self.projection, MatrixProjection)
+        t2, spe = np.empty((2, X.shape[0]))
+        for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+            here = slice(start, start + _ROWS_AT_ONCE)
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores, spe[here] = self.projection.parts(X[here], threads=threads)
+                t2[here] = np.square(scores) @ (1.0 / self.variances)
+        return Statistics(t2, spe, t2 + spe / self.outside)
+
+    @property
+    def outside(self) -> float:
+        """The variance that directions outside the components count with; 1 where there are no components."""
+        return float(self.variances[-1]) if len(self.variances) else 1.0
+
+    def surface(self, name: str, *, threads: int = 1) -> Surface:
+        """Return one statistic with its gradients, or raise InputError where the kernel has none."""
+        inverse = 1.0 / self.variances
+        match check_statistic(name):
+            case "t2":
+                distance, weights = 0.0, inverse
+            case "spe":
+                distance, weights = 1.0, -np.ones_like(inverse)
+            case _:
+                distance, weights = 1.0 / self.outside, inverse - 1.0 / self.outside
+        assert not isinstance(self.projection, MatrixProjection)
+        derivatives = derivatives_of(self.projection, threads=threads)
+        return Surface(self.projection.doubled(), derivatives, distance, weights, threads)
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """s(x) = a |phi(x) - mean|^2 + sum_j w_j t_j^2 in double precision, whatever the model was fitted in."""
+
+    projection: Any  # in double precision
+    derivatives: Derivatives
+    distance: float  # a
+    weights: FloatArray  # w, shape: (k,)
+    threads: int = 1
+
+    def values(self, X: FloatArray) -> FloatArray:
+        """Return s of each row.  # shape: (m,)"""
+        scores, left = self.projection.parts(X.astype(np.float64, copy=False), threads=self.threads)
+        # w_j + a is exactly 0 for the SPE, which must not become the difference of two large numbers
+        values: FloatArray = self.distance * left + np.square(scores) @ (self.weights + self.distance)
+        return values
+
+    def resolution(self, X: FloatArray) -> FloatArray:
+        """Return how small a difference of s means nothing, because of rounding.  # shape: (m,)"""
+        X = X.astype(np.float64, copy=False)
+        scores, left = self.projection.parts(X, threads=self.threads)
+        terms = np.abs(left) + np.square(scores).sum(axis=1)
+        if isinstance(self.projection, KernelProjection):
+            terms += np.abs(self.projection.kernel.diagonal(X))
+        resolution: FloatArray = _ROUNDING * float(np.finfo(np.float64).eps) * self.distance * terms
+        return resolution
+
+    def gradients(self, X: FloatArray) -> FloatArray:
+        """Return the gradient of s at each row.  # shape: (m, d)"""
+        X = X.astype(np.float64, copy=False)
+        scores = self.projection(X, threads=self.threads)
+        return self.derivatives.along(X, 2.0 * scores * self.weights, self.distance)
+
+
+def measure_of(model: Any) -> Measure:
+    """Return the statistics of a fitted KernelPCA or IncrementalKernelPCA."""
+    check_is_fitted(model)
+    projection: Projection = model._projecting()
+    if isinstance(projection, MatrixProjection):
+        raise InputError(
+            "T2 and SPE need k(x, x) of new rows, which a precomputed kernel does not give: take a kernel of kpca."
+        )
+    variances = np.asarray(model.explained_variance_, dtype=np.float64)
+    smallest = _SMALLEST[np.dtype(model.eigenvalues_.dtype)] * float(variances.max(initial=0.0))
+    count = int(np.count_nonzero((variances > smallest) & (variances > 0.0)))
+    return Measure(projection.head(count), variances[:count])
+
+
+# -- Where normal ends: limits of the statistics at a level of confidence ---------------------------------------------
+
 METHODS = ("quantile", "theory", "kde")
 # Rows that a calibration remembers.
 _MOST = 20_000

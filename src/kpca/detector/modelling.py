@@ -1,9 +1,9 @@
-"""Which model a detector stands on: kernel, number of components, exact or by landmarks."""
+"""Names of columns, of the fit and of rows that come later."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from numbers import Integral
@@ -11,16 +11,174 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import RobustScaler, StandardScaler
 
-from kpca import blas, kernels
-from kpca.errors import InputError
+from kpca import kernels
+from kpca._base.errors import InputError
+from kpca._base.threads import kept_single_threaded
+from kpca.detector.limits import Measure
+from kpca.estimators.incremental import IncrementalKernelPCA
+from kpca.estimators.kernel_pca import KernelPCA
 from kpca.features import Nystroem
-from kpca.incremental import IncrementalKernelPCA
-from kpca.kernel_pca import KernelPCA
+from kpca.kernels import Kernel
 from kpca.kernels.widening import has_bandwidth, widened
-from kpca.statistics import Measure
+
+
+def compare_names(known: Sequence[str] | None, names: Sequence[str] | None) -> None:
+    """Refuse other columns than those of the fit, or another order, where both have names."""
+    if known is None or names is None or list(known) == list(names):
+        return
+    if len(known) != len(names):
+        raise InputError(f"Columns must be the {len(known)} of the fit; got {len(names)}.")
+    expected, got = next((name, other) for name, other in zip(known, names, strict=True) if name != other)
+    raise InputError(
+        f"The feature names must be those of the fit, in that order; got {got!r} in place of {expected!r}."
+    )
+
+
+@contextmanager
+def names_are_known() -> Iterator[None]:
+    """Silence the remark that rows have no names: they have been compared, or are numbers in the order of the fit."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
+
+
+# -- Rows of a process that remembers: each row with the ones before it -----------------------------------------------
 
 FloatArray = NDArray[Any]
+
+
+def lagged(X: FloatArray, lags: int, history: FloatArray | None = None) -> FloatArray:
+    """Return the rows (x_t, x_{t-1}, ..., x_{t-lags}); before the history lies its first row again and again.
+
+    Parameters
+    ----------
+    X : (m, d), one row per moment.
+    history : (h, d), rows that came before, the newest last; None if there are none.
+    """
+    if lags == 0 or len(X) == 0:
+        return X if lags == 0 else np.empty((0, X.shape[1] * (lags + 1)), X.dtype)
+    before = X[:0] if history is None else history[-lags:]
+    series = np.concatenate([before, X])
+    missing = np.repeat(series[:1], lags - len(before), axis=0)
+    series = np.concatenate([missing, series])
+    return np.column_stack([series[lags - lag : len(series) - lag] for lag in range(lags + 1)])
+
+
+def remembered(X: FloatArray, lags: int, history: FloatArray | None = None) -> FloatArray:
+    """Return the rows that the next ones need: the newest, as many as there are lags."""
+    series = X if history is None else np.concatenate([history, X])
+    return series[len(series) - min(lags, len(series)) :].copy()
+
+
+# -- How columns are scaled before a model sees them ------------------------------------------------------------------
+
+SCALES = ("standard", "robust")
+
+
+def check_scale(scale: Any) -> None:
+    """Refuse an unknown way of scaling."""
+    if scale is not None and not (isinstance(scale, str) and scale in SCALES):
+        raise InputError(f"scale must be 'standard', 'robust' or None; got {scale!r}.")
+
+
+def fitted_scaler(scale: str | None, X: Any) -> Any:
+    """Return scikit-learn's scaler of these rows, None for none; zeros of sparse rows stay zeros."""
+    if scale is None:
+        return None
+    dense = not sparse.issparse(X)
+    if scale == "robust":
+        return RobustScaler(with_centering=dense).fit(X)
+    return StandardScaler(with_mean=dense).fit(X)
+
+
+def scaled(scaler: Any, X: Any) -> Any:
+    """Return rows on the scale of those that a scaler was fitted to."""
+    if scaler is None or X.shape[0] == 0:
+        return X
+    centres = scaler.with_centering if isinstance(scaler, RobustScaler) else scaler.with_mean
+    # dense, as a scaler either refuses to centre sparse rows or leaves it out without a word
+    return scaler.transform(X.toarray() if centres and sparse.issparse(X) else X)
+
+
+def check_taken(kernel: Kernel, rows: Any, X: Any, scale: str | None) -> None:
+    """Refuse rows that a kernel does not take, and say so if it would take them as they were before scaling.
+
+    X are the rows before they were scaled, None if they are not.
+    """
+    try:
+        kernel.check(rows)
+    except InputError:
+        if X is None:
+            raise
+        kernel.check(X)
+        raise InputError(
+            f"Kernel {kernel.name!r} takes values of 0 or above, and columns that are scaled have others; got "
+            f"scale={scale!r}: give scale=None."
+        ) from None
+
+
+# -- Which rows are held out for limits, and which ones a model is fitted to meanwhile --------------------------------
+
+Indices = NDArray[np.intp]
+# From so many rows on, this many of them are held out once, instead of each of them in turn.
+_MANY_ROWS, _HELD_OUT = 50_000, 20_000
+
+
+def check_folds(folds: Any) -> None:
+    """Refuse what is neither a number of parts nor a cross-validator."""
+    whole = isinstance(folds, Integral) and not isinstance(folds, bool)
+    if not (_is_cross_validator(folds) or (whole and folds >= 2)):
+        raise InputError(f"folds must be a whole number from 2 or a cross-validator of scikit-learn; got {folds!r}.")
+
+
+def splits(rows: Any, folds: Any, *, lags: int, seed: int) -> Iterator[tuple[Indices, Indices]]:
+    """Yield which rows are fitted and which are held out; with lags these have no moment in common."""
+    n = rows.shape[0]
+    if _is_cross_validator(folds):
+        found = _given(rows, folds)
+    elif n > _MANY_ROWS and not lags:
+        order = np.random.default_rng(seed).permutation(n)
+        found = iter([(np.sort(order[_HELD_OUT:]), np.sort(order[:_HELD_OUT]))])
+    else:
+        # blocks in time, if there are lags
+        parts = KFold(min(int(folds), n), shuffle=not lags, random_state=None if lags else seed)
+        found = parts.split(np.empty(n))
+    for others, held in found:
+        apart = np.ones(n, dtype=bool)
+        for lag in range(-lags, lags + 1) if lags else ():
+            apart[np.clip(held + lag, 0, n - 1)] = False
+        fitted = others[apart[others]] if lags else others
+        if len(fitted) < 2:
+            near = f", as rows within {lags} of a row held out share moments with it" if lags else ""
+            raise InputError(
+                f"Limits need at least 2 rows to fit while others are held out; folds={folds!r} leaves {len(fitted)} "
+                f"of {n}{near}: give more rows{', fewer lags, folds in blocks' if lags else ''} or other folds."
+            )
+        yield fitted, held
+
+
+def _given(rows: Any, folds: Any) -> Iterator[tuple[Indices, Indices]]:
+    """Yield the splits of a cross-validator, which has nothing but rows to go by."""
+    try:
+        yield from folds.split(rows)
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise InputError(
+            f"folds must split these {rows.shape[0]} rows, without labels and groups, as KFold(5) does; "
+            f"{type(folds).__name__} cannot ({reason})."
+        ) from error
+
+
+def _is_cross_validator(folds: Any) -> bool:
+    return hasattr(folds, "split") and hasattr(folds, "get_n_splits")
+
+
+# -- Which model a detector stands on: kernel, number of components, exact or by landmarks ----------------------------
+
 # What gamma may be called.
 _RULES = ("wide", "scale", "median")
 Model = KernelPCA | IncrementalKernelPCA
@@ -90,7 +248,7 @@ class Recipe:
         if features is not None:
             return self._incremental(rows, features)
         model = KernelPCA(self._count(rows), kernel=self.kernel, copy_X=False, n_jobs=self.n_jobs)
-        with blas.kept_single_threaded() if rows.shape[0] <= _CALM_ROWS else nullcontext():
+        with kept_single_threaded() if rows.shape[0] <= _CALM_ROWS else nullcontext():
             return model.fit(rows)
 
     def stream(self, rows: Any) -> IncrementalKernelPCA:

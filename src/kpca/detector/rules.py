@@ -30,8 +30,8 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 from scipy.special import bdtrc
 
-from kpca.errors import InputError
-from kpca.inputs import whole_number
+from kpca._base.errors import InputError
+from kpca._base.validation import whole_number
 
 Flags = NDArray[np.bool_]
 

@@ -1,27 +1,146 @@
-"""A fitted model with the rows it was fitted to, and what several looks share: computed once, when first asked for."""
+"""A precomputed kernel matrix as a kernel: its "rows of data" are numbers of rows."""
 
 from __future__ import annotations
 
 import hashlib
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from kpca.diagnostics.entries import Entries
-from kpca.diagnostics.halves import Half, halves_of
+from kpca._base.linalg import mean_of_rows
+from kpca.estimators.exact import Request, decompose
+from kpca.estimators.routes import better_shifted
+from kpca.features.projection import MatrixProjection, Projection
 from kpca.gram import Gram
 from kpca.gram.operator import center
 from kpca.kernels import ArcCosine, Composite, Cosine, Kernel, Linear, PairwiseCallable
-from kpca.kernels._checks import as_float64, canonical
-from kpca.linalg import mean_of_rows
-from kpca.planning.rules import better_shifted
+from kpca.kernels.base import as_float64, canonical
 
 FloatArray = NDArray[Any]
+# Columns of the identity that a LinearOperator multiplies at a time.
+_COLUMNS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Entries(Kernel):
+    """k(i, j) = K_ij, so that a look at rows serves a matrix too."""
+
+    K: Any  # dense, CSR or a LinearOperator, shape: (n, n)
+    name: ClassVar[str] = "precomputed"
+
+    @property
+    def psd(self) -> bool:
+        """Nothing is known of a matrix that somebody else made."""
+        return False
+
+    def block(self, X: Any, Y: Any) -> FloatArray:
+        """Return the entries of these rows and columns in float64.  # shape: (n, m)"""
+        i, j = X[:, 0].astype(np.intp), Y[:, 0].astype(np.intp)
+        some = self._columns(j)[i] if isinstance(self.K, LinearOperator) else self.K[i][:, j]
+        block: FloatArray = np.asarray(some.toarray() if sparse.issparse(some) else some, dtype=np.float64)
+        return block
+
+    def diagonal(self, X: Any) -> NDArray[np.float64]:
+        """Return the entries (i, i).  # shape: (n,)"""
+        i = X[:, 0].astype(np.intp)
+        if isinstance(self.K, LinearOperator):
+            diagonal: NDArray[np.float64] = self._columns(i)[i, np.arange(len(i))]
+        else:
+            diagonal = np.asarray(self.K.diagonal(), dtype=np.float64)[i]
+        return diagonal
+
+    def _columns(self, j: NDArray[np.intp]) -> FloatArray:
+        columns = np.empty((self.K.shape[0], len(j)))
+        for start in range(0, len(j), _COLUMNS_AT_ONCE):
+            some = j[start : start + _COLUMNS_AT_ONCE]
+            unit = np.zeros((self.K.shape[0], len(some)))
+            unit[some, np.arange(len(some))] = 1.0
+            columns[:, start : start + len(some)] = self.K @ unit
+        return columns
+
+
+# -- The model refitted to one half of its rows and asked about the other: what it makes of rows it has not seen ------
+
+
+# Rows of both halves together, and the fewest; few where each kernel value is a call of Python.
+_MOST, _MOST_OF_CALLS, _FEWEST = 4000, 200, 10
+# Up to so many rows each half has its turn: one split of few rows is a matter of luck.
+_BOTH_WAYS = 1000
+# With as many components as rows any model explains all it was fitted to; so at most one for so many rows.
+_ROWS_PER_COMPONENT = 4
+_TOL = 1e-6
+
+
+@dataclass(frozen=True)
+class Half:
+    """Components of some rows, and rows that took no part."""
+
+    projection: Projection
+    values: FloatArray  # eigenvalues, shape: (k,)
+    mass: float  # sum of the weights of the fitted rows
+    explained: float  # share of the variance of the fitted rows
+    variance: float  # trace of the covariance of the fitted rows
+    length: float  # mean of k(x, x)
+    fitted: NDArray[np.intp]  # numbers of the fitted rows
+    held: Any  # rows that were held out, shape: (m, d)
+    held_weights: FloatArray  # shape: (m,)
+
+    def parts(self, X: Any, threads: int) -> tuple[FloatArray, FloatArray]:
+        """Return the scores of rows and the squared length of what they leave of each.  # shapes: (m, k), (m,)"""
+        assert not isinstance(self.projection, MatrixProjection)
+        return self.projection.parts(X, threads=threads)
+
+
+def halves_of(case: Case) -> list[Half]:
+    """Return the model fitted to half of the rows, and for few rows also the other way round.
+
+    Rows that are equal stay together: a twin that was held out is no news.
+    """
+    kernel, n = case.kernel, case.rows.shape[0]
+    random = np.random.default_rng([case.seed, 1])
+    some = random.permutation(n)[: _MOST_OF_CALLS if case.slow else _MOST]
+    _, first = np.unique(case.groups[some], return_inverse=True)
+    side = random.permutation(int(first.max()) + 1)[first] * 2 <= first.max()
+    one, other = np.sort(some[side]), np.sort(some[~side])
+    if min(len(one), len(other)) * 2 < _FEWEST:
+        return []
+    turns = [(one, other), (other, one)] if len(some) <= _BOTH_WAYS else [(one, other)]
+    return [_half(case, kernel, fitted, held) for fitted, held in turns]
+
+
+def _half(case: Case, kernel: Kernel, fitted: NDArray[np.intp], held: NDArray[np.intp]) -> Half:
+    count = min(len(case.values), max(1, len(fitted) // _ROWS_PER_COMPONENT))
+    request = Request(n_components=count, tol=_TOL, center=case.center, seed=case.seed, threads=case.threads)
+    weights = None if case.weights is None else case.weights[fitted]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the model itself has warned of
+        rows = as_float64(case.rows[fitted])
+        found = decompose(kernel, rows, weights, request)
+    spectrum = found.spectrum
+    keep = max(1, int(np.count_nonzero(spectrum.values > 0)))
+    mass = float(len(fitted) if weights is None else weights.sum())
+    held_weights = np.ones(len(held)) if case.weights is None else case.weights[held]
+    return Half(
+        projection=found.projection.head(keep),
+        values=spectrum.values[:keep],
+        mass=mass,
+        explained=float(spectrum.values.sum() / spectrum.trace) if spectrum.trace > 0 else float("nan"),
+        variance=float(spectrum.trace) / mass,
+        length=float(np.abs(kernel.diagonal(rows)).mean()),
+        fitted=fitted,
+        held=as_float64(case.rows[held]),
+        held_weights=held_weights,
+    )
+
+
+# -- A fitted model with the rows it was fitted to, and what several looks share: computed once, when first asked for -
+
 # Rows of the matrix that is looked at as a whole; fewer where each kernel value is a call of Python.
 _SAMPLE, _SAMPLE_OF_CALLS = 1000, 150
 # Digits to which rows of unit length must agree to be the same row.

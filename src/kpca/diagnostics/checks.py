@@ -11,24 +11,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from kpca import inputs
-from kpca.chunks import as_source, in_memory, sample_rows
-from kpca.diagnostics.approximating import approximation_error
-from kpca.diagnostics.case import Case
-from kpca.diagnostics.columns import one_feature
-from kpca.diagnostics.definiteness import indefinite
-from kpca.diagnostics.drift import drift
-from kpca.diagnostics.duplicates import duplicated
-from kpca.diagnostics.entries import Entries
-from kpca.diagnostics.firmness import near_equal, unstable
-from kpca.diagnostics.generalising import overfitting
-from kpca.diagnostics.narrow import too_narrow
+from kpca._base.config import config, thread_count
+from kpca._base.errors import InputError
+from kpca._base.validation import check_rows, seed_of
+from kpca.data.sources import as_source, in_memory, sample_rows
+from kpca.diagnostics.bandwidth import linear_in_disguise, too_narrow, without_bandwidth
+from kpca.diagnostics.case import Case, Entries
+from kpca.diagnostics.model import approximation_error, indefinite, near_equal, overfitting, unstable
 from kpca.diagnostics.report import Look, Report, report_of
-from kpca.diagnostics.wide import linear_in_disguise, without_bandwidth
-from kpca.errors import InputError
-from kpca.incremental import IncrementalKernelPCA
-from kpca.kernel_pca import KernelPCA
-from kpca.settings import config, thread_count
+from kpca.diagnostics.rows import drift, duplicated, one_feature
+from kpca.estimators.incremental import IncrementalKernelPCA
+from kpca.estimators.kernel_pca import KernelPCA
 
 FloatArray = NDArray[Any]
 # Rows that are looked at; of more, a sample.
@@ -92,7 +85,7 @@ def check(model: Any, X: Any = None, *, new: Any = None, resamples: int = 10, ra
     if isinstance(resamples, bool) or not isinstance(resamples, Integral) or resamples < 1:
         raise InputError(f"resamples must be a whole number from 1; got {resamples!r}.")
     with config(checkpoint=None, progress=False):
-        case = _case(model, X, new, int(resamples), inputs.seed_of(random_state))
+        case = _case(model, X, new, int(resamples), seed_of(random_state))
         looks = {kind: look(case) for kind, look in LOOKS.items()}
     return report_of(looks, _about(case))
 
@@ -159,7 +152,7 @@ def _rows(model: Any, X: Any, seed: int) -> tuple[Any, FloatArray | None, bool]:
         X, whole = model.X_fit_, True
     else:
         X, whole = _loaded(model, X, seed)
-        inputs.check_rows(X.shape[0])
+        check_rows(X.shape[0])
         if weights is not None and (len(weights) != X.shape[0] or not whole):
             raise InputError(
                 f"X must be the {len(weights)} rows of positive weight that the model was fitted to, in memory; got "

@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.explain.names import chosen_components, component_title
-from kpca.explain.subject import Subject, finite, subject_of
-from kpca.explain.table import SHOWN, Ranked, left_out, number, shown_components
-from kpca.inputs import whole_number
-from kpca.tables import data_frame, short_name, text_table
+from kpca._base.text import data_frame, short_name, text_table
+from kpca._base.validation import whole_number
+from kpca.explain.subject import (
+    SHOWN,
+    Ranked,
+    Subject,
+    chosen_components,
+    component_title,
+    finite,
+    left_out,
+    number,
+    shown_components,
+    subject_of,
+)
 
 FloatArray = NDArray[Any]
 # Numbers of Jacobians that are held at once: 64 MiB.

@@ -9,15 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca import blas
-from kpca.errors import InputError
-from kpca.explain.names import chosen_components, component_title
-from kpca.explain.subject import Subject, finite, subject_of
-from kpca.explain.table import SHOWN, Ranked, left_out, number, shown_components
-from kpca.gram.workers import in_order
-from kpca.inputs import seed_of, whole_number
-from kpca.parallel_analysis import leading_values
-from kpca.tables import data_frame, short_name, text_table
+from kpca._base.errors import InputError
+from kpca._base.text import data_frame, short_name, text_table
+from kpca._base.threads import in_order, single_threaded
+from kpca._base.validation import seed_of, whole_number
+from kpca.estimators.parallel_analysis import leading_values
+from kpca.explain.subject import (
+    SHOWN,
+    Ranked,
+    Subject,
+    chosen_components,
+    component_title,
+    finite,
+    left_out,
+    number,
+    shown_components,
+    subject_of,
+)
 
 FloatArray = NDArray[Any]
 
@@ -170,7 +178,7 @@ def _lost_anew(subject: Subject, components: NDArray[np.intp], shuffles: list[ND
         found[: len(leading)] = leading
         return found[components]
 
-    with blas.single_threaded():
+    with single_threaded():
         whole = values(subject.rows)
         return _each_column(subject, shuffles, lambda rows: whole - values(rows), whole, threads=subject.threads)
 

@@ -1,4 +1,4 @@
-"""What is explained: a fitted model, the rows to explain it at, and what their columns are called."""
+"""What components are called, and which are asked for."""
 
 from __future__ import annotations
 
@@ -12,14 +12,82 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kpca.chunks import as_source, in_memory, sample_rows
-from kpca.derivatives import Derivatives, derivatives_of, why_no_derivatives
-from kpca.errors import InputError
-from kpca.incremental import IncrementalKernelPCA
-from kpca.kernel_pca import KernelPCA
-from kpca.naming import column_names
-from kpca.projection import FeatureProjection, KernelProjection, LinearProjection, MatrixProjection, Projection
-from kpca.settings import thread_count
+from kpca._base.config import thread_count
+from kpca._base.errors import InputError
+from kpca._base.validation import whole_number
+from kpca.data.frames import column_names
+from kpca.data.sources import as_source, in_memory, sample_rows
+from kpca.estimators.incremental import IncrementalKernelPCA
+from kpca.estimators.kernel_pca import KernelPCA
+from kpca.features.derivatives import Derivatives, derivatives_of, why_no_derivatives
+from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection, MatrixProjection, Projection
+
+
+def component_title(component: int) -> str:
+    """Return what people call a component; arguments count from 0, people from 1."""
+    return f"component {component + 1}"
+
+
+def chosen_components(components: Any, k: int) -> NDArray[np.intp]:
+    """Return different numbers of components, all of them for None.  # shape: (c,)"""
+    return np.arange(k) if components is None else different_numbers("components", components, k)
+
+
+def different_numbers(name: str, numbers: Any, limit: int) -> NDArray[np.intp]:
+    """Return different whole numbers from 0 to limit - 1, or raise InputError.  # shape: (c,)"""
+    try:
+        found = np.atleast_1d(np.asarray(numbers))
+    except ValueError:  # lists of different lengths
+        found = np.empty(0)
+    whole = found.ndim == 1 and found.dtype.kind in "iu" and found.size > 0
+    if not whole or found.min() < 0 or found.max() >= limit or len(np.unique(found)) < found.size:
+        raise InputError(f"{name} must be different whole numbers from 0 to {limit - 1}; got {numbers!r}.")
+    return found.astype(np.intp)
+
+
+# -- How much of a result there is room for in print, and how its numbers are written ---------------------------------
+
+SHOWN = 15  # variables in print; all are in the arrays
+_MOST_COLUMNS = 6  # components in print
+
+
+def shown_components(count: int) -> int:
+    """Return how many components have room in print."""
+    return min(count, _MOST_COLUMNS)
+
+
+def left_out(variables: int, components: int) -> list[str]:
+    """Return a line on what the printed table leaves out, if it does."""
+    parts = []
+    if variables > SHOWN:
+        parts.append(f"{variables - SHOWN:,} more variables")
+    if components > _MOST_COLUMNS:
+        parts.append(f"{components - _MOST_COLUMNS:,} more components")
+    return [f"... and {' and '.join(parts)}"] if parts else []
+
+
+def number(value: float) -> str:
+    """Return a number with three digits."""
+    return f"{value:.3g}" if abs(value) < 1e-3 and value != 0 else f"{value:.3f}" if abs(value) < 10 else f"{value:.4g}"
+
+
+class Ranked:
+    """Variables with a figure for each, which put them in order."""
+
+    names: tuple[str, ...]
+    values: NDArray[Any]  # shape: (d,)
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """The columns, most important first.  # shape: (d,)"""
+        return np.argsort(-self.values, kind="stable")
+
+    def top(self, n: int = 10) -> list[tuple[str, float]]:
+        """Return the n most important variables with their figures, the first first."""
+        return [(self.names[column], float(self.values[column])) for column in self.order[: whole_number("n", n, 1)]]
+
+
+# -- What is explained: a fitted model, the rows to explain it at, and what their columns are called ------------------
 
 FloatArray = NDArray[Any]
 Model = KernelPCA | IncrementalKernelPCA
@@ -135,7 +203,7 @@ def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None
 
 def _of_detector(detector: Any, X: Any, names: Any) -> Subject:
     """Return the subject of the detector's model; earlier moments of a variable are copies of it."""
-    from kpca.detector.lags import lagged
+    from kpca.detector.modelling import lagged
 
     check_is_fitted(detector)
     rows = kept_rows(detector.model_)

@@ -1,11 +1,10 @@
 """Explicit features: maps with f(x).f(y) close to k(x, y), so that kernel PCA becomes PCA of the features."""
 
-from kpca.features.base import FeatureMap
-from kpca.features.identity import IdentityMap
+from kpca.features.base import FeatureMap, IdentityMap
 from kpca.features.landmarks import Landmarks, choose_landmarks, unexplained_fraction
-from kpca.features.nystroem import Nystroem, NystroemMap, fit_nystroem
-from kpca.features.random import KernelError, RandomMap, draw_features, fit_random, kernel_error
-from kpca.features.random_features import RandomFeatures
+from kpca.features.nystroem import Nystroem, fit_nystroem
+from kpca.features.nystroem_map import NystroemMap
+from kpca.features.random import KernelError, RandomFeatures, RandomMap, draw_features, fit_random, kernel_error
 from kpca.features.scatter import Scatter, scatter_of
 
 __all__ = [

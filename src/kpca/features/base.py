@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from kpca.kernels import Kernel
+from kpca.kernels import Kernel, Linear
 
 FloatArray = NDArray[Any]
 
@@ -42,3 +45,23 @@ class DifferentiableMap(FeatureMap, Protocol):
 
     def pull(self, X: FloatArray, G: FloatArray) -> FloatArray:
         """Return sum_r G_ir df_r(x_i)/dx of dense rows, in float64.  # shape: (m, d)"""
+
+
+# -- The features of the linear kernel: the rows themselves -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class IdentityMap:
+    """f(x) = x, for which nothing is left unexplained."""
+
+    rank: int
+    kernel: Kernel = field(default_factory=Linear)
+    exact: bool = True
+
+    def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
+        """Return the rows as a new dense array.  # shape: (m, d)"""
+        return X.toarray() if sparse.issparse(X) else np.array(X)
+
+    def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
+        """Return 0 for each row.  # shape: (m,)"""
+        return np.zeros(len(features))

@@ -1,4 +1,4 @@
-"""A first guess of the leading eigenvectors from landmarks: it saves block Krylov its first passes."""
+"""A first guess of the leading eigenvectors from a few hundred rows: what saves block Krylov its first passes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,69 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca._base.linalg import largest_eigenpairs
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.scatter import scatter_of
-from kpca.gram import CrossGram, Gram
-from kpca.gram.coarse import coarse_eigenvectors, coarse_landmarks, coarse_largest
+from kpca.gram.cross import CrossGram
+from kpca.gram.operator import Gram, center
 from kpca.kernels import Kernel
-from kpca.linalg import largest_eigenpairs
 
 FloatArray = NDArray[Any]
+# Measured at n = 6 000 to 20 000: more rows save no more passes; so few need one thread of LAPACK only.
+_LANDMARKS = 256
+_SAMPLE_FOR_VALUES = 1000
+
+
+def coarse_eigenvalues(gram: Gram, *, centred: bool, seed: int) -> FloatArray:
+    """Return all positive eigenvalues of the operator on some of the rows, largest first: the shape of the spectrum."""
+    n = gram.shape[0]
+    some = np.sort(np.random.default_rng(seed).choice(n, min(n, _SAMPLE_FOR_VALUES), replace=False))
+    values: FloatArray = np.maximum(np.linalg.eigvalsh(_among(gram, some, centred))[::-1], 0.0)
+    return values
+
+
+def coarse_landmarks(n: int, count: int, seed: int) -> NDArray[np.intp]:
+    """Return the rows that stand for all where `count` eigenvectors are guessed."""
+    m = min(n, max(min(_LANDMARKS, n // 16), 3 * count))
+    return np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
+
+
+def coarse_largest(gram: Gram, some: NDArray[np.intp], *, centred: bool) -> float:
+    """Return an estimate of the largest eigenvalue: that of the operator on some of the rows, scaled up."""
+    largest = float(np.linalg.eigvalsh(_among(gram, some, centred))[-1])
+    return largest * (int(gram.shape[0]) / len(some))
+
+
+def _among(gram: Gram, some: NDArray[np.intp], centred: bool) -> FloatArray:
+    """Return the operator on some of the rows.  # shape: (m, m)"""
+    part = Gram(
+        gram.kernel, gram.rows(some), scale=gram.scale[some], shifted=gram.shifted and centred, threads=1
+    ).matrix()
+    return center(part, gram.scale[some]) if centred else part
+
+
+def coarse_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) -> tuple[FloatArray, float]:
+    """Return approximate leading eigenvectors and an estimate of the largest eigenvalue.  # shape: (n, <= count)
+
+    The eigenvectors of the operator on some of the rows are extended to all rows by the kernel (Nystroem).
+    """
+    n = gram.shape[0]
+    some = coarse_landmarks(n, count, seed)
+    X, m = gram.rows(some), len(some)
+    found = largest_eigenpairs(_among(gram, some, centred), min(count, m))
+    values, vectors = found.values, found.vectors
+    solid = values > 1e-6 * max(values[0], 0.0)
+    if not solid.any():
+        return np.empty((n, 0)), 0.0
+    values, vectors = values[solid], vectors[:, solid]
+    single = np.dtype(np.float32)
+    cross = CrossGram(gram.kernel, gram.rows(None), X, dtype=single, shifted=gram.shifted, threads=gram.threads)
+    columns = (cross @ (vectors * gram.scale[some, None] / values)) * gram.scale[:, None]
+    return columns, float(values[0]) * n / m
+
+
+# -- A first guess of the leading eigenvectors from landmarks: it saves block Krylov its first passes -----------------
+
 # Up to so many rows a pass costs no more than the features that would save it.
 _FEW_ROWS = 5000
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from kpca import blas
-from kpca.errors import InputError
+from kpca._base.errors import InputError
+from kpca._base.linalg import mean_of_rows
+from kpca._base.threads import single_threaded
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.pivots import pivoted_cholesky
 from kpca.gram import CrossGram
 from kpca.kernels import Kernel
-from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 # Landmarks are chosen among at most so many rows, drawn once: more change the choice little and cost in proportion.
@@ -107,7 +107,7 @@ def choose_landmarks(
     task = _Task(
         kernel, part, count or len(among), None if weights is None else weights[among], seed, threads, fraction
     )
-    with blas.single_threaded():  # sums repeat to the bit, whatever BLAS would do by itself
+    with single_threaded():  # sums repeat to the bit, whatever BLAS would do by itself
         if not fraction or (method == "rpcholesky" and not sampled):
             found = choose(task)
         else:

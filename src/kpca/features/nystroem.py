@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kpca import inputs, kernels
-from kpca.errors import InputError
+from kpca import kernels
+from kpca._base.config import thread_count
+from kpca._base.errors import InputError
+from kpca._base.validation import check_data, check_jobs, check_weights, seed_of, unchanged_on_error
 from kpca.features.landmarks import choose_landmarks, unexplained_fraction
 from kpca.features.nystroem_map import NystroemMap
-from kpca.settings import thread_count
 
 FloatArray = NDArray[Any]
-__all__ = ["Nystroem", "NystroemMap", "fit_nystroem"]
 
 
 def fit_nystroem(
@@ -113,17 +113,17 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         y : ignored.
         sample_weight : (n,) weights, not negative: rows count as often as that, those of weight 0 not at all.
         """
-        with inputs.unchanged_on_error(self):
+        with unchanged_on_error(self):
             return self._fit(X, sample_weight)
 
     def _fit(self, X: Any, sample_weight: Any) -> Self:
-        inputs.check_jobs(self.n_jobs)
+        check_jobs(self.n_jobs)
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             raise InputError(
                 "Nystroem needs rows to choose from; got kernel='precomputed': give the data and a kernel."
             )
-        X = inputs.check_data(self, X, reset=True)
-        weights = inputs.check_weights(sample_weight, X.shape[0])
+        X = check_data(self, X, reset=True)
+        weights = check_weights(sample_weight, X.shape[0])
         gamma = kernels.resolve_gamma(self.gamma, X if weights is None else X[weights > 0])
         kernel = kernels.resolve(
             "rbf" if self.kernel is None else self.kernel,
@@ -134,7 +134,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             kernel_params=self.kernel_params,
         )
         kernel.check(X)
-        seed = inputs.seed_of(self.random_state)
+        seed = seed_of(self.random_state)
         threads = thread_count(self.n_jobs)
         chosen = choose_landmarks(kernel, X, self.rank, self.landmarks, weights=weights, seed=seed, threads=threads)
         features = _mapped(kernel, chosen.points, X.dtype)
@@ -147,7 +147,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def transform(self, X: Any) -> FloatArray:
         """Return the features of the rows of X, in their dtype.  # shape: (m, r)"""
         check_is_fitted(self)
-        X = inputs.check_data(self, X, reset=False)
+        X = check_data(self, X, reset=False)
         self.kernel_.check(X)
         with np.errstate(over="ignore", invalid="ignore"):
             features = self.map_(X, threads=thread_count(self.n_jobs))

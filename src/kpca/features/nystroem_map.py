@@ -12,11 +12,10 @@ from scipy import sparse
 from scipy.linalg import lapack, solve_triangular
 from scipy.linalg.blas import dtrmm
 
-from kpca import blas
-from kpca.errors import InputError
-from kpca.gram._numpy import Evaluator, evaluator, has_single
+from kpca._base.errors import InputError
+from kpca._base.threads import in_order, single_threaded
+from kpca.gram.engine import Evaluator, evaluator, has_single
 from kpca.gram.tiles import edges
-from kpca.gram.workers import in_order
 from kpca.kernels import Kernel
 
 FloatArray = NDArray[Any]
@@ -54,7 +53,7 @@ class NystroemMap:
         points = points.astype(np.dtype(dtype), copy=False)
         self.kept, lower = _independent(kernel, points)
         self._points = points[self.kept]
-        with blas.single_threaded():
+        with single_threaded():
             # shape: (r, r), lower triangle; row j makes feature j
             self._whitening: FloatArray = np.tril(solve_triangular(lower, np.eye(len(lower)), lower=True))
         self._memos: dict[bool, dict[Any, Any]] = {}
@@ -109,7 +108,7 @@ class NystroemMap:
 
     def coefficients(self, V: FloatArray) -> NDArray[np.float64]:
         """Return W with f(x) V = k(x, landmarks) W; multiply in `precision(X.dtype)`.  # shape: (r, k)"""
-        with blas.single_threaded():
+        with single_threaded():
             product: NDArray[np.float64] = self._whitening.T @ np.asarray(V, dtype=np.float64)
         return product
 
@@ -135,14 +134,14 @@ class NystroemMap:
 
     def whitened(self, values: FloatArray) -> NDArray[np.float64]:
         """Return L^-1 times rows that stand for the landmarks, such as K(Z, X) A.  # shape: (r, k)"""
-        with blas.single_threaded():
+        with single_threaded():
             product: NDArray[np.float64] = self._whitening @ values
         return product
 
     def whitened_twice(self, S: FloatArray) -> NDArray[np.float64]:
         """Return L^-1 S L^-T of a symmetric float64 matrix, which is overwritten.  # shape: (r, r)"""
         upper = self._whitening.T  # in the order of columns that BLAS takes as it is, as is the transpose of S
-        with blas.single_threaded():
+        with single_threaded():
             half = dtrmm(1.0, upper, S.T, side=1, overwrite_b=1)
             product: NDArray[np.float64] = dtrmm(1.0, upper, half, trans_a=1, overwrite_b=1)
         product += product.T.copy()
@@ -227,7 +226,7 @@ def _independent(kernel: Kernel, points: Any) -> tuple[NDArray[np.intp], FloatAr
     # Rows of very different size are all taken seriously: what counts is the share of k(z, z) that others leave.
     diagonal = np.diagonal(K)
     scale = np.where(diagonal > 0, np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), np.inf)
-    with blas.single_threaded():
+    with single_threaded():
         factor, pivots, rank, _ = lapack.dpstrf(K / scale / scale[:, None], tol=_DEPENDENT * len(K), lower=1)
     kept = (pivots - 1)[:rank].astype(np.intp)
     if not rank:

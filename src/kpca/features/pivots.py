@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from kpca import blas
-from kpca.errors import InputError
-from kpca.gram._numpy import evaluator
+from kpca._base.config import memory_budget
+from kpca._base.errors import InputError
+from kpca._base.threads import in_order, single_threaded
+from kpca.gram.engine import evaluator
 from kpca.gram.tiles import edges
-from kpca.gram.workers import in_order
 from kpca.kernels import Kernel
-from kpca.settings import memory_budget
 
 FloatArray = NDArray[Any]
 _DOUBLE = np.dtype(np.float64)
@@ -63,7 +62,7 @@ def pivoted_cholesky(
     rng = np.random.default_rng(seed)
     size = block or min(_LARGEST_BLOCK, max(1, most // 10 if fraction == 0.0 else 4))
     rate = 1.0
-    with blas.single_threaded():  # also so that sums repeat to the bit
+    with single_threaded():  # also so that sums repeat to the bit
         factor = _Factor(kernel, X, shares, most=most, expected=0 if fraction else most, threads=threads)
         while factor.rank < most and factor.left > fraction * factor.trace:
             wanted = math.ceil(1.25 * (most - factor.rank) / max(rate, 0.05)) + 1

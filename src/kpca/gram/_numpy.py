@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from kpca._base.linalg import mean_of_rows, rows_at_once
 from kpca.kernels import DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
-from kpca.linalg import mean_of_rows, rows_at_once
 
 FloatArray = NDArray[Any]
 Rows = slice | NDArray[np.intp]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca._base.threads import in_order
 from kpca.gram._numpy import Evaluator, evaluator
-from kpca.gram.tiles import edges
-from kpca.gram.workers import in_order
+from kpca.gram.tiles import EDGE, edges
 from kpca.kernels import Kernel
 
 FloatArray = NDArray[Any]
@@ -18,11 +18,19 @@ _EDGE = {4: 512, 8: 280}
 # Numbers of new rows that are prepared at a time: what is made of them is as large as they are.
 _BAND_NUMBERS = 2_000_000
 _SHORTEST_BAND = 4096
+# Tiles that a worker holds at the same time: its own, a temporary of the profile, and products on their way.
+_TILES_PER_WORKER = 4
 
 
 def band_rows(d: int) -> int:
     """Return how many new rows are worked on at a time; a matter of their length only."""
     return max(_SHORTEST_BAND, _BAND_NUMBERS // (d + 2))
+
+
+def workers_bytes(threads: int, n: int) -> int:
+    """Return the scratch memory of the worker threads."""
+    tile = min(EDGE[4] ** 2 * 4, 8 * n * n)
+    return threads * _TILES_PER_WORKER * tile
 
 
 class CrossGram:

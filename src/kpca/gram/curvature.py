@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from kpca._base.linalg import mean_of_rows
+from kpca._base.threads import in_order
 from kpca.gram.slopes import (
     DOUBLE,
     DOUBLE_DISTANCE_ERROR,
@@ -26,20 +28,8 @@ from kpca.gram.slopes import (
     scaled_rows,
     why_not,
 )
-from kpca.gram.workers import in_order
-from kpca.kernels import (
-    ArcCosine,
-    Constant,
-    Cosine,
-    DotKernel,
-    Kernel,
-    Product,
-    RadialKernel,
-    Scaled,
-    Sum,
-)
-from kpca.kernels.arc_cosine import angles
-from kpca.linalg import mean_of_rows
+from kpca.kernels import ArcCosine, Constant, Cosine, DotKernel, Kernel, Product, RadialKernel, Scaled, Sum
+from kpca.kernels.dot import angles
 
 FloatArray = NDArray[Any]
 Pairs = Sequence[tuple[int, int]]

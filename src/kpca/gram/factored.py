@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from kpca._base.linalg import mean_of_rows
+from kpca._base.threads import in_order
 from kpca.gram.operator import Moments, Precision
-from kpca.gram.workers import in_order
-from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)

@@ -15,11 +15,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
+from kpca._base.threads import in_order
 from kpca.gram._numpy import Evaluator, evaluator, has_single, held_bytes
 from kpca.gram.shared import SharedArguments
 from kpca.gram.tiles import EDGE, TileStore, edges
-from kpca.gram.workers import in_order
 from kpca.kernels import Kernel
 
 FloatArray = NDArray[Any]

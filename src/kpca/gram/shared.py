@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.gram._numpy import DOUBLE, Rows, evaluator, held_bytes
 from kpca.kernels import RBF, Exponential, Kernel, Polynomial, RadialKernel
 

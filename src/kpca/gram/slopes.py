@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca._base.linalg import mean_of_rows
 from kpca.kernels import (
     ArcCosine,
     Constant,
@@ -26,8 +27,7 @@ from kpca.kernels import (
     Scaled,
     Sum,
 )
-from kpca.kernels.arc_cosine import angles
-from kpca.linalg import mean_of_rows
+from kpca.kernels.dot import angles
 
 FloatArray = NDArray[Any]
 Pull: TypeAlias = Callable[[FloatArray], FloatArray]  # weights (m, n) -> sum_j W_ij grad k(z_i, b_j), shape (m, d)

@@ -3,21 +3,14 @@
 `kpca.io.onnx` and `kpca.io.anndata` need libraries of their own and are imported by their names.
 """
 
+from kpca.data.opening import open_table, open_writer, table_of
+from kpca.data.preparation import Preparation
+from kpca.data.rows import Layout, Rows, Table
+from kpca.io.anomalies import write_anomalies, write_comparison, write_importance
 from kpca.io.card import model_card
 from kpca.io.models import load, read_about, save
-from kpca.io.preparation import Preparation
-from kpca.io.results import (
-    rows_in_memory,
-    write_anomalies,
-    write_comparison,
-    write_denoised,
-    write_importance,
-    write_reconstruction,
-    write_scores,
-)
-from kpca.io.rows import Layout, Rows, Table
+from kpca.io.results import rows_in_memory, write_denoised, write_reconstruction, write_scores
 from kpca.io.summary import summary_of
-from kpca.io.tables import open_table, open_writer, table_of
 
 __all__ = [
     "Layout",

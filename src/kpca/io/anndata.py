@@ -11,13 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca import __version__
-from kpca.errors import InputError
-from kpca.io.cells._scverse import anndata
-from kpca.io.cells.table import H5adTable, hint, is_missing, open_h5ad
-from kpca.io.cells.writer import H5adWriter
-from kpca.kernel_pca import KernelPCA
-
-__all__ = ["H5adTable", "H5adWriter", "kpca", "open_h5ad"]
+from kpca._base.errors import InputError
+from kpca.data.h5ad import anndata, hint, is_missing
+from kpca.estimators.kernel_pca import KernelPCA
 
 FloatArray = NDArray[Any]
 _KEY = "X_kpca"

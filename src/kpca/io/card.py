@@ -13,10 +13,18 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 from kpca import __version__
-from kpca.errors import InputError
-from kpca.facts import approximation_error, certificate, explained, is_shown, rows_of, spectrum_of, whole_of
-from kpca.io.portable.summary import steps_of
-from kpca.sinks import write_whole
+from kpca._base.errors import InputError
+from kpca.data.sinks import write_whole
+from kpca.estimators.summary import (
+    approximation_error,
+    certificate,
+    explained,
+    is_shown,
+    rows_of,
+    spectrum_of,
+    whole_of,
+)
+from kpca.io.portable.registry import steps_of
 
 _MOST_COMPONENTS = 20
 _LONGEST = 200

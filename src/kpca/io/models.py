@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from kpca import __version__
-from kpca.container import read_container, read_header, write_container
-from kpca.errors import InputError
+from kpca._base.config import memory_budget
+from kpca._base.container import read_container, read_header, write_container
+from kpca._base.errors import InputError
 from kpca.io.portable.pack import Document, packed
-from kpca.io.portable.registry import row_of, row_of_tag
+from kpca.io.portable.registry import SIZES, classes_of, row_of, row_of_tag, sizes_of
 from kpca.io.portable.spec import Misfit
-from kpca.io.portable.summary import SIZES, classes_of, sizes_of
 from kpca.io.portable.unpack import unpacked
-from kpca.settings import memory_budget
 
 _KIND = "model"
 _VERSION = 1

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca.io.rows import Rows, Table
-from kpca.progress import row_monitor
+from kpca._base.progress import row_monitor
+from kpca.data.rows import Rows, Table
 
 FloatArray = NDArray[Any]
 _MOST_DIFFERENT = 10_000  # values of a category that are counted

@@ -1,15 +1,13 @@
 """What "similar" means: the kernels, the algebra on them, and how a name or a bandwidth becomes one."""
 
-from kpca.kernels.arc_cosine import ArcCosine
-from kpca.kernels.bandwidth import resolve_gamma
 from kpca.kernels.base import DotKernel, Kernel, ProfileKernel, RadialKernel
 from kpca.kernels.blocks import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
 from kpca.kernels.callables import PairwiseCallable, VectorisedCallable, from_callable
 from kpca.kernels.composite import Composite, Constant, Product, Scaled, Sum
-from kpca.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
+from kpca.kernels.dot import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
 from kpca.kernels.gaussian_process import GaussianProcess, from_gaussian_process
 from kpca.kernels.radial import RBF, Exponential, Matern, RationalQuadratic
-from kpca.kernels.resolve import NAMES, resolve
+from kpca.kernels.resolve import NAMES, resolve, resolve_gamma
 
 __all__ = [
     "NAMES",

@@ -11,9 +11,8 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
-from kpca.errors import InputError
-from kpca.kernels._checks import FloatArray, Matrix, as_float64, canonical, float_dtype, positive
-from kpca.kernels.base import Argument, Kernel
+from kpca._base.errors import InputError
+from kpca.kernels.base import Argument, FloatArray, Kernel, Matrix, as_float64, canonical, float_dtype, positive
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca.errors import InputError
-from kpca.kernels._checks import FloatArray, Matrix, float_dtype, to_dense
-from kpca.kernels.base import Kernel
+from kpca._base.errors import InputError
+from kpca.kernels.base import FloatArray, Kernel, Matrix, float_dtype, to_dense
 
 # The diagonal of a vectorised function comes from square blocks of this many rows.
 _DIAGONAL_ROWS = 64

@@ -10,9 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.errors import InputError
-from kpca.kernels._checks import FloatArray, Matrix, as_float64, float_dtype, non_negative
-from kpca.kernels.base import Kernel
+from kpca._base.errors import InputError
+from kpca.kernels.base import FloatArray, Kernel, Matrix, as_float64, float_dtype, non_negative
 
 
 @dataclass(frozen=True)

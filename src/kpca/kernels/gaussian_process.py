@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.gaussian_process import kernels as gp
 
-from kpca.errors import InputError
-from kpca.kernels._checks import FloatArray, Matrix, float_dtype
-from kpca.kernels.base import Kernel
+from kpca._base.errors import InputError
+from kpca.kernels.base import FloatArray, Kernel, Matrix, float_dtype
 from kpca.kernels.composite import Constant
 from kpca.kernels.dot import Polynomial
 from kpca.kernels.radial import RBF, Matern, RationalQuadratic

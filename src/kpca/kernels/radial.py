@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.errors import InputError
-from kpca.kernels._checks import FloatArray, finite, positive, positive_or_each
-from kpca.kernels.base import RadialKernel
+from kpca._base.errors import InputError
+from kpca.kernels.base import FloatArray, RadialKernel, finite, positive, positive_or_each
 
 # exp(-u) is 0 well before u = 1000 even in float64; the cap keeps inf * 0 out of polynomial times exponential.
 _FAR = 1000.0

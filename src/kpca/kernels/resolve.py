@@ -1,23 +1,106 @@
-"""From what the user says about the kernel (a name, a function, an object) to a kernel."""
+"""From what the user says about gamma to the number(s) the kernels use."""
 
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.spatial.distance import pdist
+from sklearn.metrics.pairwise import euclidean_distances
 
-from kpca.errors import InputError
-from kpca.kernels._checks import Matrix
-from kpca.kernels.arc_cosine import ArcCosine
-from kpca.kernels.base import Kernel
+from kpca._base.errors import InputError
+from kpca.kernels.base import Kernel, Matrix, as_float64, canonical, check_features, positive_or_each
 from kpca.kernels.blocks import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
 from kpca.kernels.callables import from_callable
-from kpca.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
+from kpca.kernels.dot import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
 from kpca.kernels.gaussian_process import from_gaussian_process, is_gaussian_process
 from kpca.kernels.radial import RBF, Exponential, Matern, RationalQuadratic
+
+RULES = ("scale", "median")
+_MEDIAN_ROWS = 1000
+_ALLOWED = "gamma must be a positive number, one per feature, None, 'scale' or 'median'"
+
+
+def resolve_gamma(gamma: object, X: Matrix) -> float | NDArray[np.float64]:
+    """Return gamma as a positive number, or as one per feature.
+
+    None is 1 / n_features, "scale" is 1 / (n_features * X.var()), "median" is 1 / (2 m^2) with m the median distance of
+    a fixed sample of at most 1000 rows. Where the data has no spread to measure, the rules give 1.0.
+    """
+    if gamma is None:
+        return 1.0 / float(X.shape[1])
+    if isinstance(gamma, str):
+        return _by_rule(gamma, X)
+    if not isinstance(gamma, (bool, int, float, list, tuple, np.ndarray, np.generic)):
+        raise InputError(f"{_ALLOWED}; got {gamma!r}.")
+    number = positive_or_each("gamma", gamma)
+    check_features("gamma", number, X)
+    return np.array(number) if isinstance(number, tuple) else number
+
+
+def _by_rule(rule: str, X: Matrix) -> float:
+    if rule not in RULES:
+        close = difflib.get_close_matches(rule, RULES, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"{_ALLOWED}; got {rule!r}.{hint}")
+    with np.errstate(over="ignore"):
+        measured = _variance(X) if rule == "scale" else _median_distance(X)
+    # 1 / (n_features var) and 1 / (2 m^2), both as 1 / spread
+    spread = X.shape[1] * measured if rule == "scale" else 2.0 * measured * measured
+    if spread == 0:
+        return 1.0
+    gamma = 1.0 / spread
+    if not (math.isfinite(gamma) and gamma > 0):
+        raise InputError(f"gamma={rule!r} must find a finite bandwidth; got a spread of {spread:g}: rescale X.")
+    return gamma
+
+
+def _variance(X: Matrix) -> float:
+    """Return the variance of all entries of X, the zeros of a sparse X included; exactly 0 if they are all the same."""
+    if sparse.issparse(X):
+        X = canonical(X)
+    if X.max() == X.min():
+        return 0.0  # the mean of many equal numbers is not exactly that number
+    X = as_float64(X)
+    if not sparse.issparse(X):
+        return float(X.var())
+    size = X.shape[0] * X.shape[1]
+    mean = X.data.sum() / size
+    return float((np.square(X.data - mean).sum() + (size - X.nnz) * mean**2) / size)
+
+
+def _median_distance(X: Matrix) -> float:
+    """Return the median distance of pairs of rows; if that is 0, the mean of the distances that are not, or 0."""
+    n = X.shape[0]
+    if n > _MEDIAN_ROWS:
+        # Always the same rows: a bandwidth must not change with random_state.
+        X = X[np.sort(np.random.default_rng(0).choice(n, _MEDIAN_ROWS, replace=False))]
+    distances = _pair_distances(as_float64(X))
+    if distances.size == 0:
+        return 0.0
+    median = float(np.median(distances))
+    if median > 0:
+        return median
+    apart = distances[distances > 0]
+    return float(apart.mean()) if apart.size else 0.0
+
+
+def _pair_distances(X: Matrix) -> NDArray[np.float64]:
+    """Return ||x_i - x_j|| for i < j.  # shape: (n (n - 1) / 2,)"""
+    distances: NDArray[Any]
+    if not sparse.issparse(X):
+        distances = pdist(X) if X.shape[0] > 1 else np.empty(0)
+        return distances
+    distances = euclidean_distances(X)[np.triu_indices(X.shape[0], k=1)]
+    return distances
+
+
+# -- From what the user says about the kernel (a name, a function, an object) to a kernel -----------------------------
 
 _Builder = Callable[[float, float, float], Kernel]
 

@@ -7,22 +7,17 @@ depends on a screen and no global state is left behind.
 
 from typing import TYPE_CHECKING
 
-from kpca.plots.bandwidths import path
 from kpca.plots.charts import ControlChartDisplay, control_chart
-from kpca.plots.directions import biplot
 from kpca.plots.embedding import EmbeddingDisplay
-from kpca.plots.images import gallery
 from kpca.plots.maps import ComponentMapDisplay, component_maps
-from kpca.plots.methods import comparison
-from kpca.plots.model import overview, scores, spectrum
-from kpca.plots.saving import save
-from kpca.plots.scree import SpectrumDisplay
-from kpca.plots.shares import contributions
-from kpca.plots.variables import importance, interactions
-from kpca.plots.walks import TraversalDisplay, traversal
+from kpca.plots.methods import comparison, path
+from kpca.plots.model import overview, save, scores, spectrum
+from kpca.plots.scree import SpectrumDisplay, contributions
+from kpca.plots.variables import biplot, importance, interactions
+from kpca.plots.walks import TraversalDisplay, gallery, traversal
 
 if TYPE_CHECKING:
-    from kpca.plots._axes import Figure as Figure
+    from kpca.plots.axes import Figure as Figure
 
 __all__ = [
     "ComponentMapDisplay",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 
 FloatArray = NDArray[Any]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.errors import InputError
-from kpca.plots._axes import (
+from kpca._base.errors import InputError
+from kpca.plots.axes import (
     COLOURS,
     INK,
     SMALL,
@@ -27,7 +27,7 @@ from kpca.plots._axes import (
 )
 
 if TYPE_CHECKING:
-    from kpca.plots._axes import Axes, Figure
+    from kpca.plots.axes import Axes, Figure
 
 _LABELS = {"t2": "T²", "spe": "SPE", "combined": "combined"}
 _COLUMNS = 1200  # of a chart: about what a screen can tell apart

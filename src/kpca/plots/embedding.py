@@ -6,9 +6,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from kpca.errors import InputError
-from kpca.naming import row_labels
-from kpca.plots._axes import (
+from kpca._base.errors import InputError
+from kpca.data.frames import row_labels
+from kpca.plots._cloud import (
+    class_box,
+    class_entries,
+    class_legend,
+    class_middles,
+    class_style,
+    count_bar,
+    density,
+    dots,
+    legend_columns,
+    strips,
+)
+from kpca.plots._labels import Labels, labels_of, place_classes, place_names, sample_of
+from kpca.plots._models import Facts, as_scores, chosen_components, facts_of, scores_of
+from kpca.plots.axes import (
     INK,
     LONG_CLASS,
     SMALL,
@@ -24,21 +38,6 @@ from kpca.plots._axes import (
     titled,
     without,
 )
-from kpca.plots._cloud import (
-    class_box,
-    class_entries,
-    class_legend,
-    class_middles,
-    class_style,
-    count_bar,
-    density,
-    dots,
-    legend_columns,
-)
-from kpca.plots._labels import Labels, labels_of, sample_of
-from kpca.plots._models import Facts, as_scores, chosen_components, facts_of, scores_of
-from kpca.plots._names import place_classes, place_names
-from kpca.plots._strips import strips
 
 _MANY = 20_000  # rows from which on shades say more than dots
 _ON_TOP, _AT_LEAST = 2_500, 60  # dots of classes over shades: in all, and of each class

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca.errors import InputError
-from kpca.naming import column_names
-from kpca.plots._axes import (
+from kpca._base.errors import InputError
+from kpca.data.frames import column_names, is_frame
+from kpca.plots._cloud import class_legend, dots
+from kpca.plots._labels import Labels, labels_of, sample_of
+from kpca.plots._models import Facts, facts_of, final_step
+from kpca.plots.axes import (
     FAINT,
     INK,
     SMALL,
@@ -25,13 +28,9 @@ from kpca.plots._axes import (
     times,
     without,
 )
-from kpca.plots._cloud import class_legend, dots
-from kpca.plots._labels import Labels, labels_of, sample_of
-from kpca.plots._models import Facts, facts_of, final_step
-from kpca.storage.frames import is_frame
 
 if TYPE_CHECKING:
-    from kpca.plots._axes import Axes, Figure
+    from kpca.plots.axes import Axes, Figure
 
 _MANY = 3_000  # rows: more are shades and a sample
 _MOST = 24  # panels of one picture

@@ -4,11 +4,10 @@
 """
 
 from kpca.preimage.auto import Auto
+from kpca.preimage.back import PreimageReport, traverse
 from kpca.preimage.distance import Distance
 from kpca.preimage.fixed_point import FixedPoint
 from kpca.preimage.gradient import Gradient
 from kpca.preimage.learned import Learned, Ridge
-from kpca.preimage.report import PreimageReport
-from kpca.preimage.traversal import traverse
 
 __all__ = ["Auto", "Distance", "FixedPoint", "Gradient", "Learned", "PreimageReport", "Ridge", "traverse"]

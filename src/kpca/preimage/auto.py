@@ -8,7 +8,6 @@ is learned is learned twice, with the penalty that suits rows without noise and 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,17 +16,14 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from sklearn.base import BaseEstimator
 
-from kpca.decompose import Request, decompose
+from kpca.features.projection import KernelProjection
 from kpca.gram.slopes import why_not
 from kpca.kernels import Kernel, RadialKernel, Scaled, resolve_gamma
 from kpca.preimage.distance import Distance, DistanceWay
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient, GradientWay
 from kpca.preimage.learned import Ridge, RidgeWay
-from kpca.preimage.limits import check_box, check_penalty, check_rescale, inside
-from kpca.preimage.result import Found
-from kpca.preimage.target import Target, expansion_of
-from kpca.projection import KernelProjection
+from kpca.preimage.target import Found, Target, check_box, check_penalty, check_rescale, expansion_of, inside
 
 FloatArray = NDArray[Any]
 # Rows that the shares are settled on, and rows of the model they are settled with.
@@ -189,14 +185,12 @@ def _small_model(target: Target, rows: FloatArray, seed: int, threads: int) -> t
     k = expansion.directions.shape[1]
     share = max(k / len(expansion.rows), _COMPONENT_SHARE)
     count = max(1, min(k, int(share * len(rows))))
-    request = Request(count, _TOL, center=bool(expansion.centre.any()), seed=seed, threads=threads)
-    with warnings.catch_warnings():  # what there is to say was said of all rows
-        warnings.simplefilter("ignore", UserWarning)
-        found = decompose(kernel, rows, None, request)
-    assert isinstance(found.projection, KernelProjection)
-    scores = found.spectrum.scores(None).astype(rows.dtype)
-    small = Target(kernel, rows, scores, None, expansion_of(kernel, found.projection, rows, scores, threads=threads))
-    return small, found.projection
+    assert target.refit is not None
+    centred = bool(expansion.centre.any())
+    projection, scores = target.refit(kernel, rows, count, center=centred, tol=_TOL, seed=seed, threads=threads)
+    scores = scores.astype(rows.dtype)
+    small = Target(kernel, rows, scores, None, expansion_of(kernel, projection, rows, scores, threads=threads))
+    return small, projection
 
 
 def _wide(scores: FloatArray) -> float | None:

@@ -1,4 +1,4 @@
-"""From what the user says about the way back, and a fitted model, to the way itself."""
+"""How the pre-images of the last call were found, in words and as data."""
 
 from __future__ import annotations
 
@@ -6,28 +6,94 @@ import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
+from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection
 from kpca.kernels import Kernel
-from kpca.planning.rules import LEARNED_ROWS
 from kpca.preimage.auto import Auto, AutoWay, is_radial
 from kpca.preimage.distance import Distance
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient
 from kpca.preimage.learned import Learned, Ridge, RidgeWay
-from kpca.preimage.limits import check_box, check_penalty
-from kpca.preimage.linear import LinearWay
-from kpca.preimage.report import PreimageReport
-from kpca.preimage.result import Found, Way
-from kpca.preimage.target import Target, expansion_of
-from kpca.projection import FeatureProjection, KernelProjection, LinearProjection
+from kpca.preimage.target import Box, Found, Refit, Target, Way, check_box, check_penalty, expansion_of, inside, pulled
 
 FloatArray = NDArray[Any]
+# Rows that a map from scores back to rows is learned from: it solves a system of that size.
+LEARNED_ROWS = 3000
+
+
+@dataclass(frozen=True)
+class PreimageReport:
+    """What `preimage_report_` is; `str` puts it in words.
+
+    Attributes
+    ----------
+    method : the way taken, and `reason` why that one.
+    rows : how many rows were asked for; 0 if none have been.
+    iterations : (rows,) steps of each, 0 where a map was applied.
+    converged : (rows,) False where `max_iter` ended the search.
+    fallbacks : a sentence on what was done instead, and which rows it was done for.
+    gains : (rows,) by how much the part of each row in the components was lengthened in `denoise`, or None.
+    """
+
+    method: str
+    reason: str
+    rows: int
+    iterations: NDArray[np.intp]
+    converged: NDArray[np.bool_]
+    fallbacks: dict[str, NDArray[np.bool_]]
+    gains: FloatArray | None
+
+    @staticmethod
+    def of(method: str, reason: str, found: Found | None = None) -> PreimageReport:
+        """Return the report on what was found, or on a way that nobody has gone yet."""
+        if found is None:
+            return PreimageReport(method, reason, 0, np.empty(0, np.intp), np.empty(0, bool), {}, None)
+        some = {sentence: which for sentence, which in found.fallbacks.items() if which.any()}
+        return PreimageReport(method, reason, len(found.rows), found.iterations, found.converged, some, found.gains)
+
+    def __str__(self) -> str:
+        lines = [f"{self.method}: {self.reason}"]
+        if self.rows:
+            steps = f"{self.rows} rows"
+            if self.iterations.any():
+                steps += f", {np.median(self.iterations):.0f} steps (median), {self.iterations.max()} at most"
+                if not self.converged.all():
+                    steps += f"; {np.count_nonzero(~self.converged)} did not converge: raise max_iter"
+            lines.append(steps)
+        lines += [f"{np.count_nonzero(which)} rows: {sentence}" for sentence, which in self.fallbacks.items()]
+        return "\n".join(lines)
+
+
+# -- The way back of the linear kernel: mean plus components, exactly -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LinearWay:
+    """x = mean + V t: the nearest row that has these scores."""
+
+    components: FloatArray  # shape: (k, d)
+    mean: FloatArray  # shape: (d,)
+    box: Box | None = None
+    penalty: float = 0.0
+
+    def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
+        """Return a row for each row of scores."""
+        m = len(scores)
+        rows = (scores @ self.components + self.mean).astype(self.components.dtype, copy=False)
+        rows = inside(pulled(rows, inputs, self.penalty), self.box)
+        return Found(rows, np.zeros(m, np.intp), np.ones(m, bool))
+
+
+# -- From what the user says about the way back, and a fitted model, to the way itself --------------------------------
+
 NAMES: dict[str, type[BaseEstimator]] = {
     "auto": Auto,
     "ridge": Ridge,
@@ -98,10 +164,12 @@ def fit_back(
     weights: FloatArray | None = None,
     seed: int = 0,
     threads: int = 1,
+    refit: Refit | None = None,
 ) -> Back:
     """Return the way back of a fitted model, by the method that the settings are of.
 
     `rows` are dense training rows with their scores and weights, all or many of them: maps are learned from some.
+    `refit` fits a smaller model, which "auto" weighs its methods on.
     """
     if isinstance(projection, LinearProjection) and not isinstance(settings, Learned):
         d = projection.components.shape[1]
@@ -109,11 +177,11 @@ def fit_back(
         reason = "the linear kernel leads back exactly, whatever the method"
         return Back(LinearWay(projection.components, projection.mean, box, penalty), "linear", reason)
     some = _spread(rows.shape[0], LEARNED_ROWS)
-    target = Target(kernel, rows[some], scores[some], None if weights is None else weights[some], None)
+    target = Target(kernel, rows[some], scores[some], None if weights is None else weights[some], None, refit)
     if not isinstance(projection, LinearProjection):
         anchors = target if isinstance(projection, FeatureProjection) else Target(kernel, rows, scores, None, None)
         expansion = expansion_of(kernel, projection, anchors.rows, anchors.scores, threads=threads)
-        target = Target(kernel, target.rows, target.scores, target.weights, expansion)
+        target = replace(target, expansion=expansion)
     way: Way = settings.fitted(target, seed=seed, threads=threads)
     back = Back(way, _name(settings), _reason(settings, way, kernel))
     if not (isinstance(settings, Distance | Gradient | Ridge) and settings.rescale and is_radial(kernel)):
@@ -148,3 +216,66 @@ def _reason(settings: BaseEstimator, way: Way, kernel: Kernel) -> str:
         f"rows looked for by {looked} and rows learned by ridge are mixed; by {trial.held_out} held-out rows the share "
         f"of the former is {trial.restoring[0]:.2f} without noise, and {shares} in denoising, from clean to noisy"
     )
+
+
+# -- A walk along a component, in the space of the data ---------------------------------------------------------------
+
+
+def traverse(
+    model: Any, component: int = 0, steps: int | FloatArray = 9, *, span: float = 2.0, around: Any = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the pre-images of points along a component: what it looks like in the data.
+
+    Parameters
+    ----------
+    model : a fitted KernelPCA or IncrementalKernelPCA that has a way back (`preimage="auto"`, say).
+    component : its number, from 0.
+    steps : how many points, evenly spread over `span` standard deviations either way; or the positions themselves.
+    around : None starts from the mean in feature space, a row of data from its scores.
+
+    Returns
+    -------
+    positions : (s,) in standard deviations of the component.
+    rows : (s, d)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> import kpca
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = kpca.KernelPCA(8, kernel="rbf", gamma="median", preimage="fixed-point").fit(X[:300])
+    >>> positions, rows = kpca.preimage.traverse(model, 0, steps=5)
+    >>> positions.tolist(), rows.shape
+    ([-2.0, -1.0, 0.0, 1.0, 2.0], (5, 64))
+    """
+    check_is_fitted(model)
+    k = int(model.n_components_)
+    if isinstance(component, bool) or not isinstance(component, Integral) or not 0 <= component < k:
+        raise InputError(f"component must be a whole number from 0 to {k - 1}; got {component!r}.")
+    if isinstance(steps, Integral) and not isinstance(steps, bool):
+        if steps < 1 or isinstance(span, bool) or not isinstance(span, Real) or not np.isfinite(float(span)):
+            raise InputError(f"steps must be at least 1 and span a finite number; got {steps!r} and {span!r}.")
+        positions = np.linspace(-span, span, int(steps)) if steps > 1 else np.zeros(1)
+    else:
+        positions = _positions(steps)
+    scores = np.zeros((len(positions), k), dtype=model.eigenvalues_.dtype)
+    if around is not None:
+        row = around if np.ndim(around) == 2 else np.atleast_2d(np.asarray(around))  # a frame keeps its names
+        if row.shape[0] != 1:
+            raise InputError(f"around must be one row of data; got {row.shape[0]}.")
+        scores[:] = model.transform(row)
+    deviation = float(np.sqrt(model.explained_variance_[component]))
+    scores[:, component] = positions * deviation + (scores[:, component] if around is not None else 0.0)
+    return positions, model.inverse_transform(scores)
+
+
+def _positions(steps: Any) -> FloatArray:
+    """Return positions that were given one by one."""
+    message = f"steps must be a number of points or a list of finite positions; got {steps!r}."
+    try:
+        positions = np.asarray(steps, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(message) from error
+    if positions.ndim != 1 or not len(positions) or not np.isfinite(positions).all():
+        raise InputError(message)
+    return positions

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca._base.linalg import mean_of_rows
 from kpca.kernels import RBF, RadialKernel
-from kpca.linalg import mean_of_rows
 
 FloatArray = NDArray[Any]
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)

@@ -15,17 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from kpca.errors import InputError
-from kpca.gram._numpy import evaluator
+from kpca._base.errors import InputError
+from kpca._base.linalg import mean_of_rows
+from kpca._base.threads import in_order
+from kpca.gram.engine import evaluator
 from kpca.gram.tiles import edges
-from kpca.gram.workers import in_order
 from kpca.kernels import Kernel, Linear, Polynomial, RadialKernel, Scaled
-from kpca.linalg import mean_of_rows
-from kpca.preimage.expansion import Expansion
-from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale, inside, pulled
-from kpca.preimage.result import Found
-from kpca.preimage.target import Target
-from kpca.preimage.tiling import tile_rows
+from kpca.preimage.target import (
+    Box,
+    Expansion,
+    Found,
+    Target,
+    check_box,
+    check_penalty,
+    check_rescale,
+    inside,
+    pulled,
+    tile_rows,
+)
 
 FloatArray = NDArray[Any]
 # From squared distances in feature space, with |P phi|^2, |phi(b)|^2 and |b|^2, to squared distances of prepared rows;

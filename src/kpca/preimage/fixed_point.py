@@ -21,17 +21,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
+from kpca._base.threads import in_order
 from kpca.gram.slopes import why_not
 from kpca.gram.tiles import edges
-from kpca.gram.workers import in_order
 from kpca.kernels import Kernel, RadialKernel, Scaled
 from kpca.preimage.climbing import DOUBLE, SINGLE, Base, Climb, Problem
-from kpca.preimage.expansion import Expansion
-from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale, inside
-from kpca.preimage.result import Found
-from kpca.preimage.target import Target
-from kpca.preimage.tiling import tile_rows
+from kpca.preimage.target import (
+    Box,
+    Expansion,
+    Found,
+    Target,
+    check_box,
+    check_penalty,
+    check_rescale,
+    inside,
+    tile_rows,
+)
 
 FloatArray = NDArray[Any]
 Stages = list[tuple[Problem, float]]

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtri
 
-from kpca import blas
-from kpca.errors import InputError
+from kpca._base.errors import InputError
+from kpca._base.threads import single_threaded
 from kpca.gram import Gram
 from kpca.kernels import RBF
 
@@ -70,7 +70,7 @@ def fit(
     if len(scores) < 2 or (scores == scores[0]).all():
         return None
     # One thread for LAPACK: bits then repeat, and its own threads are slow beside anything else that is running.
-    with blas.single_threaded():
+    with single_threaded():
         return _fit(scores, Y, weights, alpha=alpha, gamma=gamma, threads=threads)
 
 

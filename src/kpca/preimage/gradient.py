@@ -14,17 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
+from kpca._base.linalg import mean_of_rows
+from kpca._base.threads import in_order
 from kpca.gram.slopes import Slopes, why_not
-from kpca.gram.workers import in_order
 from kpca.kernels import ArcCosine, Constant, Cosine, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
-from kpca.linalg import mean_of_rows
 from kpca.preimage.descent import Descent, Function, Point, descend, rows_per_descent
-from kpca.preimage.expansion import Expansion
-from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale, inside
-from kpca.preimage.result import Found
-from kpca.preimage.target import Target
-from kpca.preimage.tiling import tile_rows
+from kpca.preimage.target import (
+    Box,
+    Expansion,
+    Found,
+    Target,
+    check_box,
+    check_penalty,
+    check_rescale,
+    inside,
+    tile_rows,
+)
 
 FloatArray = NDArray[Any]
 _NOT_FINITE = "the objective is no finite number at the start, which is returned"

@@ -1,7 +1,7 @@
-"""Back from scores to data by a map that was learned from training rows and their scores.
+"""Back from scores to data: the learned map of scikit-learn, with an intercept.
 
-`Ridge` is kernel ridge regression (Bakir, Weston and Schoelkopf 2004) with an intercept, and with a Gaussian kernel and
-a penalty of its own in the space of the scores; `Learned` is any regressor of scikit-learn.
+Kernel ridge regression from the training scores to the training rows (Bakir, Weston and Schoelkopf 2004). The rows are
+centred first, so that a constant added to the data is added to the reconstruction.
 """
 
 from __future__ import annotations
@@ -11,21 +11,83 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
-from kpca.errors import InputError
-from kpca.kernels import RBF
-from kpca.linalg import mean_of_rows
-from kpca.planning.memory import require, ridge_bytes
+from kpca._base.config import BASE, BLAS_BUFFER, memory_budget, require
+from kpca._base.errors import InputError
+from kpca._base.linalg import mean_of_rows
+from kpca.gram import CrossGram, Gram
+from kpca.kernels import RBF, Kernel
 from kpca.preimage import gcv
-from kpca.preimage.limits import Box, check_box, check_penalty, check_rescale, inside, pulled
-from kpca.preimage.result import Found
-from kpca.preimage.ridge import RidgeMap
-from kpca.preimage.target import Target
-from kpca.settings import memory_budget
+from kpca.preimage.target import Box, Found, Target, check_box, check_penalty, check_rescale, inside, pulled
 
 FloatArray = NDArray[Any]
+
+
+def ridge_bytes(n: int, d: int, k: int, itemsize: int = 8) -> int:
+    """Return what the map of fit_inverse_transform takes: the matrix of the scores, the rows, the solution."""
+    return 8 * n * n + 8 * n * (4 * d + 3 * (k + 2)) + n * k * itemsize + BLAS_BUFFER + BASE
+
+
+@dataclass(frozen=True)
+class RidgeMap:
+    """A fitted map from scores to rows of data."""
+
+    kernel: Kernel
+    scores: FloatArray  # of the training rows, shape: (n, k)
+    dual_coef: FloatArray  # shape: (n, d)
+    mean: FloatArray  # shape: (d,)
+
+    def __call__(self, scores: FloatArray, *, threads: int = 1) -> FloatArray:
+        """Return the rows that belong to these scores.  # shape: (m, d)"""
+        cross = CrossGram(self.kernel, scores, self.scores, dtype=scores.dtype, threads=threads)
+        return (cross @ self.dual_coef + self.mean).astype(scores.dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class RidgeMapWay:
+    """The ridge map as a way back."""
+
+    map: RidgeMap
+
+    def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
+        """Return a row for each row of scores."""
+        rows, m = self.map(scores, threads=threads), len(scores)
+        return Found(rows, np.zeros(m, np.intp), np.ones(m, bool))
+
+
+def fit_ridge_map(
+    kernel: Kernel,
+    scores: FloatArray,
+    X: FloatArray,
+    alpha: float,
+    weights: FloatArray | None = None,
+    *,
+    threads: int = 1,
+) -> RidgeMap:
+    """Solve (K + alpha / weights) C = X - mean, with K the kernel matrix of the scores."""
+    kernel.check(scores)
+    n, d = X.shape
+    require(ridge_bytes(n, d, scores.shape[1], X.dtype.itemsize), memory_budget, "or leave fit_inverse_transform out")
+    K = Gram(kernel, scores, threads=threads).matrix()
+    K.flat[:: len(K) + 1] += alpha if weights is None else alpha / weights
+    mean = mean_of_rows(X, weights)
+    try:
+        # K is symmetric, and its transpose is in LAPACK's order: it is factored where it lies
+        factor = cho_factor(K.T, lower=True, overwrite_a=True, check_finite=False)
+        dual_coef = cho_solve(factor, X - mean, overwrite_b=True, check_finite=False)
+    except LinAlgError as error:
+        raise InputError(
+            f"The ridge system of fit_inverse_transform must be positive definite; with alpha={alpha} it is singular: "
+            "raise alpha."
+        ) from error
+    return RidgeMap(kernel, scores, dual_coef.astype(X.dtype, copy=False), mean)
+
+
+# -- Back from scores to data by a map that was learned from training rows and their scores ---------------------------
+
 # What the rounding of float32 kernel values may add to a row, as a share of the spread of the rows.
 _SINGLE_ERROR = 1e-4
 # Distinct rows from which on a penalty can be chosen by leaving rows out, and the one for fewer.

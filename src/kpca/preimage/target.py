@@ -1,22 +1,185 @@
-"""What a fitted model offers to those who look for a way back to its data."""
+"""What a way back to the data returns: rows, and for each of them how it was found."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from kpca import blas
+from kpca._base.config import memory_limit
+from kpca._base.errors import InputError
+from kpca._base.threads import single_threaded
+from kpca.features.projection import FeatureProjection, KernelProjection
+from kpca.gram.slopes import rows_per_tile
 from kpca.kernels import Kernel
-from kpca.preimage.expansion import Expansion
-from kpca.projection import FeatureProjection, KernelProjection
 
 FloatArray = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Pre-images of some scores: finite, always; what was done instead where the method failed is in `fallbacks`."""
+
+    rows: FloatArray  # shape: (m, d)
+    iterations: NDArray[np.intp]  # 0 where a map was applied, shape: (m,)
+    converged: NDArray[np.bool_]  # shape: (m,)
+    fallbacks: dict[str, NDArray[np.bool_]] = field(default_factory=dict)  # a sentence -> which rows, shape: (m,)
+    gains: FloatArray | None = None  # by how much scores were multiplied, where they were, shape: (m,)
+
+    @staticmethod
+    def empty(m: int, d: int, dtype: np.dtype[Any]) -> Found:
+        """Return room for what will be found for m rows, gains included."""
+        return Found(np.empty((m, d), dtype), np.zeros(m, np.intp), np.zeros(m, bool), {}, np.ones(m))
+
+    def write(self, rows: slice | NDArray[np.bool_], part: Found) -> None:
+        """Write what was found for some of the rows."""
+        self.rows[rows], self.iterations[rows], self.converged[rows] = part.rows, part.iterations, part.converged
+        if self.gains is not None and part.gains is not None:
+            self.gains[rows] = part.gains
+        for sentence, which in part.fallbacks.items():
+            if which.any():
+                self.fallbacks.setdefault(sentence, np.zeros(len(self.rows), bool))[rows] = which
+
+    @staticmethod
+    def joined(parts: list[Found]) -> Found:
+        """Return what was found for the rows of all parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            raise InputError("X must have rows; got none.")
+        sentences = {sentence for part in parts for sentence in part.fallbacks}
+        return Found(
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.iterations for part in parts]),
+            np.concatenate([part.converged for part in parts]),
+            {
+                sentence: np.concatenate(
+                    [part.fallbacks.get(sentence, np.zeros(len(part.rows), bool)) for part in parts]
+                )
+                for sentence in sorted(sentences)
+            },
+            None if parts[0].gains is None else np.concatenate([part.gains for part in parts]),
+        )
+
+
+class Way(Protocol):
+    """A fitted way from scores to rows of data."""
+
+    def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
+        """Return a row for each row of scores; `inputs` are the rows that the scores are of, where they are known."""
+
+
+# -- What people know about the rows they expect back: they lie in a box, and not too far from the input --------------
+
+Box = tuple[FloatArray, FloatArray]
+
+
+def check_box(box: Any, d: int) -> Box | None:
+    """Return the lowest and the highest value of each feature, or None.  # shapes: (d,), (d,)"""
+    if box is None:
+        return None
+    try:
+        low, high = (np.broadcast_to(np.asarray(edge, dtype=np.float64), (d,)) for edge in box)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"box must be None or a pair (low, high) of numbers, or of {d} numbers each, one per feature; got {box!r}."
+        ) from error
+    if np.isnan(low).any() or np.isnan(high).any() or (low > high).any():
+        raise InputError(f"box must have low <= high for every feature; got {box!r}.")
+    return low, high
+
+
+def check_penalty(penalty: Any) -> float:
+    """Return the penalty, a finite number from 0."""
+    if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0.0 <= float(penalty) < np.inf:
+        raise InputError(f"penalty must be a finite number, 0 or larger; got {penalty!r}.")
+    return float(penalty)
+
+
+def check_rescale(rescale: Any) -> bool:
+    """Return whether rows are to be rescaled: True or False, nothing that happens to be one of them."""
+    if not isinstance(rescale, bool | np.bool_):
+        raise InputError(f"rescale must be True or False; got {rescale!r}.")
+    return bool(rescale)
+
+
+def inside(rows: FloatArray, box: Box | None) -> FloatArray:
+    """Return the nearest rows in the box."""
+    if box is None:
+        return rows
+    return np.clip(rows, box[0].astype(rows.dtype), box[1].astype(rows.dtype))
+
+
+def pulled(rows: FloatArray, inputs: FloatArray | None, penalty: float) -> FloatArray:
+    """Return (rows + penalty * inputs) / (1 + penalty): the pull of a method that has no objective to add it to."""
+    if inputs is None or penalty == 0.0:
+        return rows
+    mixed: FloatArray = (rows + penalty * inputs) / (1.0 + penalty)
+    return mixed.astype(rows.dtype, copy=False)
+
+
+# -- Where scores point to in feature space: a combination of known rows ----------------------------------------------
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The map from scores to combinations of rows, and what inner products with these rows are."""
+
+    kernel: Kernel
+    rows: FloatArray  # b, dense, shape: (n, d)
+    directions: FloatArray  # A, float64, shape: (n, k)
+    centre: FloatArray  # c, float64; 0 for a model that is not centred, shape: (n,)
+    offset: FloatArray  # A' K c, so that A' k_x = t + offset, shape: (k,)
+    scores: FloatArray  # of the rows b, shape: (n, k)
+    levels: FloatArray  # K c = <mean, phi(b_j)>, shape: (n,)
+    diagonal: FloatArray  # k(b_j, b_j), shape: (n,)
+    centre_square: float  # c' K c, the squared length of the mean
+
+    def coefficients(self, scores: FloatArray, gains: FloatArray | None = None) -> FloatArray:
+        """Return g of each row of scores; a gain multiplies the part of phi(x) in the components.  # shape: (m, n)"""
+        if gains is not None:
+            scores = self.amplified(scores, gains)
+        coefficients: FloatArray = scores @ self.directions.T + self.centre
+        return coefficients
+
+    def amplified(self, scores: FloatArray, gains: FloatArray) -> FloatArray:
+        """Return the scores of gain * phi(x), for scores of phi(x): A' (gain k_x) - offset.  # shape: (m, k)"""
+        amplified: FloatArray = gains[:, None] * (scores + self.offset) - self.offset
+        return amplified
+
+    def products(self, scores: FloatArray) -> FloatArray:
+        """Return <P phi, phi(b_j)>; no kernel value is computed.  # shape: (m, n)"""
+        products: FloatArray = scores @ (self.scores + self.offset).T + self.levels
+        return products
+
+    def squares(self, scores: FloatArray) -> FloatArray:
+        """Return |P phi|^2.  # shape: (m,)"""
+        own: FloatArray = (scores * (scores + 2.0 * self.offset)).sum(axis=1) + self.centre_square
+        return own
+
+    def distances(self, scores: FloatArray) -> FloatArray:
+        """Return |P phi - phi(b_j)|^2, at least 0.  # shape: (m, n)"""
+        distances = self.squares(scores)[:, None] - 2.0 * self.products(scores) + self.diagonal
+        return np.maximum(distances, 0.0, out=distances)
+
+
+# -- What a fitted model offers to those who look for a way back to its data ------------------------------------------
+
 # Ridge, relative to the mean diagonal, when random features are expressed by rows: what is small is noise.
 _ANCHOR_RIDGE = 1e-8
+
+
+class Refit(Protocol):
+    """Kernel PCA of other rows under the same kernel."""
+
+    def __call__(
+        self, kernel: Kernel, rows: FloatArray, count: int, *, center: bool, tol: float, seed: int, threads: int
+    ) -> tuple[KernelProjection, FloatArray]:
+        """Return the projection on `count` components and the scores of the rows."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +191,7 @@ class Target:
     scores: FloatArray  # theirs, shape: (n, k)
     weights: FloatArray | None  # theirs, all positive, shape: (n,)
     expansion: Expansion | None  # None where the model has none
+    refit: Refit | None = None  # how a model of fewer rows is fitted, for methods that are weighed on held-out ones
 
 
 def expansion_of(
@@ -72,7 +236,7 @@ def _anchored(kernel: Kernel, projection: FeatureProjection, rows: FloatArray, t
     """
     F = projection.feature_map(rows, threads=threads).astype(np.float64)
     wanted = np.column_stack([projection.directions, projection.mean]).astype(np.float64)
-    with blas.single_threaded():
+    with single_threaded():
         images = F @ wanted
         G = F @ F.T
         diagonal = G.diagonal().copy()
@@ -90,3 +254,19 @@ def _anchored(kernel: Kernel, projection: FeatureProjection, rows: FloatArray, t
         diagonal,
         float(projection.mean @ projection.mean),
     )
+
+
+# -- How many rows are worked on at a time, by what there may be of memory --------------------------------------------
+
+# Bytes for each kernel value of a tile: all the arrays of its size that a method holds at once.
+_BYTES = 64
+# Of a limit that is set, the share that tiles may take; the rest is for the rows themselves.
+_SHARE = 0.5
+
+
+def tile_rows(n: int, threads: int) -> int:
+    """Return the rows of a tile against n known rows: a matter of n alone, or of a limit that was set."""
+    rows, limit = rows_per_tile(n), memory_limit()
+    if limit is None:
+        return rows
+    return max(1, min(rows, int(_SHARE * limit) // (max(threads, 1) * max(n, 1) * _BYTES)))

@@ -1,35 +1,86 @@
-"""A report from its subject: every section in order, one page, one file."""
+"""The script that draws the interactive pictures. Nothing else here imports plotly."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from kpca.detector.columns import names_are_known
-from kpca.errors import InputError
-from kpca.incremental import IncrementalKernelPCA
-from kpca.kernel_pca import KernelPCA
-from kpca.progress import step_monitor
-from kpca.report.material import Material
-from kpca.report.page import page_of
-from kpca.report.sections.anomalies import anomalies
-from kpca.report.sections.base import Section
-from kpca.report.sections.choice import choice
-from kpca.report.sections.data import data
+from kpca import __version__
+from kpca._base.errors import InputError
+from kpca._base.files import NewFile
+from kpca._base.progress import step_monitor
+from kpca.detector.modelling import names_are_known
+from kpca.estimators.incremental import IncrementalKernelPCA
+from kpca.estimators.kernel_pca import KernelPCA
+from kpca.report.material import Material, Subject
+from kpca.report.packing import DARK_PALETTE, PALETTE, json_for_page
+from kpca.report.sections import Section
 from kpca.report.sections.embedding import embedding
-from kpca.report.sections.findings import findings
-from kpca.report.sections.preimages import preimages
-from kpca.report.sections.reproduce import reproduce
-from kpca.report.sections.spectrum import spectrum
-from kpca.report.sections.summary import summary
+from kpca.report.sections.rows import anomalies, preimages
+from kpca.report.sections.spectrum import choice, spectrum
+from kpca.report.sections.summary import data, findings, reproduce, summary
 from kpca.report.sections.variables import variables
-from kpca.report.subject import Subject
-from kpca.storage.files import NewFile
+from kpca.report.words import escaped, joined, tag, visible
+
+
+def plotly_script() -> str:
+    """Return plotly.js as text that is safe between the tags of a script."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise InputError("A report needs plotly, which is not installed: pip install 'kpca[web]'.") from None
+    source: str = get_plotlyjs()
+    # within a text of JavaScript both spellings are the same; in HTML only the first ends the script
+    return re.sub(r"<(?=/script|!--)", r"\\x3c", source, flags=re.IGNORECASE)
+
+
+# -- One page from sections: the template filled in, with style, scripts and data inside ------------------------------
+
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+
+def page_of(title: str, sections: Sequence[Section]) -> str:
+    """Return the whole page."""
+    data: dict[str, Any] = {"palette": PALETTE, "darkPalette": DARK_PALETTE}
+    for section in sections:
+        data |= section.data
+    return fill(
+        template("page.html"),
+        {
+            "title": escaped(visible(title, 200)),
+            "style": template("style.css"),
+            "contents": joined(tag("li", tag("a", part.title, href=f"#{part.id}")) for part in sections),
+            "sections": joined(
+                tag("section", tag("h2", part.title), part.body, id=part.id, aria_label=part.title) for part in sections
+            ),
+            "version": escaped(__version__),
+            "data": json_for_page(data),
+            "plotly": plotly_script(),
+            "script": template("report.js"),
+        },
+    )
+
+
+def fill(text: str, parts: Mapping[str, str]) -> str:
+    """Return a template with `{{name}}` replaced, in one pass: what is put in is not looked at again."""
+    return _PLACE.sub(lambda place: parts[place[1]], text)
+
+
+@cache
+def template(name: str) -> str:
+    """Return a file that lies beside this one."""
+    return files("kpca.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+# -- A report from its subject: every section in order, one page, one file --------------------------------------------
 
 # In the order of the page.
 SECTIONS: tuple[Callable[[Material], Section], ...] = (

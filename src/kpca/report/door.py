@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,16 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kpca import inputs
-from kpca.chunks import in_memory
-from kpca.detector.columns import names_are_known
-from kpca.errors import InputError
-from kpca.naming import column_names, row_labels
+from kpca._base.errors import InputError
+from kpca._base.validation import check_data
+from kpca.data.frames import column_names, row_labels
+from kpca.data.rows import Table
+from kpca.data.sources import in_memory
+from kpca.detector.modelling import names_are_known
+from kpca.io.results import MOST_ROWS, preparation_of, sampled_rows
+from kpca.kernels import RadialKernel
 from kpca.report.build import html_of, write_report
-from kpca.report.subject import DataFacts, Subject
+from kpca.report.material import DataFacts, Subject
 
 
 def report_on(
@@ -78,7 +81,7 @@ def subject_of(
         rows = X if before is None else before.transform(X)
         if before is None:
             names = column_names(names, getattr(last, "feature_names_in_", None), X, _width(X))
-        rows = inputs.check_data(last, rows, reset=False)
+        rows = check_data(last, rows, reset=False)
     m, d = rows.shape
     values = _values(X)
     return Subject(
@@ -191,3 +194,101 @@ def _steps(model: Any) -> list[Any]:
 def _public(kind: type) -> str:
     """Return the module that users import a class from: scikit-learn's inner ones begin with an underscore."""
     return ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
+
+
+# -- A report on a pipeline and the table it is used on: what `kpca report` writes ------------------------------------
+
+
+def report_on_table(
+    pipeline: Any,
+    table: Table,
+    path: str | os.PathLike[str],
+    *,
+    code: str = "",
+    command: str = "",
+    seed: int = 0,
+    about: Mapping[str, Any] | None = None,
+    max_rows: int = MOST_ROWS,
+) -> None:
+    """Write a page about the rows of a table, as a fitted pipeline sees them.
+
+    Parameters
+    ----------
+    pipeline : `kpca.io.Preparation`, then a fitted KernelPCA or IncrementalKernelPCA: what `kpca fit` saves.
+    table : what `kpca.io.open_table` opened; of more than `max_rows` rows a sample is shown, always the same.
+    path : the .html file to write.
+    code, command : Python and a command line that repeat it, for the last section.
+    seed : of the sample.
+    about : what was saved with the model.
+    """
+    preparation, model = preparation_of(pipeline), pipeline[-1]
+    rows, complete = sampled_rows(pipeline, table, max_rows, seed)
+    layout = preparation.layout_
+    kinds = {
+        "numbers": len(layout.numbers),
+        "categories": len(layout.categories),
+        "texts": int(layout.text is not None),
+    }
+    way_back = None if layout.text is not None else (lambda X: np.asarray(preparation.inverse_transform(X).numbers))
+    numeric = not layout.categories
+    reason = (about or {}).get("reason")
+    digest = table.digest()
+    of_fit = preparation.n_rows_ == table.n_rows and _digest_of(about) in (None, digest)
+    subject = Subject(
+        model=model,
+        X=rows.X,
+        ids=rows.kept if rows.ids is None else rows.ids,
+        labels=rows.labels,
+        names=tuple(str(name) for name in preparation.get_feature_names_out()),
+        data=DataFacts(
+            name=os.path.basename(os.path.normpath(table.name)),
+            digest=digest,
+            n_rows=table.n_rows,
+            n_columns=sum(kinds.values()),
+            kinds=tuple((kind, count) for kind, count in kinds.items() if count),
+            missing=preparation.n_missing_ if of_fit else _missing(preparation.select(table)),
+            treated=preparation.describe(),
+            of_fit=of_fit,
+        ),
+        chosen=(str(reason),) if reason else _bandwidth(model),
+        code=code,
+        command=command,
+        seed=seed,
+        restore=way_back if numeric else None,
+        image_shape=table.image_shape,
+        numbers=rows.kept,
+        drawn_from=complete,
+    )
+    write_report(path, subject)
+
+
+def _bandwidth(model: Any) -> tuple[str, ...]:
+    """Return why the bandwidth is what it is, where there is one and a rule chose it."""
+    gamma = model.gamma
+    if not isinstance(model.kernel_, RadialKernel):
+        return ()
+    if isinstance(gamma, str) and gamma == "median":
+        return (
+            "The bandwidth is the median distance between rows (the median rule): a middle way between a kernel to "
+            "which all rows are alike and one to which no two are; kpca tune compares others on held-out rows.",
+        )
+    if isinstance(gamma, str) and gamma == "scale":
+        return ("The bandwidth follows the number of columns and their variance, as scikit-learn's 'scale' does.",)
+    return ()
+
+
+def _digest_of(about: Mapping[str, Any] | None) -> str | None:
+    """Return the digest of the data that a model was fitted to, None if nobody kept it."""
+    data = (about or {}).get("data")
+    found = data.get("sha256") if isinstance(data, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
+def _missing(table: Table) -> int:
+    """Return how many entries of a table are missing: those of the fit say nothing about other rows."""
+    total = 0
+    for rows in table.chunks():
+        numbers = rows.numbers.data if sparse.issparse(rows.numbers) else rows.numbers
+        total += int(np.isnan(numbers).sum())
+        total += sum(sum(text is None for text in texts) for texts in rows.categories.values())
+    return total

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+
+from kpca import kernels
 
 LONG = 80  # letters of a name or id on the page
 # Marks that turn the direction of the text after them.
@@ -121,3 +124,195 @@ def id_texts(ids: Any) -> list[str]:
     if values.dtype.kind in "Mm":
         return [str(value) for value in values]
     return [plain(value) for value in values.tolist()]
+
+
+# -- Pieces of HTML from texts; every text is escaped here, and nowhere else ------------------------------------------
+
+
+class Markup(str):
+    """HTML that is finished: it is not escaped again."""
+
+    __slots__ = ()
+
+
+def escaped(text: Any) -> Markup:
+    """Return any text as HTML that shows it; finished HTML stays as it is."""
+    return text if isinstance(text, Markup) else Markup(html.escape(shown(text), quote=True))
+
+
+def name(text: Any, most: int = LONG) -> Markup:
+    """Return the name of a column or row, cut where it is long."""
+    return Markup(f'<span class="name">{html.escape(visible(text, most), quote=True)}</span>')
+
+
+def joined(parts: Iterable[Any]) -> Markup:
+    """Return pieces one after the other."""
+    return Markup("".join(escaped(part) for part in parts))
+
+
+def tag(kind: str, *parts: Any, **attributes: Any) -> Markup:
+    """Return an element with its content; `class_` and `aria_label` are written class and aria-label."""
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(shown(value), quote=True)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Markup(f"<{kind}{written}>{joined(parts)}</{kind}>\n")
+
+
+def paragraph(*parts: Any, class_: str | None = None) -> Markup:
+    """Return a paragraph."""
+    return tag("p", *parts, class_=class_)
+
+
+def bullets(items: Iterable[Any]) -> Markup:
+    """Return a list, or nothing where there are no items."""
+    made = [tag("li", item) for item in items]
+    return tag("ul", *made) if made else Markup("")
+
+
+def code(text: str) -> Markup:
+    """Return a block of code, its lines as they are."""
+    lines = "\n".join(html.escape(shown(line)) for line in text.strip("\n").splitlines())
+    return Markup(f'<pre tabindex="0"><code>{lines}</code></pre>\n')
+
+
+def table(titles: Sequence[Any], rows: Iterable[Sequence[Any]], *, caption: str, left: Sequence[int] = (0,)) -> Markup:
+    """Return a table whose first column names its rows; columns in `left` are texts, the others numbers."""
+    head = joined(
+        tag("th", title, scope="col", class_=None if column in left else "number")
+        for column, title in enumerate(titles)
+    )
+    body = joined(tag("tr", *_cells(row, left)) for row in rows)
+    inside = joined([tag("caption", caption), tag("thead", tag("tr", head)), tag("tbody", body)])
+    return tag("div", tag("table", inside), class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def _cells(row: Sequence[Any], left: Sequence[int]) -> list[Markup]:
+    return [
+        tag("th", cell, scope="row") if column == 0 else tag("td", cell, class_=None if column in left else "number")
+        for column, cell in enumerate(row)
+    ]
+
+
+def bar(share: float, text: str) -> Markup:
+    """Return a horizontal bar of a share of its cell, with a text beside it."""
+    width = 100.0 * min(max(share, 0.0), 1.0)
+    return Markup(
+        f'<span class="bar"><span class="filled" style="width:{width:.1f}%"></span></span>'
+        f'<span class="value">{escaped(text)}</span>'
+    )
+
+
+def picture(source: str, text: str, caption: Any = None) -> Markup:
+    """Return an image with what it shows in words."""
+    image = Markup(f'<img src="{source}" alt="{html.escape(visible(text), quote=True)}">')
+    return tag("figure", image, tag("figcaption", caption) if caption is not None else "", class_="picture")
+
+
+def plot(id_: str, text: str, *, class_: str = "plot") -> Markup:
+    """Return the place of an interactive picture, with what it shows in words."""
+    return tag("div", id=id_, class_=class_, role="figure", aria_label=text)
+
+
+# -- A kernel as a formula with its numbers, and what it means in a sentence ------------------------------------------
+
+
+def formula(kernel: kernels.Kernel) -> str:
+    """Return k(x, y) written out, with the parameters as numbers."""
+    return f"k(x, y) = {_body(kernel)}"
+
+
+def meaning(kernel: kernels.Kernel) -> str:
+    """Return in a sentence what rows are alike to a kernel."""
+    if isinstance(kernel, kernels.RBF) and isinstance(kernel.gamma, float):
+        far = number(math.sqrt(math.log(2.0) / kernel.gamma), 3)
+        return f"Two rows are fully alike (1) if they are equal, and half alike (0.5) at a distance of {far}."
+    found = (text for kind, text in _MEANINGS.items() if isinstance(kernel, kind))
+    return next(found, "It says how alike two rows are.")
+
+
+def _body(kernel: Any) -> str:
+    found = (write for kind, write in _WRITERS.items() if isinstance(kernel, kind))
+    return next(found, repr)(kernel)
+
+
+def _rbf(kernel: kernels.RBF) -> str:
+    if isinstance(kernel.gamma, tuple):
+        return f"exp(−Σ γⱼ (xⱼ − yⱼ)²), {_each('γ', kernel.gamma)}"
+    return f"exp(−{_times(kernel.gamma)}‖x − y‖²)"
+
+
+def _matern(kernel: kernels.Matern) -> str:
+    profile = {0.5: "e^(−u)", 1.5: "(1 + u) e^(−u)"}.get(kernel.nu, "(1 + u + u²/3) e^(−u)")
+    root = "" if kernel.nu == 0.5 else f"√{number(2 * kernel.nu)} "
+    length = kernel.length_scale
+    return f"{profile} with u = {root}‖x − y‖{_over(length)}{_scales(length)}"
+
+
+def _rational(kernel: kernels.RationalQuadratic) -> str:
+    alpha, length = number(kernel.alpha), kernel.length_scale
+    if isinstance(length, tuple):
+        return f"(1 + ‖(x − y) / ℓ‖² / (2 · {alpha}))^(−{alpha}){_scales(length)}"
+    return f"(1 + ‖x − y‖² / (2 · {alpha} · {number(length)}²))^(−{alpha})"
+
+
+def _called(kernel: kernels.VectorisedCallable | kernels.PairwiseCallable) -> str:
+    function = kernel.function
+    return f"{getattr(function, '__name__', None) or type(function).__name__}(x, y), a function of its own"
+
+
+def _times(factor: float) -> str:
+    return "" if factor == 1 else f"{number(factor)} "
+
+
+def _plus(shift: float) -> str:
+    return "" if shift == 0 else f" + {number(shift)}" if shift > 0 else f" − {number(-shift)}"
+
+
+def _over(length: Any) -> str:
+    return " / ℓ" if isinstance(length, tuple) else "" if length == 1 else f" / {number(length)}"
+
+
+def _scales(length: Any) -> str:
+    return f", {_each('ℓ', length)}" if isinstance(length, tuple) else ""
+
+
+def _each(letter: str, values: tuple[float, ...]) -> str:
+    low, high = float(np.min(values)), float(np.max(values))
+    return f"one {letter} for each of the {len(values):,} columns, from {number(low)} to {number(high)}"
+
+
+_DISTANCE = "Two rows are fully alike (1) if they are equal, and the less alike the farther apart they are."
+_COUNTS = "It compares counts or histograms, column by column."
+_MEANINGS: dict[type, str] = {
+    kernels.Linear: "This is the inner product: it makes kernel PCA ordinary PCA, and components straight directions.",
+    kernels.RadialKernel: _DISTANCE,
+    kernels.Laplacian: _DISTANCE,
+    kernels.Cosine: "Two rows are alike if their columns have the same proportions, whatever their size.",
+    kernels.Polynomial: "Products of several columns count, so that components see how columns act together.",
+    kernels.Sigmoid: "It follows the inner product up to a ceiling; it is not a true similarity for all data.",
+    kernels.Chi2: _COUNTS,
+    kernels.AdditiveChi2: _COUNTS,
+    kernels.HistogramIntersection: _COUNTS,
+}
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    kernels.Linear: lambda _: "x · y",
+    kernels.Cosine: lambda _: "x · y / (‖x‖ ‖y‖)",
+    kernels.Polynomial: lambda k: f"({_times(k.gamma)}x · y{_plus(k.coef0)})^{number(k.degree)}",
+    kernels.Sigmoid: lambda k: f"tanh({_times(k.gamma)}x · y{_plus(k.coef0)})",
+    kernels.RBF: _rbf,
+    kernels.Exponential: lambda k: f"exp(−‖x − y‖{_over(k.length_scale)}){_scales(k.length_scale)}",
+    kernels.Matern: _matern,
+    kernels.RationalQuadratic: _rational,
+    kernels.Laplacian: lambda k: f"exp(−{_times(k.gamma)}Σ |xⱼ − yⱼ|)",
+    kernels.Chi2: lambda k: f"exp(−{_times(k.gamma)}Σ (xⱼ − yⱼ)² / (xⱼ + yⱼ))",
+    kernels.AdditiveChi2: lambda _: "−Σ (xⱼ − yⱼ)² / (xⱼ + yⱼ)",
+    kernels.HistogramIntersection: lambda _: "Σ min(xⱼ, yⱼ)",
+    kernels.Constant: lambda k: number(k.constant),
+    kernels.Sum: lambda k: " + ".join(_body(member) for member in k.members),
+    kernels.Product: lambda k: " · ".join(f"[{_body(member)}]" for member in k.members),
+    kernels.Scaled: lambda k: f"{number(k.factor)} · [{_body(k.kernel)}]",
+    kernels.VectorisedCallable: _called,
+    kernels.PairwiseCallable: _called,
+}

@@ -17,9 +17,9 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.model_selection import ParameterGrid
 
 from kpca import kernels
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.kernels import Kernel
-from kpca.kernels._checks import squared_norms
+from kpca.kernels.base import squared_norms
 
 FloatArray = NDArray[Any]
 # What is tried where nothing is said.

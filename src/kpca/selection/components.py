@@ -11,24 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from kpca.automatic import Choice, analysis, said, with_mean
-from kpca.chunks import in_memory
-from kpca.elbow import elbow
-from kpca.errors import InputError
-from kpca.inputs import whole_number
-from kpca.kernel_pca import KernelPCA
-from kpca.parallel_analysis import ParallelAnalysis, leading_values, parallel_analysis
-from kpca.selection.cross_validated import neighbour_curve, reconstruction_curve
-from kpca.selection.model import (
+from kpca._base.config import thread_count
+from kpca._base.errors import InputError
+from kpca._base.validation import whole_number
+from kpca.data.sources import in_memory
+from kpca.estimators.kernel_pca import KernelPCA
+from kpca.estimators.n_components import Choice, analysis, elbow, said, with_mean
+from kpca.estimators.parallel_analysis import ParallelAnalysis, leading_values, parallel_analysis
+from kpca.selection.cross_validated import (
     checked_rows,
     counts_to_try,
     is_precomputed,
     kernel_of,
     meant_model,
+    neighbour_curve,
+    reconstruction_curve,
     share,
 )
-from kpca.settings import thread_count
-from kpca.stability import bootstrap_stability
+from kpca.selection.stability import bootstrap_stability
 
 FloatArray = NDArray[Any]
 # Components that are looked at where nobody says how many.

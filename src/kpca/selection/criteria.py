@@ -18,12 +18,12 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from kpca.errors import InputError
-from kpca.parallel_analysis import parallel_analysis
-from kpca.projection import MatrixProjection
-from kpca.restoration import NEIGHBOURS, restoration_errors
+from kpca._base.errors import InputError
+from kpca.estimators.fitted import NEIGHBOURS, restoration_errors
+from kpca.estimators.parallel_analysis import parallel_analysis
+from kpca.features.projection import MatrixProjection
+from kpca.selection.stability import bootstrap_stability
 from kpca.selection.trials import Fitted
-from kpca.stability import bootstrap_stability
 
 FloatArray = NDArray[Any]
 _RESAMPLES = 5

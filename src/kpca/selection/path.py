@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca import blas, inputs
-from kpca.decompose import Request
-from kpca.errors import InputError
-from kpca.following import Follower
+from kpca._base.config import memory_budget, thread_count
+from kpca._base.errors import InputError
+from kpca._base.progress import step_monitor
+from kpca._base.threads import single_threaded
+from kpca._base.validation import check_jobs, seed_of, whole_number
+from kpca.estimators.exact import Request
+from kpca.estimators.routes import FINEST_TOL
+from kpca.estimators.warm_start import Follower
 from kpca.gram import Gram
 from kpca.gram.operator import center as centred
 from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel
-from kpca.planning.rules import FINEST_TOL
-from kpca.progress import step_monitor
 from kpca.selection.candidates import Candidate, candidates
-from kpca.selection.clock import Clock
 from kpca.selection.criteria import check_criterion
-from kpca.selection.rows import FOLDS, folds_of, searched_rows
+from kpca.selection.rows import FOLDS, Clock, folds_of, searched_rows
 from kpca.selection.trials import Bench
-from kpca.settings import memory_budget, thread_count
 from kpca.spectrum import Spectrum
 
 FloatArray = NDArray[Any]
@@ -144,9 +144,9 @@ def path(
     array([1.  , 0.92, 0.65, 0.29])
     """
     clock = Clock(None)
-    seed = inputs.seed_of(random_state)
-    inputs.whole_number("n_components", n_components, 1)
-    inputs.check_jobs(n_jobs)
+    seed = seed_of(random_state)
+    whole_number("n_components", n_components, 1)
+    check_jobs(n_jobs)
     if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < float("inf"):
         raise InputError(f"tol must be a number of at least 0; got {tol!r}.")
     rows, labels = searched_rows(X, y, max_rows, seed, cv)
@@ -207,7 +207,7 @@ def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[st
         raise InputError(f"path takes the parameters of a kernel that do not vary, {name!r} does; got {wrong!r}.")
     if grid is None or (isinstance(grid, Integral) and not isinstance(grid, bool)):
         count = (6 if name == "degree" else GRID) if grid is None else int(grid)
-        inputs.whole_number("grid", count, 1)
+        whole_number("grid", count, 1)
         if name == "degree":
             grid = list(range(1, count + 1))
         elif name == "coef0":
@@ -274,7 +274,7 @@ def _fitted(follower: Follower, candidate: Candidate) -> Spectrum:
 
 def _alignments(kernels: Sequence[Kernel], X: Any, center: bool, seed: int) -> FloatArray:
     """Return <B, L> / (|B| |L|) of each kernel matrix B with that of the linear kernel, both centred, on some rows."""
-    with blas.single_threaded():  # the products are small, and threads that wait would take the cores from the next
+    with single_threaded():  # the products are small, and threads that wait would take the cores from the next
         return _aligned(kernels, X, center, seed)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
-from kpca import inputs
-from kpca.chunks import as_source, in_memory, sample_rows
-from kpca.errors import InputError
-from kpca.kernel_pca import KernelPCA
+from kpca._base.config import config, progress_callback
+from kpca._base.errors import Cancelled, InputError
+from kpca._base.validation import check_data, check_rows, whole_number
+from kpca.data.sources import as_source, in_memory, sample_rows
+from kpca.estimators.kernel_pca import KernelPCA
 
 Indices = NDArray[np.intp]
 # Numbers of components that are tried where none are given.
@@ -27,18 +31,18 @@ _FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
 
 def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> tuple[Any, NDArray[Any] | None]:
     """Return the rows of a search with their labels: all, or a sample of at most so many."""
-    inputs.whole_number("max_rows", max_rows, 4)
+    whole_number("max_rows", max_rows, 4)
     numbered = not (isinstance(cv, Integral) or cv is None or hasattr(cv, "split") or isinstance(cv, str))
     if not in_memory(X):
         if y is not None:
             raise InputError("Labels must come with rows in memory; these are read in chunks: load a sample of both.")
         if numbered:
             raise InputError("cv must be a number of folds or a splitter for rows that are read in chunks.")
-        rows = inputs.check_data(KernelPCA(), sample_rows(as_source(X), max_rows, seed), reset=True)
-        inputs.check_rows(rows.shape[0])
+        rows = check_data(KernelPCA(), sample_rows(as_source(X), max_rows, seed), reset=True)
+        check_rows(rows.shape[0])
         return rows, None
-    rows = inputs.check_data(KernelPCA(), X, reset=True)
-    inputs.check_rows(rows.shape[0])
+    rows = check_data(KernelPCA(), X, reset=True)
+    check_rows(rows.shape[0])
     labels = None if y is None else check_labels(y, rows.shape[0])
     if rows.shape[0] > max_rows:
         if numbered:
@@ -153,3 +157,63 @@ def _numbers(part: Any, n: int) -> Indices:
     if numbers.min() < 0 or numbers.max() >= n:
         raise InputError(f"cv must give row numbers from 0 to {n - 1}; got {numbers.min()} to {numbers.max()}.")
     return numbers.astype(np.intp)
+
+
+# -- A budget of time, and what is left of it -------------------------------------------------------------------------
+
+_UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "m": 60.0, "minute": 60.0, "h": 3600.0}
+_UNITS |= {"hour": 3600.0, "ms": 1e-3}
+
+
+def parse_seconds(budget: Any) -> float | None:
+    """Return a budget in seconds from a number or from text such as "60s" or "2 min"; None is no limit."""
+    if budget is None:
+        return None
+    seconds: Any = budget
+    if isinstance(budget, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", budget.lower())
+        unit = match[2] if match else "?"
+        unit = unit if unit in _UNITS else unit.removesuffix("s")
+        seconds = float(match[1]) * _UNITS[unit] if match and unit in _UNITS else None
+    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0 < float(seconds) < float("inf"):
+        raise InputError(f'budget must be None, seconds, or text such as "60s" or "2min"; got {budget!r}.')
+    return float(seconds)
+
+
+class TimeUp(Cancelled):
+    """The budget of time, not the user, ended a fit."""
+
+
+class Clock:
+    """Runs from when it is made; without a budget it never stops."""
+
+    def __init__(self, budget: float | None) -> None:
+        self.budget, self._started = budget, time.perf_counter()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self._started
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end of the budget."""
+        return float("inf") if self.budget is None else self.budget - self.elapsed
+
+    @contextmanager
+    def stopping(self, reserve: float = 0.0) -> Iterator[None]:
+        """End fits inside with `TimeUp` once no more than the reserve is left; they say nothing of themselves.
+
+        A callback of the user's is still asked after every pass, so that it can stop the whole.
+        """
+        asked = progress_callback()
+
+        def go_on(state: dict[str, Any]) -> bool:
+            if callable(asked) and asked(state) is False:
+                raise Cancelled("The search was cancelled by the progress callback.")
+            if self.left <= reserve:
+                raise TimeUp("The time of the search is up.")
+            return True
+
+        with config(progress=go_on if callable(asked) or self.budget is not None else False):
+            yield

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca import blas
-from kpca.decompose import Decomposition, Request
-from kpca.errors import InputError
-from kpca.following import Follower
-from kpca.restoration import total_variance
+from kpca._base.config import memory_budget
+from kpca._base.errors import InputError
+from kpca._base.threads import no_openmp_threads
+from kpca.estimators.exact import Decomposition, Request
+from kpca.estimators.fitted import total_variance
+from kpca.estimators.warm_start import Follower
 from kpca.selection.candidates import Candidate
-from kpca.settings import memory_budget
 
 FloatArray = NDArray[Any]
 Indices = NDArray[np.intp]
@@ -94,7 +94,7 @@ class Bench:
         parts: list[tuple[FloatArray, int]] = []
         failure = ""
         # Neighbours are found before threads have met, and of equal ones the same whatever the threads.
-        with warnings.catch_warnings(), blas.no_openmp_threads():
+        with warnings.catch_warnings(), no_openmp_threads():
             # what there is to say of one of many kernels is said by its loss
             warnings.simplefilter("ignore")
             try:

@@ -1,4 +1,4 @@
-"""Choose kernel, bandwidth and number of components: try many, keep the time, say why."""
+"""The last fit of a search, to all rows: exact where there is time for it, else with landmarks, and then it says so."""
 
 from __future__ import annotations
 
@@ -12,29 +12,88 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
-from kpca import inputs
-from kpca.approximation import check_approximation
-from kpca.decompose import Request
-from kpca.errors import InputError
-from kpca.kernel_pca import KernelPCA
+from kpca._base.config import memory_budget, thread_count
+from kpca._base.errors import InputError
+from kpca._base.progress import step_monitor
+from kpca._base.validation import check_parameters, seed_of, whole_number
+from kpca.data.sources import in_memory
+from kpca.estimators.approximate import check_approximation
+from kpca.estimators.exact import Request
+from kpca.estimators.kernel_pca import KernelPCA
+from kpca.estimators.plan import plan, time_words
+from kpca.kernels import Linear
 from kpca.preimage.back import check_preimage
-from kpca.progress import step_monitor
 from kpca.selection.candidates import Candidate, candidates
-from kpca.selection.choice import RULES, choose
-from kpca.selection.clock import Clock, TimeUp, parse_seconds
 from kpca.selection.criteria import Criterion, check_criterion
-from kpca.selection.outcome import Tuning, reason_of, reason_of_none, table_of
-from kpca.selection.refit import refitted, seconds_to_refit
-from kpca.selection.rows import FOLDS, Indices, component_counts, folds_of, searched_rows
+from kpca.selection.outcome import RULES, Tuning, choose, reason_of, reason_of_none, table_of
+from kpca.selection.rows import FOLDS, Clock, Indices, TimeUp, component_counts, folds_of, parse_seconds, searched_rows
 from kpca.selection.trials import Bench, Trial
-from kpca.settings import memory_budget, thread_count
+
+# A plan may be wrong by so much.
+_SAFETY = 1.5
+# Rows whose fit is worth no plan.
+_FEW_ROWS = 600
+
+
+def seconds_to_refit(estimator: KernelPCA, candidates: Sequence[Candidate], count: int, X: Any) -> float:
+    """Return about how long the fit to all rows of X will take, for the costliest kind of candidate."""
+    costly = next((one for one in candidates if not isinstance(one.kernel, Linear)), candidates[0])
+    model = clone(estimator).set_params(**costly.parameters, n_components=count)
+    try:
+        return _SAFETY * _seconds(model, X)
+    except InputError:  # of a kernel that does not take these rows, which its trial will say
+        return 0.0
+
+
+def _seconds(model: KernelPCA, X: Any) -> float:
+    """Return the seconds that a plan expects; 0 for rows whose number is not known."""
+    if not in_memory(X):
+        return 0.0
+    by_shape = hasattr(X, "shape") and isinstance(model.kernel, str)  # a function may not take rows that are made up
+    return float(plan(X.shape if by_shape else X, estimator=model).seconds)
+
+
+def refitted(model: KernelPCA, X: Any, some: Any, clock: Clock) -> tuple[KernelPCA, str]:
+    """Return the model fitted to X, and what there is to say about it; `some` are the rows of the search.
+
+    Ways that take less are kept in reserve: one that takes longer than its plan is given up while there is time for
+    the next.
+    """
+    if clock.budget is None or not in_memory(X):
+        return model.fit(X), ""
+    n, searched = len(X) if isinstance(X, list | tuple) else X.shape[0], some.shape[0]
+    if n <= _FEW_ROWS:
+        return model.fit(X), ""
+    ways: list[tuple[KernelPCA, Any, str]] = [(model, X, "")]
+    if model.approximation is None:
+        quick = clone(model).set_params(approximation="nystroem")
+        ways.append((quick, X, "landmarks stand for the kernel (approximation='nystroem')"))
+    if searched < n:
+        ways.append((model, some, f"the model is fitted to the {searched:,} rows of the search"))
+    times = [_SAFETY * _seconds(one, rows) for one, rows, _ in ways]
+    short = f" A fit to all {n:,} rows would have taken about {time_words(times[0] / _SAFETY)}"
+    for place, (one, rows, what) in enumerate(ways):
+        said = f"{short}, so {what}." if what else ""
+        quicker = [seconds for seconds in times[place + 1 :] if seconds < times[place]]
+        if not quicker:
+            late = not what and times[place] > clock.left
+            return one.fit(rows), f"{short}, and there is no quicker way." if late else said
+        if times[place] <= clock.left:
+            try:
+                with clock.stopping(min(*quicker, 0.5 * clock.left)):
+                    return one.fit(rows), said
+            except TimeUp:
+                pass  # the plan was wrong
+    raise AssertionError("The last way is taken in any case.")
+
+
+# -- Choose kernel, bandwidth and number of components: try many, keep the time, say why ------------------------------
 
 FloatArray = NDArray[Any]
 BANDWIDTHS, MAX_ROWS = 15, 5000
 # Residual of the fits that are compared: their losses differ by much more.
 TOL = 1e-3
 # Rows of the first round, which a budget of time makes before all rows are used.
-_FEW_ROWS = 600
 # How the time of a trial grows with the rows, measured: distances are quadratic, much else is not.
 _GROWTH = 1.5
 # Kernels of the first round for which the second has time, at least, if rows are left out.
@@ -111,7 +170,7 @@ def tune(
         rule=rule,
         estimator=estimator,
         max_rows=max_rows,
-        seed=inputs.seed_of(random_state),
+        seed=seed_of(random_state),
         refit=refit,
         timed=clock.budget is not None,
     )
@@ -176,7 +235,7 @@ class _Search:
             raise InputError(f"rule must be 'one_se' or 'best'; got {rule!r}.")
         if estimator is not None and not isinstance(estimator, KernelPCA):
             raise InputError(f"estimator must be a kpca.KernelPCA; got {type(estimator).__name__}.")
-        inputs.whole_number("bandwidths", bandwidths, 1)
+        whole_number("bandwidths", bandwidths, 1)
         model = _checked_model(estimator)
         rows, labels = searched_rows(X, y, max_rows, seed, cv)
         if refit and sparse.issparse(rows) and (model.preimage is not None or model.fit_inverse_transform):
@@ -287,7 +346,7 @@ class _Search:
 def _checked_model(estimator: KernelPCA | None) -> KernelPCA:
     """Return the estimator, unfitted, whose parameters have been looked at before all others are tried."""
     model = KernelPCA() if estimator is None else clone(estimator).set_params(kernel="linear", n_components=None)
-    inputs.check_parameters(model)
+    check_parameters(model)
     check_preimage(model.preimage)
     check_approximation(model.approximation, precomputed=False)
     return model

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
+from kpca._base.linalg import exhaustive, largest_eigenpairs
 from kpca.gram.operator import Operator
-from kpca.linalg import exhaustive, largest_eigenpairs
-from kpca.spectrum.certificate import eigenvalue_bounds
-from kpca.spectrum.result import Spectrum
+from kpca.spectrum.result import Spectrum, eigenvalue_bounds
 
 FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
+from kpca._base.linalg import eigenpairs_by_arpack
 from kpca.gram.factored import Factored
-from kpca.linalg import eigenpairs_by_arpack
-from kpca.spectrum.certificate import eigenvalue_bounds
 from kpca.spectrum.dense import solve_dense
 from kpca.spectrum.krylov import Monitor, solve_krylov
-from kpca.spectrum.result import Spectrum
+from kpca.spectrum.result import Spectrum, eigenvalue_bounds
 
 FloatArray = NDArray[Any]
 # More components of sparse rows than this are found by blocks.

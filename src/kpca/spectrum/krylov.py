@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from kpca.gram.operator import Operator, Precision
-from kpca.spectrum.certificate import eigenvalue_bounds
-from kpca.spectrum.result import Spectrum
-from kpca.spectrum.state import Keeper, State
+from kpca.spectrum.result import Keeper, Spectrum, State, eigenvalue_bounds
 
 FloatArray = NDArray[Any]
 Monitor = Callable[[int, float, float], None]

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import rfft
 
-from kpca.errors import InputError
-from kpca.features._parts import Activated, Beside, Flat, Fourier, Homogeneous, Part, TensorSketch
-from kpca.features._projections import Projection
-from kpca.io.onnx._functions import maximum, sqrt, unit_rows
-from kpca.io.onnx._graph import Value
+from kpca._base.errors import InputError
+from kpca.features.frequencies import Projection
+from kpca.features.parts import Activated, Beside, Flat, Fourier, Homogeneous, Part, TensorSketch
+from kpca.io.onnx._graph import Value, maximum, sqrt, unit_rows
 
 FloatArray = NDArray[Any]
 # (part, rows, V, number of features) -> the features times V, or themselves if V is None

@@ -6,21 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from kpca.io.portable._parameters import NYSTROEM, RANDOM_FEATURES
-from kpca.io.portable.rows import Row, estimator, plain, value
 from kpca.io.portable.spec import (
+    NYSTROEM,
+    RANDOM_FEATURES,
     Count,
     Dtype,
     Either,
     Flag,
     Misfit,
     Number,
+    Row,
     Rows,
     Several,
     Text,
+    estimator,
     floats,
     maybe,
     of,
+    plain,
+    value,
     whole,
 )
 

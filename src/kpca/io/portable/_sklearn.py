@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kpca.io.portable.rows import Row, estimator
 from kpca.io.portable.spec import (
     Array,
     Count,
@@ -16,11 +15,13 @@ from kpca.io.portable.spec import (
     Named,
     Nothing,
     Number,
+    Row,
     Rows,
     Several,
     Spec,
     Text,
     Texts,
+    estimator,
     floats,
     maybe,
     of,

@@ -13,9 +13,9 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
 
-from kpca.errors import InputError
+from kpca._base.errors import InputError
 from kpca.io.portable.registry import row_of, row_of_class
-from kpca.io.portable.rows import ESTIMATOR, VALUE, Row
+from kpca.io.portable.spec import ESTIMATOR, VALUE, Row
 from kpca.kernels import Kernel
 
 AnyArray = NDArray[Any]

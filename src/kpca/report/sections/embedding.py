@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from kpca.report.colours import classes_or_numbers
-from kpca.report.markup import Markup, joined, paragraph, plot, tag
 from kpca.report.material import Material, Refusal
-from kpca.report.packing import packed, shortened, whole
-from kpca.report.sections.base import Section
-from kpca.report.words import count, percent, visible
+from kpca.report.packing import classes_or_numbers, packed, shortened, whole
+from kpca.report.sections import Section
+from kpca.report.words import Markup, count, joined, paragraph, percent, plot, tag, visible
 
 _MOST_SCORES, _MOST_COLOURS = 240_000, 120_000  # numbers of the map in the page
 _MOST_COMPONENTS, _MOST_COLUMNS = 20, 12

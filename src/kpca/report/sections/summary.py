@@ -1,17 +1,178 @@
-"""What a reader should take home, in a few sentences made from the numbers."""
+"""What may be the matter with the model: the findings of the diagnostics."""
 
 from __future__ import annotations
 
+import importlib.metadata
+import platform
 from typing import Any
 
 import numpy as np
 
-from kpca.facts import rows_of
-from kpca.report.markup import Markup, bullets, joined, name, paragraph, tag
+from kpca import __version__
+from kpca.estimators.summary import rows_of
 from kpca.report.material import Material, Refusal
-from kpca.report.sections.base import Section
+from kpca.report.packing import grey_picture
+from kpca.report.sections import Section, not_here
 from kpca.report.sections.spectrum import shares_of
-from kpca.report.words import count, number, percent, sentence
+from kpca.report.words import (
+    Markup,
+    bullets,
+    code,
+    count,
+    joined,
+    listed,
+    name,
+    number,
+    paragraph,
+    percent,
+    picture,
+    sentence,
+    table,
+    tag,
+    visible,
+)
+
+_GRAVITY = {"problem": "Problem", "warning": "Warning", "note": "Note"}
+LOOKS = {
+    "narrow": "a bandwidth that is too small",
+    "linear": "a kernel that is linear in disguise",
+    "flat": "a bandwidth that is too large",
+    "indefinite": "a kernel with a negative part",
+    "equal_eigenvalues": "components that are not distinct",
+    "unstable": "components that change with the draw of the rows",
+    "scale": "one column that decides everything",
+    "duplicates": "duplicate rows",
+    "overfitting": "components that new rows do not confirm",
+    "approximation": "too coarse an approximation",
+    "drift": "new rows of another kind",
+}
+
+
+def findings(material: Material) -> Section:
+    """Return the section on the diagnostics."""
+    title = "What to watch out for"
+    found = material.findings
+    if isinstance(found, Refusal):
+        return Section("findings", title, not_here("The diagnostics could not be run.", found))
+    parts: list[Markup] = []
+    if found.findings:
+        parts.append(paragraph(f"The diagnostics have {count(len(found), 'finding')}."))
+    else:
+        parts.append(paragraph("The diagnostics found nothing to complain about."))
+    for finding in found:
+        word = tag("strong", f"{_GRAVITY[finding.severity]}: ")
+        remedy = paragraph(tag("span", "What to do: ", class_="remedy"), sentence(finding.remedy))
+        parts.append(
+            tag("div", paragraph(word, sentence(finding.sentence)), remedy, class_=f"finding {finding.severity}")
+        )
+    looked = [LOOKS[kind] for kind in LOOKS if kind in found.measured]
+    if looked:
+        parts.append(paragraph(f"Looked for: {listed(looked)}."))
+    skipped = [f"{LOOKS.get(kind, kind)}: {reason}" for kind, reason in found.skipped.items()]
+    if skipped:
+        inside = [tag("summary", f"Not looked for: {count(len(skipped), 'thing')}"), bullets(map(sentence, skipped))]
+        parts.append(tag("details", *inside))
+    return Section("findings", title, joined(parts))
+
+
+# -- How to get the same again ----------------------------------------------------------------------------------------
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn")
+
+
+def reproduce(material: Material) -> Section:
+    """Return the section with command, code, versions, seed and digest."""
+    subject = material.subject
+    parts: list[Markup] = []
+    if subject.command:
+        parts += [paragraph("The command:"), code(subject.command)]
+    if subject.code:
+        parts += [paragraph("The same in Python:" if subject.command else "In Python:"), code(subject.code)]
+    if not parts:
+        parts.append(paragraph("Neither the command nor the code of the fit was recorded."))
+    rows: list[list[Any]] = [["kpca", __version__]]
+    rows += [[library, importlib.metadata.version(library)] for library in _LIBRARIES]
+    rows += [["Python", platform.python_version()], ["Seed", str(subject.seed)]]
+    rows += [["SHA-256 of the data", subject.data.digest or "not recorded"]]
+    parts.append(table(["What", "Which"], rows, caption="Versions, seed and data.", left=(0, 1)))
+    return Section("reproduce", "How to reproduce this", joined(parts))
+
+
+# -- What the data is, and what was done to it ------------------------------------------------------------------------
+
+_SHOWN = 12  # columns in the table
+_PICTURES = 10
+
+
+def data(material: Material) -> Section:
+    """Return the section on the data."""
+    subject, facts = material.subject, material.subject.data
+    parts: list[Markup] = [paragraph(*_size(material))]
+    if facts.missing:
+        entries = max(facts.n_rows * facts.n_columns, 1)
+        parts.append(
+            paragraph(f"{count(facts.missing, 'entry is', 'entries are')} missing, {percent(facts.missing / entries)}.")
+        )
+    else:
+        parts.append(paragraph("No entry is missing."))
+    if facts.treated:
+        before = "Before the model saw the rows:"
+        if not facts.of_fit:
+            before = "The rows were treated like those that the model was fitted to, of which was noted:"
+        parts += [paragraph(before), bullets(sentence(text) for text in facts.treated)]
+    parts += [_columns(material)] if subject.image_shape is None else _pictures(material)
+    return Section("data", "The data", joined(parts))
+
+
+def _size(material: Material) -> list[Any]:
+    facts, subject = material.subject.data, material.subject
+    text: list[Any] = [name(facts.name), f" has {count(facts.n_rows, 'row')} and {count(facts.n_columns, 'column')}"]
+    kinds = [f"{number_of:,} of {kind}" for kind, number_of in facts.kinds]
+    text.append(f" ({listed(kinds)}). " if kinds else ". ")
+    m, d = subject.X.shape
+    if d != facts.n_columns:
+        text.append(f"The model sees {count(d, 'column')}, made from these. ")
+    if m < facts.n_rows:
+        text.append(f"This report looks at {count(m, 'row')} of them. ")
+    if material.sparse:
+        filled = subject.X.nnz / max(m * d, 1)
+        text.append(f"Most entries are zero: {percent(filled)} are not. ")
+    if subject.image_shape is not None:
+        height, width = subject.image_shape
+        text.append(f"Each row is a picture of {height} × {width} dots. ")
+    if subject.labels is not None:
+        text.append("Labels are shown, but the model has not seen them. ")
+    return text
+
+
+def _pictures(material: Material) -> list[Markup]:
+    """Return some rows as pictures."""
+    low, high = material.picture_range
+    some = np.unique(np.linspace(0, len(material.rows) - 1, min(_PICTURES, len(material.rows))).astype(np.intp))
+    made = []
+    for i in some:
+        grey = grey_picture(material.dense[i].reshape(material.subject.image_shape), low, high)
+        made.append(picture(grey, f"row {visible(material.id_texts[i])}", visible(material.id_texts[i], 24)))
+    text = f"Rows from all over the data; black is {number(low)}, white is {number(high)}."
+    return [tag("div", *made, class_="pictures"), paragraph(text, class_="caption")]
+
+
+def _columns(material: Material) -> Markup:
+    d = material.X.shape[1]
+    rows = []
+    for column in range(min(d, _SHOWN)):
+        values = material.column(column)
+        low, middle, high = np.quantile(values, [0.0, 0.5, 1.0])
+        distinct = len(np.unique(values))
+        rows.append([name(material.names[column]), number(low), number(middle), number(high), f"{distinct:,}"])
+    which = "All columns" if d <= _SHOWN else f"The first {_SHOWN} of {d:,} columns"
+    scaled = bool(material.subject.data.treated) and material.subject.restore is None
+    units = ", as the model sees them" if scaled else ""
+    of = f", over {count(len(material.rows), 'row')}" if material.sampled else ""
+    return table(["Column", "Lowest", "Median", "Highest", "Different values"], rows, caption=f"{which}{units}{of}.")
+
+
+# -- What a reader should take home, in a few sentences made from the numbers -----------------------------------------
 
 _FAR = 2.0  # times the limit
 _GRAVE = ("problem", "warning")
@@ -27,7 +188,7 @@ def summary(material: Material) -> Section:
     )
     parts = [
         tag("p", sentence(first), class_="lead"),
-        bullets([*_columns(material), *_unusual(material), *_findings(material)]),
+        bullets([*_columns_used(material), *_unusual(material), *_findings(material)]),
         tag("details", tag("summary", "What is kernel PCA?"), *_explained()),
     ]
     return Section("summary", "In short", joined(parts))
@@ -60,7 +221,7 @@ def _explained() -> list[Markup]:
     ]
 
 
-def _columns(material: Material) -> list[Any]:
+def _columns_used(material: Material) -> list[Any]:
     found = material.influence
     if isinstance(found, Refusal) or material.subject.image_shape is not None or not np.any(found.overall > 0):
         return []

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from kpca import explain
-from kpca.report.greys import grey_picture
-from kpca.report.markup import Markup, bar, joined, name, paragraph, picture, table, tag
 from kpca.report.material import Influence, Material, Refusal
-from kpca.report.sections.base import Section, not_here
-from kpca.report.words import count, label, number, visible
+from kpca.report.packing import grey_picture
+from kpca.report.sections import Section, not_here
+from kpca.report.words import Markup, bar, count, joined, label, name, number, paragraph, picture, table, tag, visible
 
 _TOP = 10  # columns that have bars
 _COMPONENTS = 3  # components that have columns of bars, and pictures

@@ -1,0 +1,299 @@
+"""One file of named arrays and a header, for whatever has to outlive a process; nothing in it can be executed.
+
+Layout: 8 bytes that say what this is, 8 bytes with the length of the header (little endian), the header as JSON in
+UTF-8, the arrays one after the other as they lie in memory, and the SHA-256 of all of that. The header lists name,
+dtype, shape and order of each array. Any changed, missing or added byte is noticed.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import math
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca._base.errors import InputError
+
+AnyArray = NDArray[Any]
+# The byte above 127 and the two kinds of line end show a file that went through a conversion of text.
+_MAGIC = b"\x93kpca\r\n\x1a"
+_VERSION = 1
+_RESERVED = {"format", "version", "arrays"}
+_DIGEST_BYTES = hashlib.sha256().digest_size
+# Plain numbers of fixed size: what has the same meaning on every machine and needs no code to be read.
+_DTYPES = frozenset(["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"])
+_LEFTOVER = ".kpca-part"
+# Bytes of a header: whatever is large is in arrays, and JSON takes many times its size in memory.
+_LONGEST_HEADER = 2**24
+_MOST_LISTS = 10**6  # and dictionaries in a header: an empty one takes two letters in JSON and 70 bytes in memory
+_MOST_DIMENSIONS = 8
+
+
+def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+    """Write a header (what JSON can hold, with a "kind") and arrays of numbers to a file, all or nothing.
+
+    The file appears under its name only when it is complete and on the disk: until then an older one stays as it is.
+    """
+    if not isinstance(header.get("kind"), str) or _RESERVED & set(header):
+        raise InputError(f"The header of a container must have a kind, and no key of {sorted(_RESERVED)}.")
+    target = Path(path)
+    table = [_entry(name, array) for name, array in arrays.items()]
+    whole = {"format": "kpca", "version": _VERSION, **header, "arrays": table}
+    text = json.dumps(whole, allow_nan=False).encode()
+    if len(text) > _LONGEST_HEADER or _lists_in(text) > _MOST_LISTS:
+        raise InputError(
+            f"The header of {target} must be of at most {_LONGEST_HEADER // 2**20} MiB and {_MOST_LISTS:,} lists; it "
+            f"would be of {len(text) / 2**20:.1f} MiB and {_lists_in(text):,}: store less beside the arrays."
+        )
+    try:
+        if target.exists() and not target.is_file():  # a device or a folder must not be replaced
+            raise InputError(f"{target} must be a file, or not exist; it is something else: choose another path.")
+        real = _real(target)
+        part = real.with_name(f"{_part_prefix(real)}{secrets.token_hex(4)}{_LEFTOVER}")
+        try:
+            with open(part, "xb") as file:
+                _write(file, text, arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, real)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"{target} must be writable; {_reason(error)}.") from error
+
+
+def _write(file: BinaryIO, text: bytes, arrays: Mapping[str, AnyArray]) -> None:
+    digest = hashlib.sha256()
+    for piece in _pieces(text, arrays):
+        digest.update(piece)
+        file.write(piece)
+    file.write(digest.digest())
+
+
+def _pieces(text: bytes, arrays: Mapping[str, AnyArray]) -> Iterator[Any]:
+    yield _MAGIC
+    yield len(text).to_bytes(8, "little")
+    yield text
+    for array in arrays.values():
+        if array.size:
+            yield np.ravel(array, order="F" if _is_fortran(array) else "C").view(np.uint8).data
+
+
+def _entry(name: str, array: AnyArray) -> dict[str, Any]:
+    """Return what the header says of an array."""
+    if array.dtype.str[1:] not in _DTYPES:
+        raise InputError(f"Arrays in a file must hold plain numbers; {name!r} holds {array.dtype}: convert or drop it.")
+    order = "F" if _is_fortran(array) else "C"
+    return {"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "order": order}
+
+
+def _is_fortran(array: AnyArray) -> bool:
+    return bool(array.flags.f_contiguous and not array.flags.c_contiguous)
+
+
+class _Damaged(Exception):
+    """The bytes of a file are not what was written."""
+
+
+def read_container(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    """Return the header and the arrays of a file of this kind that `write_container` wrote; refuse anything else."""
+    with _opened(path, kind) as reader:
+        header, table = reader.header()
+        arrays = {name: _array(entry, reader) for name, entry in table.items()}
+        reader.finish()
+        reader.check_kind(header)
+    return header, arrays
+
+
+def read_header(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], int]:
+    """Return the header of a file of this kind, and the bytes of the file; the arrays are not read.
+
+    That they are all there is checked by their sizes, not by the digest, which takes reading the whole file.
+    """
+    with _opened(path, kind) as reader:
+        header, table = reader.header()
+        if sum(_layout(entry)[2] for entry in table.values()) != reader.left:
+            raise _Damaged("The file is of another length.")
+        reader.check_kind(header)
+        return header, reader.size
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str], kind: str) -> Iterator[_Reader]:
+    """Give what reads a file, and turn what goes wrong into a sentence that names it."""
+    target = Path(path)
+    try:
+        if not stat.S_ISREG(os.stat(target).st_mode):  # before it is opened: a pipe would wait for somebody
+            raise InputError(f"{target} must be a file; it is something else: choose another path.")
+        with open(target, "rb") as file:
+            yield _Reader(file, os.fstat(file.fileno()).st_size, target, kind)
+    except OSError as error:
+        raise InputError(f"{target} must be readable; {_reason(error)}.") from error
+    except _Damaged as error:
+        raise InputError(
+            f"{target} must be complete and unchanged; it is damaged or cut short: delete it or use another copy of it."
+        ) from error
+
+
+class _Reader:
+    """The bytes of a file, in order; memory is taken only for what the file really has."""
+
+    def __init__(self, file: BinaryIO, size: int, target: Path, kind: str) -> None:
+        self._file, self._target, self._kind, self.size = file, target, kind, size
+        self._digest = hashlib.sha256()
+        self.left = size - _DIGEST_BYTES  # bytes that the digest is about and that were not read yet
+
+    def header(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Return the header, and the description of each array by its name."""
+        if self._file.read(len(_MAGIC)) != _MAGIC:
+            raise InputError(
+                f"{self._target} must be a file that kpca wrote; it is of another format: choose another path."
+            )
+        self._file.seek(0)
+        self.take(len(_MAGIC))
+        length = int.from_bytes(self.take(8), "little")
+        if length > _LONGEST_HEADER:
+            raise _Damaged("The header is too long.")
+        header, table = _header(self.take(length))
+        if header["version"] > _VERSION:
+            raise InputError(
+                f"{self._target} must be of version {_VERSION} of the file format; it is of version "
+                f"{header['version']}: update kpca or choose another path."
+            )
+        return header, table
+
+    def check_kind(self, header: dict[str, Any]) -> None:
+        """Refuse a file of another kind."""
+        other = header["kind"]
+        if other != self._kind:
+            other = f"a {other}" if other.isprintable() and len(other) <= 40 else "something else"
+            raise InputError(f"{self._target} must hold a {self._kind}; it holds {other}: choose another path.")
+
+    def take(self, count: int) -> bytes:
+        """Return the next so many bytes."""
+        self._claim(count)
+        piece = self._file.read(count)
+        if len(piece) != count:
+            raise _Damaged("The file has become shorter.")
+        self._digest.update(piece)
+        return piece
+
+    def fill(self, count: int) -> AnyArray:
+        """Return the next so many bytes as an array that may be changed."""
+        self._claim(count)
+        piece: AnyArray = np.empty(count, dtype=np.uint8)
+        if count and self._file.readinto(piece.data) != count:  # type: ignore[attr-defined]  # binary files have it
+            raise _Damaged("The file has become shorter.")
+        self._digest.update(piece.data)
+        return piece
+
+    def finish(self) -> None:
+        """Refuse a file of which something is left, or whose digest is another one."""
+        if self.left != 0 or self._file.read() != self._digest.digest():
+            raise _Damaged("The digest is another one.")
+
+    def _claim(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise _Damaged("The file ends too early.")
+
+
+def _lists_in(text: bytes) -> int:
+    """Return how many lists and dictionaries a JSON text has at most; brackets inside of texts count too."""
+    return text.count(b"[") + text.count(b"{")
+
+
+def _header(text: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the header, and the description of each array by its name."""
+    if _lists_in(text) > _MOST_LISTS:
+        raise _Damaged("There are more lists than anybody writes.")
+    try:
+        header = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+        entries = header.pop("arrays", [])
+        table = _once([(str(entry["name"]), dict(entry)) for entry in entries])
+        right = header["format"] == "kpca" and isinstance(header["kind"], str)
+        right = right and type(header["version"]) is int and header["version"] >= 1
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _Damaged("The header cannot be read.") from error
+    if not right:
+        raise _Damaged("The header says something else.")
+    return header, table
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"JSON has no {name}.")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a dictionary of pairs, none of which may have the key of another."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("A key is there twice.")
+    return made
+
+
+def _layout(entry: dict[str, Any]) -> tuple[np.dtype[Any], list[int], int]:
+    """Return the dtype, the shape and the bytes of an array."""
+    text, shape, order = entry.get("dtype"), entry.get("shape"), entry.get("order")
+    if not isinstance(text, str) or text[:1] not in ("<", ">", "|") or text[1:] not in _DTYPES:
+        raise _Damaged("There are no such numbers.")
+    if not isinstance(shape, list) or any(type(length) is not int or not 0 <= length < 2**63 for length in shape):
+        raise _Damaged("There is no such shape.")
+    if len(shape) > _MOST_DIMENSIONS or order not in ("C", "F"):
+        raise _Damaged("There is no such shape.")
+    dtype = np.dtype(text)
+    return dtype, shape, math.prod(shape) * dtype.itemsize
+
+
+def _array(entry: dict[str, Any], reader: _Reader) -> AnyArray:
+    """Return one array, writable."""
+    dtype, shape, size = _layout(entry)
+    try:
+        flat: AnyArray = reader.fill(size).view(dtype)
+        return flat.reshape(shape, order=entry["order"])
+    except ValueError as error:  # no entries, but dimensions whose product is too large a number
+        raise _Damaged("There is no such shape.") from error
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove the unfinished files that killed processes left behind while they wrote this one."""
+    target = _real(Path(path))
+    prefix = _part_prefix(target)
+    try:
+        for name in os.listdir(target.parent):
+            if name.startswith(prefix) and name.endswith(_LEFTOVER):
+                target.with_name(name).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{target} must be in a folder one may change; {_reason(error)}.") from error
+
+
+def _real(target: Path) -> Path:
+    """Return the file itself: a link to it stays a link when it is written anew."""
+    return Path(os.path.realpath(target))
+
+
+def _part_prefix(target: Path) -> str:
+    # a digest, because a name with anything added may be too long for a file system
+    return f".{hashlib.sha256(target.name.encode(errors='surrogateescape')).hexdigest()[:16]}."
+
+
+def _reason(error: OSError) -> str:
+    """Return what the system says, and what to do about it."""
+    if error.errno == errno.ENOSPC:
+        return "the disk is full: free some space or choose another path"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "there is no permission to: change it or choose another path"
+    if error.errno == errno.ENOENT:
+        return "there is no such file or folder: check the path"
+    return f"the system says {(error.strerror or str(error)).lower()!r}: choose another path"

@@ -1,0 +1,65 @@
+"""New files that appear whole or not at all: written under another name beside the target, renamed at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+from typing import BinaryIO
+
+from kpca._base.errors import InputError
+
+_KEPT_LETTERS = 50  # of a name in the temporary one: with anything added, a long one would be too long for file systems
+
+
+def temporary_name(path: str) -> str:
+    """Return an unused name in the folder of `path`, so that a rename stays within one disk."""
+    folder, name = os.path.split(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise InputError(f"The folder of {path!r} must exist; there is no {folder!r}: make it first.")
+    return os.path.join(folder, f".{name[:_KEPT_LETTERS]}.{secrets.token_hex(6)}.part")
+
+
+class NewFile:
+    """A file that is written aside; `finish` puts it in the place of the target, `abandon` removes it."""
+
+    def __init__(self, path: str) -> None:
+        self._target = os.path.realpath(path)
+        self._temporary = temporary_name(path)
+        self.file: BinaryIO = open_new(self._temporary)
+
+    @property
+    def path(self) -> str:
+        """Where it is until it is finished."""
+        return self._temporary
+
+    def finish(self) -> None:
+        """Put the file in the place of the target once all of it is on the disk."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+        os.replace(self._temporary, self._target)
+
+    def abandon(self) -> None:
+        """Remove the file; the target is as it was."""
+        with contextlib.suppress(OSError):  # what is still in the buffer may not fit either, and is not wanted
+            self.file.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self._temporary)
+
+
+def open_new(path: str) -> BinaryIO:
+    """Create a file for writing, with the permissions that new files have."""
+    return open(path, "xb")
+
+
+def silence_stdout() -> None:
+    """Send what Python still holds for standard output nowhere, or it would complain when it ends."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):  # not a real one
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)

@@ -1,0 +1,165 @@
+"""How many threads BLAS and LAPACK use, for a while.
+
+NumPy and SciPy each bring an OpenBLAS with threads of its own, which go on spinning for some 25 ms after a call. Two
+pools at once, or a pool beside our own workers, take the cores from each other: small problems then run at a third of
+their speed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+from threadpoolctl import OpenBLASController, ThreadpoolController
+
+_lock = threading.Lock()
+_inside = 0  # how many `single_threaded` blocks are open, in all threads
+_kept = 0  # how many `kept_single_threaded` blocks are open
+_limit: Any = None  # what the first of them set, for the last of them to undo
+
+
+@cache
+def _pools() -> tuple[ThreadpoolController, int]:
+    # Finding the loaded libraries takes milliseconds, so it is done once.
+    pools = ThreadpoolController().select(user_api="blas")
+    return pools, max((int(pool["num_threads"]) for pool in pools.info()), default=1)
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Let each BLAS call use the calling thread only.
+
+    The setting belongs to the process, so blocks are counted: the last one to close undoes it, also when fits run side
+    by side in several threads.
+    """
+    global _inside, _limit  # noqa: PLW0603
+    with _lock:
+        _inside += 1
+        if _inside == 1:
+            _limit = _pools()[0].limit(limits=1)
+            _release()
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limit.restore_original_limits()
+                _release()
+
+
+def _release() -> None:
+    """Let any thread change the limits next: threadpoolctl reserves that to the thread which did so first."""
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)  # from version 3.7 on
+    if clear is not None:
+        clear(force=True)
+
+
+@cache
+def _openmp() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="openmp")
+
+
+@contextmanager
+def no_openmp_threads() -> Iterator[None]:
+    """Let loops of scikit-learn use the calling thread only: short ones wait longer for each other than they work."""
+    with _openmp().limit(limits=1):
+        yield
+
+
+@contextmanager
+def all_threads() -> Iterator[None]:
+    """Let BLAS use as many threads as at the start again, for one large call inside a `single_threaded` block."""
+    if _kept:
+        yield
+        return
+    pools, count = _pools()
+    with pools.limit(limits=count):
+        yield
+
+
+@contextmanager
+def kept_single_threaded() -> Iterator[None]:
+    """Let each BLAS call use the calling thread only, large ones too: for many calls on a machine that may be busy.
+
+    Threads of LAPACK wait for each other by spinning; where another program has one of the cores, a call of 50 ms takes
+    seconds.
+    """
+    global _kept  # noqa: PLW0603
+    with single_threaded():
+        with _lock:
+            _kept += 1
+        try:
+            yield
+        finally:
+            with _lock:
+                _kept -= 1
+
+
+# -- Worker threads that compute pieces in any order and hand them over in one ----------------------------------------
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+def in_order(
+    pieces: list[Piece],
+    make_worker: Callable[[], Callable[[Piece], Result]],
+    commit: Callable[[Piece, Result], None],
+    threads: int,
+) -> None:
+    """Apply a worker to every piece on some threads; `commit` the results one at a time, in the order of the pieces.
+
+    Each thread makes its own worker, which may hold scratch memory. The order makes sums repeat to the bit whatever the
+    number of threads. An error or an interrupt stops the other threads at their next piece.
+    """
+    threads = min(threads, len(pieces))
+    if threads <= 1:
+        worker = make_worker()
+        with single_threaded():
+            for piece in pieces:
+                commit(piece, worker(piece))
+        return
+
+    lock = threading.Lock()
+    queue: Iterator[tuple[int, Piece]] = iter(enumerate(pieces))
+    waiting: dict[int, tuple[Piece, Result]] = {}
+    errors: list[BaseException] = []
+    turn = 0
+
+    def work() -> None:
+        nonlocal turn
+        try:
+            worker = make_worker()
+            while not errors:
+                with lock:
+                    number, piece = next(queue, (-1, None))
+                if number < 0:
+                    return
+                result = worker(piece)  # type: ignore[arg-type]
+                with lock:
+                    waiting[number] = (piece, result)  # type: ignore[assignment]
+                    while turn in waiting:
+                        commit(*waiting.pop(turn))
+                        turn += 1
+        except BaseException as error:
+            errors.append(error)
+
+    with single_threaded():
+        others = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
+        try:
+            for thread in others:
+                thread.start()
+            work()  # the calling thread is one of them
+            for thread in others:
+                thread.join()
+        except BaseException as error:  # an interrupt between two pieces of work
+            errors.append(error)
+            for thread in others:
+                if thread.ident is not None:  # the interrupt may have come before it was started
+                    thread.join()
+    if errors:
+        raise errors[0]

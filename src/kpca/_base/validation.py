@@ -1,0 +1,245 @@
+"""Checks of what a user hands in. Each failure is one sentence: what must hold, what arrived, what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from kpca._base.errors import InputError
+
+FloatArray = NDArray[Any]
+EIGEN_SOLVERS = ("auto", "dense", "krylov", "arpack", "randomized")
+# The centred form of a precomputed matrix may be asymmetric by this much of its largest entry.
+_ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
+_ROWS_AT_ONCE = 512
+_COMPLEX = "Complex data not supported: X must hold real numbers; give real and imaginary parts as columns."
+
+
+def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> Any:
+    """Return X as a float32/float64 array or CSR matrix without NaN or infinity, or raise InputError."""
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if kind == "c":
+        raise InputError(_COMPLEX)
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            copy=copy and not isinstance(X, np.memmap),
+        )
+    except TypeError as error:
+        if "complex" in str(error):  # in a list, which has no dtype
+            raise InputError(_COMPLEX) from error
+        raise
+    except ValueError as error:
+        text = " ".join(str(error).split())
+        if "could not convert" in text or "not convertible" in text:
+            raise InputError(f"X must hold numbers only; {text.rstrip('.')}: encode or drop such columns.") from error
+        raise InputError(text if text.endswith(".") else f"{text}.") from error
+    _check_finite(checked, names)
+    return checked
+
+
+def _check_finite(X: Any, names: list[str] | None) -> None:
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(float(np.sum(values, dtype=np.float64))):  # cheap, and false alarms only cost the second look
+            return
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    columns = X.tocoo().col[bad] if sparse.issparse(X) else np.nonzero(bad)[1]
+    column = int(columns.min())
+    what = "NaN" if np.isnan(values[bad][columns == column]).any() else "infinity"
+    label = f"column {column}" + (f" ({names[column]!r})" if names and column < len(names) else "")
+    raise InputError(f"X must be finite; got {what} first in {label}: remove or impute such rows (infinity, NaN).")
+
+
+def check_rows(n: int, what: str = "X") -> None:
+    """Refuse fewer than two rows: one has no variance."""
+    if n < 2:
+        raise InputError(f"{what} must have at least 2 rows, components are directions of variance; got {n} sample(s).")
+
+
+def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
+    """Return weights as float64, None if there are none or all are 1."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"sample_weight must be one number per row; got {type(sample_weight).__name__}.") from error
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise InputError(f"sample_weight must be one number per row, {n} in all; got shape {weights.shape}.")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        row = int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
+        raise InputError(f"sample_weight must be finite and not negative; got {weights[row]} in row {row}.")
+    if not (weights > 0).any():
+        raise InputError("sample_weight must be positive for at least two rows; got zeros only.")
+    return None if (weights == 1).all() else weights
+
+
+def check_precomputed(K: Any) -> None:
+    """Refuse a kernel matrix that is not square."""
+    if K.shape[0] != K.shape[1]:
+        raise InputError(f"A precomputed kernel matrix must be square at fit; got shape {tuple(K.shape)}.")
+
+
+def check_operator_rows(K: LinearOperator, n: int, *, precomputed: bool) -> None:
+    """Refuse a LinearOperator that is not the kernel values of new rows."""
+    if not precomputed:
+        raise InputError(
+            "A LinearOperator can only be transformed with kernel='precomputed'; give rows of data instead."
+        )
+    if K.shape[1] != n:
+        raise InputError(f"A LinearOperator of new rows must have {n} columns, one per training row; got {K.shape[1]}.")
+
+
+def check_symmetric(K: Any, *, centred: bool) -> None:
+    """Refuse a matrix whose (centred) form is asymmetric; a LinearOperator is asked about random vectors."""
+    if isinstance(K, LinearOperator):
+        _check_symmetric_operator(K)
+        return
+    gap, largest = _asymmetry(K, centred)
+    if gap > _ASYMMETRY[K.dtype] * largest:
+        form = "After centring, a" if centred else "A"
+        raise InputError(
+            f"{form} precomputed kernel matrix must be symmetric; entries (i, j) and (j, i) differ by up to {gap:.2g} "
+            f"(largest entry {largest:.2g}): use (K + K.T) / 2 if that is what you mean."
+        )
+
+
+def _asymmetry(K: Any, centred: bool) -> tuple[float, float]:
+    """Return the largest |B_ij - B_ji| and the largest |B_ij|, a band of rows at a time."""
+    n = K.shape[0]
+    rows, columns = (
+        np.asarray(
+            K.astype(np.float64).sum(axis=axis) if sparse.issparse(K) else K.sum(axis=axis, dtype=np.float64)
+        ).ravel()
+        / n
+        for axis in (1, 0)
+    )
+    # B_ij - B_ji = (K_ij - K_ji) - (tilt_i - tilt_j): centring removes any a 1' + 1 b'.
+    tilt = rows - columns if centred else np.zeros(n)
+    gap = largest = 0.0
+    for start in range(0, n, _ROWS_AT_ONCE):
+        band = slice(start, start + _ROWS_AT_ONCE)
+        if sparse.issparse(K):
+            part, other = K[band].toarray().astype(np.float64), K[:, band].toarray().T.astype(np.float64)
+        else:
+            part, other = np.asarray(K[band], dtype=np.float64), np.asarray(K[:, band], dtype=np.float64).T
+        largest = max(largest, float(np.abs(part).max(initial=0.0)))
+        gap = max(gap, float(np.abs(part - other - tilt[band, None] + tilt[None, :]).max(initial=0.0)))
+    return gap, largest
+
+
+def _check_symmetric_operator(K: LinearOperator) -> None:
+    u, v = np.random.default_rng(0).standard_normal((2, K.shape[0]))
+    left, right = float(u @ np.ravel(K @ v)), float(v @ np.ravel(K @ u))
+    size = float(np.linalg.norm(K @ v) * np.linalg.norm(u))
+    if not math.isfinite(size):
+        raise InputError("A precomputed LinearOperator must give finite numbers; got NaN or infinity from a product.")
+    if abs(left - right) > 1e-8 * size:
+        raise InputError(f"A precomputed LinearOperator must be symmetric; u'Kv = {left:.6g} but v'Ku = {right:.6g}.")
+
+
+def check_scores(scores: Any, k: int, dtype: np.dtype[Any]) -> FloatArray:
+    """Return scores as `transform` gives them, for the way back."""
+    try:
+        checked = np.ascontiguousarray(scores, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Scores must be numbers, as transform returns them; got {type(scores).__name__}.") from error
+    if checked.ndim != 2 or checked.shape[1] != k:
+        raise InputError(f"Scores must be of shape (m, {k}), as transform returns them; got {checked.shape}.")
+    if not np.isfinite(checked).all():
+        raise InputError("Scores must be finite; got NaN or infinity: remove such rows.")
+    return checked
+
+
+def whole_number(name: str, number: Any, least: int) -> int:
+    """Return a whole number, or raise InputError for what is none, or too small a one."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < least:
+        raise InputError(f"{name} must be a whole number from {least}; got {number!r}.")
+    return int(number)
+
+
+def check_jobs(jobs: Any) -> None:
+    """Refuse what is no number of threads."""
+    if jobs is not None and not (isinstance(jobs, Integral) and jobs != 0):
+        raise InputError(f"n_jobs must be None, -1 or a whole number of threads; got {jobs!r}.")
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed that a random_state stands for; 0 for None, so that results repeat."""
+    try:
+        return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise InputError(
+            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState; got {random_state!r}."
+        ) from error
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was where fitting it fails or is interrupted."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
+def check_n_components(k: Any, *, auto: bool = False) -> None:
+    """Refuse what is neither a number of components nor a share of the variance, nor "auto" where that is known."""
+    if auto and isinstance(k, str) and k == "auto":
+        return
+    whole = isinstance(k, Integral) and not isinstance(k, bool)
+    real = isinstance(k, Real) and not whole
+    if not (k is None or (whole and k >= 1) or (real and 0 < k < 1)):
+        allowed = "None, a whole number from 1, or a fraction between 0 and 1"
+        allowed = f"{allowed}, or 'auto'" if auto else allowed
+        raise InputError(f"n_components must be {allowed}; got {k!r}.")
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check every constructor parameter that is not checked where it is used."""
+    check_n_components(estimator.n_components, auto=True)
+    _check_one_of("eigen_solver", estimator.eigen_solver, EIGEN_SOLVERS)
+    _check_real("tol", estimator.tol, minimum=0.0)
+    _check_real("alpha", estimator.alpha, minimum=0.0)
+    limit = estimator.max_iter
+    if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
+        raise InputError(f"max_iter must be None or a whole number of passes from 1; got {limit!r}.")
+    check_jobs(estimator.n_jobs)
+    wants_back = estimator.fit_inverse_transform or estimator.preimage is not None
+    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed" and wants_back:
+        name = "fit_inverse_transform" if estimator.preimage is None else "find pre-images"
+        raise InputError(f"Cannot {name} with a precomputed kernel: there is no data to return to.")
+
+
+def _check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+
+
+def _check_real(name: str, value: object, *, minimum: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not minimum <= float(value) < math.inf:
+        raise InputError(f"{name} must be a number of at least {minimum:g}; got {value!r}.")

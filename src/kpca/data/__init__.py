@@ -1,0 +1,1 @@
+"""Rows, wherever they lie: arrays, frames, files and streams behind one contract, read and written in chunks."""

@@ -1,0 +1,185 @@
+"""Rows in arrays: NumPy, memory maps, SciPy sparse, and whatever else has a shape and can be sliced."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from kpca._base.errors import InputError
+from kpca.data.rows import Indices, float_dtype, printable
+
+_ROWS_TAKEN_AT_ONCE = 256  # of a memory map: each row may bring in pages of its own
+_WIDEST_BLOCK = 4  # a block is at most this many times longer than asked, to save decoding a stored chunk again
+
+
+def release_pages(X: Any) -> None:
+    """Give back the resident pages of a memory map; its content stays in the file and is read again when touched.
+
+    Private (copy-on-write) maps are left alone: their changes exist in those pages only.
+    """
+    owner = X
+    while isinstance(owner, np.ndarray):
+        if isinstance(owner, np.memmap) and owner.mode == "c":
+            return
+        if isinstance(owner, np.memmap) and isinstance(owner.base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            with contextlib.suppress(ValueError):  # the map was closed by its owner: there is nothing to give back
+                owner.base.madvise(mmap.MADV_DONTNEED)
+            return
+        owner = owner.base
+
+
+def plain(block: Any) -> Any:
+    """Return a block as a NumPy array, in memory; a lazy one is computed, one with masked entries refused."""
+    if hasattr(block, "compute"):
+        block = block.compute()
+    if np.ma.is_masked(block):
+        raise InputError("X must have a number in every entry; got masked entries: remove or fill such rows.")
+    if sparse.issparse(block):
+        return block
+    try:
+        return np.asarray(block)
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise InputError(
+            f"X must give NumPy arrays when it is sliced; got {type(block).__name__} ({reason})."
+        ) from error
+
+
+def check_shape(X: Any, where: str = "X") -> tuple[int, int]:
+    """Return the shape if it is that of a table with rows and columns, or refuse."""
+    shape = tuple(X.shape)
+    if len(shape) != 2:
+        raise InputError(
+            f"{where} must be 2-D, rows by columns; got shape {shape}: use reshape(-1, 1) for a single column."
+        )
+    try:
+        n_rows, n_columns = (int(length) for length in shape)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where} must know its shape; got {shape}: compute it first, or give its chunks.") from error
+    if n_rows < 1 or n_columns < 1:
+        raise InputError(
+            f"{where} must have at least one row and one column, not be empty; got shape {shape}: fill it."
+        )
+    return n_rows, n_columns
+
+
+class ArrayReader:
+    """A NumPy array or memory map; blocks are views."""
+
+    sparse = False
+    names: list[str] | None = None
+
+    def __init__(self, X: np.ndarray[Any, Any], where: str = "X") -> None:
+        self.n_rows, self.n_columns = check_shape(X, where)
+        self.dtype = float_dtype(X.dtype, where)
+        self._X = X
+
+    def blocks(self, rows: int) -> Iterator[Any]:
+        """Yield views; the pages of a memory map are given back once its block is done with."""
+        for start in range(0, self.n_rows, rows):
+            try:
+                yield plain(self._X[start : start + rows])
+            finally:
+                release_pages(self._X)
+
+    def take(self, indices: Indices) -> Any:
+        """Return a copy of these rows."""
+        taken = np.empty((len(indices), self.n_columns), dtype=self._X.dtype)
+        for start in range(0, len(indices), _ROWS_TAKEN_AT_ONCE):
+            part = slice(start, start + _ROWS_TAKEN_AT_ONCE)
+            taken[part] = plain(self._X[indices[part]])
+            release_pages(self._X)
+        return taken
+
+
+class SparseReader:
+    """A SciPy sparse matrix; other formats than CSR are converted once."""
+
+    sparse = True
+    names: list[str] | None = None
+
+    def __init__(self, X: Any, where: str = "X") -> None:
+        self.n_rows, self.n_columns = check_shape(X, where)
+        self.dtype = float_dtype(X.dtype, where)
+        self._X = X.tocsr()
+
+    def blocks(self, rows: int) -> Iterator[Any]:
+        """Yield CSR slices."""
+        for start in range(0, self.n_rows, rows):
+            yield self._X[start : start + rows]
+
+    def take(self, indices: Indices) -> Any:
+        """Return these rows as CSR."""
+        return self._X[indices]
+
+
+class SlicedReader:
+    """Anything with `shape` and slices of rows: Zarr arrays, h5py datasets, dask arrays."""
+
+    sparse = False
+    names: list[str] | None = None
+
+    def __init__(self, X: Any, where: str = "X") -> None:
+        self.n_rows, self.n_columns = check_shape(X, where)
+        self._X, self._where = X, where
+        try:
+            dtype = np.dtype(X.dtype)
+        except (AttributeError, TypeError):  # an array of another library names its types differently
+            dtype = plain(X[:1]).dtype
+        self.dtype = float_dtype(dtype, where)
+
+    def _stored_rows(self) -> int:
+        """Return how many rows are stored, hence decoded, together."""
+        try:
+            first = self._X.chunks[0]
+            return max(int(first[0] if isinstance(first, tuple) else first), 1)
+        except (AttributeError, TypeError, ValueError, IndexError):  # not stored in chunks
+            return 1
+
+    def _step(self, rows: int) -> int:
+        stored = self._stored_rows()
+        step = min(max(rows, stored), _WIDEST_BLOCK * rows)
+        return step // stored * stored if step >= stored else step
+
+    def _slice(self, start: int, stop: int) -> Any:
+        try:
+            block = plain(self._X[start:stop])
+        except InputError:
+            raise
+        except Exception as error:  # a stored chunk that cannot be decoded: codecs raise what they like
+            reason = printable(error, 160).rstrip(".") or type(error).__name__
+            raise InputError(
+                f"Rows {start} to {stop - 1} of {self._where} must be readable; they are not ({reason}): write them "
+                "again."
+            ) from error
+        if block.shape[:1] != (stop - start,):
+            raise InputError(
+                f"{self._where} must keep its {self.n_rows} rows while it is read; rows {start} to {stop - 1} came "
+                f"as shape {block.shape}: read it when nothing else writes to it."
+            )
+        return block
+
+    def blocks(self, rows: int) -> Iterator[Any]:
+        """Yield slices that end where stored chunks end."""
+        step = self._step(rows)
+        for start in range(0, self.n_rows, step):
+            yield self._slice(start, min(start + step, self.n_rows))
+
+    def take(self, indices: Indices) -> Any:
+        """Return these rows, reading only the stored chunks they lie in."""
+        taken = np.empty((len(indices), self.n_columns), dtype=self.dtype)
+        step = max(self._stored_rows(), 1)
+        done = 0
+        while done < len(indices):
+            start = int(indices[done])
+            stop = (start // step + 1) * step
+            end = done + int(np.searchsorted(indices[done:], stop))
+            block = self._slice(start, int(indices[end - 1]) + 1)
+            taken[done:end] = block[indices[done:end] - start]
+            done = end
+        return taken

@@ -1,0 +1,214 @@
+"""Which format a path has: by its name, compared with its first bytes before anything reads it."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from kpca._base.errors import InputError
+from kpca.data.rows import quoted
+
+STANDARD_INPUT = "standard input"
+FORMATS = ("csv", "tsv", "npy", "npz", "parquet", "feather", "arrow", "zarr", "h5ad")
+_SUFFIXES = {
+    ".csv": "csv",
+    ".txt": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".zarr": "zarr",
+    ".h5ad": "h5ad",
+}
+_MARKS = [
+    (b"PAR1", "parquet", "a Parquet file"),
+    (b"\x93NUMPY", "npy", "a NumPy file (.npy)"),
+    (b"PK\x03\x04", "npz", "a ZIP archive, as .npz and Excel's .xlsx are"),
+    (b"PK\x05\x06", "npz", "an empty ZIP archive"),
+    (b"ARROW1", "arrow", "an Arrow file"),
+    (b"FEA1", "arrow", "a Feather file of version 1"),
+    (b"\xff\xff\xff\xff", "arrow", "an Arrow stream"),
+    (b"\x89HDF\r\n\x1a\n", "h5ad", "an HDF5 file, as .h5ad is"),
+    (b"\x1f\x8b", "csv", "a file compressed by gzip"),
+    (b"\x28\xb5\x2f\xfd", "", "a file compressed by zstd"),
+    (b"BZh", "", "a file compressed by bzip2"),
+    (b"\xfd7zXZ", "", "a file compressed by xz"),
+    (b"\xd0\xcf\x11\xe0", "", "an old Excel file"),
+    (b"%PDF", "", "a PDF file"),
+    (b"\x89PNG", "", "a picture"),
+    (b"\x80\x02", "", "a pickle"),
+    (b"\x80\x03", "", "a pickle"),
+    (b"\x80\x04", "", "a pickle"),
+    (b"\x80\x05", "", "a pickle"),
+]
+_FAMILY = {"tsv": "csv", "feather": "arrow"}  # formats that have the same first bytes
+_FOREIGN = {
+    ".xlsx": "save the sheet as CSV in UTF-8",
+    ".xls": "save the sheet as CSV in UTF-8",
+    ".ods": "save the sheet as CSV in UTF-8",
+    ".pkl": "pickles are never read, as they may run code: save it as .npy, .npz or .parquet",
+    ".pickle": "pickles are never read, as they may run code: save it as .npy, .npz or .parquet",
+    ".json": "save it as CSV or Parquet",
+    ".mat": "save it as .npy or .npz",
+    ".h5": "save it as .h5ad, .npy or .zarr",
+    ".hdf5": "save it as .h5ad, .npy or .zarr",
+    ".kpca": "this is a model: give the data it is to be used on",
+}
+
+
+def by_name(path: str) -> tuple[str | None, bool]:
+    """Return the format that the name of a file says, None if it says none, and whether .gz ends it."""
+    name = path.rstrip("/").lower()
+    compressed = name.endswith(".gz")
+    suffix = os.path.splitext(name.removesuffix(".gz") if compressed else name)[1]
+    return _SUFFIXES.get(suffix), compressed
+
+
+def check_format(format: object) -> str:
+    """Return a format that was named, or refuse."""
+    if format not in FORMATS:
+        raise InputError(f"format must be one of {', '.join(FORMATS)}; got {quoted(format)}.")
+    return str(format)
+
+
+def check_there(path: str) -> os.stat_result:
+    """Return what the system knows of a file or folder, refusing what is not there or cannot be read again."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError as error:
+        if os.path.islink(path):
+            raise InputError(
+                f"There must be data at {path!r}; it is a link to a file that is gone: mend it."
+            ) from error
+        raise InputError(f"There must be data at {path!r}; there is no such file: check the path.") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{path!r} must be the path of a file; the system says: {reason}: check the path.") from error
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        raise InputError(
+            f"{path!r} must be a file or folder; it is a pipe or a device: give - and feed the data to standard input."
+        )
+    try:
+        if stat.S_ISREG(status.st_mode):
+            open(path, "rb").close()
+        else:
+            os.listdir(path)
+    except OSError as error:
+        raise InputError(
+            f"{path!r} must be readable; the system says: {error.strerror}: change its permissions or copy it."
+        ) from error
+    return status
+
+
+def format_of(path: str, format: str | None = None) -> str:
+    """Return the format of a file or folder that is there: one of FORMATS, or "images"."""
+    status = check_there(path)
+    said, compressed = by_name(path)
+    found = check_format(format) if format is not None else said
+    if stat.S_ISDIR(status.st_mode):
+        return _folder_format(path, found)
+    if found == "zarr":
+        raise InputError(f"{path!r} must be a folder, as Zarr arrays are; it is a file: check what it is.")
+    if found is None:
+        suffix = os.path.splitext(path.lower())[1]
+        remedy = _FOREIGN.get(suffix, "rename it, or name its format")
+        raise InputError(f"{path!r} must end in {', '.join(_SUFFIXES)} (text also in .gz); it does not: {remedy}.")
+    if compressed and found not in ("csv", "tsv"):
+        raise InputError(f"{path!r} must not be compressed, as only text tables may be: unpack it first.")
+    if status.st_size == 0:
+        raise InputError(f"{path!r} must have rows of data; it is an empty file: check how it was written.")
+    _check_mark(path, found)
+    return found
+
+
+def _folder_format(path: str, found: str | None) -> str:
+    inside = os.listdir(path)
+    if found == "zarr" or {"zarr.json", ".zarray", ".zgroup"} & set(inside):
+        return "zarr"
+    if found in ("csv", "tsv", "npy", "npz", "feather", "arrow", "h5ad"):
+        raise InputError(f"{path!r} must be a file; it is a folder: give the path of a file in it.")
+    if found == "parquet" or any(name.endswith((".parquet", ".pq")) for name in inside):
+        return "parquet"
+    if not inside:
+        raise InputError(f"The folder {path!r} must hold Parquet files, a Zarr or images; it is empty: check the path.")
+    return "images"
+
+
+def sniffed(head: bytes) -> str | None:
+    """Return the format that the first bytes of a file say."""
+    return next((format for mark, format, _ in _MARKS if head.startswith(mark) and format), None)
+
+
+def _check_mark(path: str, format: str) -> None:
+    """Refuse a file whose first bytes are those of another format than its name says."""
+    with open(path, "rb") as file:
+        head = file.read(8)
+    wanted = _FAMILY.get(format, format)
+    for mark, other, words in _MARKS:
+        if head.startswith(mark) and other != wanted:
+            remedy = f"rename it so that it ends in .{other}" if other else "save it in a format of tables"
+            remedy = "save the sheet as CSV, or rename an .npz" if words.startswith("a ZIP") else remedy
+            raise InputError(f"{path!r} must be of the format its name says, {format}; it is {words}: {remedy}.")
+    marks = [mark for mark, other, _ in _MARKS if other == wanted]
+    if wanted != "csv" and not any(head.startswith(mark) for mark in marks):
+        raise InputError(
+            f"{path!r} must be of the format its name says, {format}; its first bytes are not those of one: check "
+            "how it was written, or rename it."
+        )
+
+
+def digest_of(path: str) -> str:
+    """Return the SHA-256 of a file, or of the files of a folder with their names, in order."""
+    total = hashlib.sha256()
+    if not os.path.isdir(path):
+        _feed(total, path)
+        return total.hexdigest()
+    for file in sorted(_files_in(path)):
+        total.update(os.path.relpath(file, path).encode("utf-8", "surrogateescape") + b"\0")
+        _feed(total, file)
+    return total.hexdigest()
+
+
+def _files_in(path: str) -> Iterator[str]:
+    for folder, _, names in os.walk(path):
+        yield from (str(Path(folder, name)) for name in names if os.path.isfile(os.path.join(folder, name)))
+
+
+def _feed(total: hashlib._Hash, path: str) -> None:
+    try:
+        with open(path, "rb") as file:
+            while piece := file.read(1 << 20):
+                total.update(piece)
+    except OSError as error:
+        raise InputError(f"{path!r} must stay readable; the system says: {error.strerror}: read it again.") from error
+
+
+def spooled() -> str:
+    """Return the path of a file that holds standard input; it is removed when the process ends."""
+    folder = tempfile.mkdtemp(prefix="kpca-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = os.path.join(folder, STANDARD_INPUT)
+    try:
+        with open(path, "xb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise InputError(
+                f"Standard input must fit into the folder for temporary files; the system says: {error.strerror}: set "
+                "TMPDIR to a folder with more room."
+            ) from error
+        raise
+    return path

@@ -1,0 +1,300 @@
+"""NumPy's own files: .npy, read through a memory map and written in chunks, and .npz, read at once.
+
+What a file says of itself is compared with what it is before memory is taken for it, and nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpca._base.errors import InputError
+from kpca._base.files import NewFile
+from kpca.data.arrays import ArrayReader, SparseReader
+from kpca.data.rows import ROWS, Reader, plain_values, quoted, unreadable
+
+_SPARSE_KEYS = {
+    "csr": ("data", "indices", "indptr"),
+    "csc": ("data", "indices", "indptr"),
+    "bsr": ("data", "indices", "indptr"),
+    "coo": ("data", "row", "col"),
+    "dia": ("data", "offsets"),
+}
+_READ_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a .npy file or a member of a .npz says of its array."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    fortran: bool
+
+    @property
+    def n_bytes(self) -> int:
+        """Of the array in memory."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def _read_header(file: Any) -> Header:
+    """Return the header of an array; the file is then at its first entry."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"version {version} of the format is for structured arrays")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    if any(isinstance(length, bool) or length < 0 for length in shape):
+        raise ValueError(f"a shape of {shape}")
+    return Header(dtype, shape, fortran)
+
+
+def _check_dtype(dtype: np.dtype[Any], where: str) -> None:
+    if dtype.hasobject:
+        raise InputError(
+            f"{where} must hold plain numbers or texts; it holds Python objects, which only unpickling could read and "
+            "which may run code: save it as numbers, or as texts of a fixed length."
+        )
+    if dtype.names is not None:
+        raise InputError(f"{where} must be a plain array; it has fields ({quoted(dtype)}): save each as a column.")
+
+
+def open_npy(path: str) -> Reader:
+    """Open a .npy file without reading its rows."""
+    try:
+        with open(path, "rb") as file:
+            header = _read_header(file)
+            _check_dtype(header.dtype, repr(path))
+            there = os.fstat(file.fileno()).st_size - file.tell()
+        if header.n_bytes > there:
+            raise ValueError(f"it should hold {header.n_bytes} bytes of numbers and holds {there}")
+        if not header.n_bytes:
+            raise InputError(f"{path!r} must have at least one row and one column; got shape {header.shape}: fill it.")
+        mapped = np.lib.format.open_memmap(path, mode="r")
+    except InputError:
+        raise
+    except Exception as error:  # a damaged header makes NumPy's parser of it raise anything
+        raise unreadable(path, ".npy file of numbers", error) from error
+    return ArrayReader(mapped, repr(path))
+
+
+class Archive:
+    """A .npz file: named arrays, each read when it is asked for, together not more than `limit` bytes."""
+
+    def __init__(self, path: str, limit: int | None = None) -> None:
+        self.path, self._limit, self._taken = path, limit, 0
+        try:
+            with zipfile.ZipFile(path) as zipped:
+                self.headers = {
+                    name.removesuffix(".npy"): self._header(zipped, name)
+                    for name in zipped.namelist()
+                    if name.endswith(".npy")
+                }
+        except InputError:
+            raise
+        except Exception as error:  # damaged archives and headers make the libraries raise anything
+            raise unreadable(path, ".npz file of numbers", error) from error
+        if not self.headers:
+            raise InputError(f"{path!r} must hold arrays of NumPy; it holds none: save it with numpy.savez.")
+
+    def _header(self, zipped: zipfile.ZipFile, name: str) -> Header:
+        with zipped.open(name) as file:
+            header = _read_header(file)
+        if header.n_bytes > zipped.getinfo(name).file_size and not header.dtype.hasobject:
+            raise ValueError(f"{name} should hold {header.n_bytes} bytes and holds fewer")
+        return header
+
+    def load(self, name: str) -> NDArray[Any]:
+        """Return an array, if it is a plain one and there is room for it."""
+        header, where = self.headers[name], f"Array {quoted(name)} of {self.path!r}"
+        _check_dtype(header.dtype, where)
+        self._taken += header.n_bytes
+        if self._limit is not None and self._taken > self._limit:
+            raise InputError(
+                f"{where} must fit into the {_size(self._limit)} of memory allowed; it takes {_size(header.n_bytes)}: "
+                "save it as .npy, which is read in parts, or allow more memory."
+            )
+        try:
+            with zipfile.ZipFile(self.path) as zipped, zipped.open(f"{name}.npy") as file:
+                _read_header(file)
+                flat = np.empty(math.prod(header.shape), dtype=header.dtype)
+                _fill(file, flat)
+        except Exception as error:  # as above
+            raise unreadable(self.path, ".npz file of numbers", error) from error
+        return flat.reshape(header.shape, order="F" if header.fortran else "C")
+
+    @property
+    def sparse_format(self) -> str | None:
+        """The format of the SciPy sparse matrix in this file, None if there is none."""
+        header = self.headers.get("format")
+        if header is None or header.shape != () or header.dtype.kind not in "SU" or "shape" not in self.headers:
+            return None
+        name = self.load("format").item()
+        kind = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
+        keys = _SPARSE_KEYS.get(kind)
+        if keys is None or not all(key in self.headers for key in keys):
+            lacking = (
+                ", ".join(key for key in keys or () if key not in self.headers) or f"a known format, not {quoted(kind)}"
+            )
+            raise InputError(f"{self.path!r} must hold a whole sparse matrix; it lacks {lacking}: write it again.")
+        return kind
+
+    def load_sparse(self, kind: str) -> Any:
+        """Return the SciPy sparse matrix in this file as CSR, checked entry by entry."""
+        arrays = [self.load(key) for key in _SPARSE_KEYS[kind]]
+        shape = tuple(int(length) for length in np.atleast_1d(self.load("shape")).ravel())
+        try:
+            if len(shape) != 2 or min(shape) < 0:
+                raise ValueError(f"a shape of {shape}")
+            needed = 8 * (shape[0] + 1 + (shape[1] if kind in ("csc", "dia", "bsr") else 0))
+            if self._limit is not None and needed + self._taken > self._limit:
+                raise ValueError(f"a shape of {shape}, too large for the memory allowed")
+            return _sparse(kind, arrays, shape)
+        except (ValueError, TypeError, IndexError, OverflowError, MemoryError) as error:
+            raise unreadable(self.path, "sparse matrix", error) from error
+
+
+def _sparse(kind: str, arrays: list[NDArray[Any]], shape: tuple[int, int]) -> Any:
+    data, first, *others = arrays
+    if any(array.dtype.kind not in "iu" for array in arrays[1:]):
+        raise ValueError("places of entries that are no whole numbers")
+    if kind == "coo":
+        rows, columns = first, others[0]
+        if not len(rows) == len(columns) == len(data):
+            raise ValueError("lists of different lengths")
+        if len(rows) and (min(rows.min(), columns.min()) < 0 or rows.max() >= shape[0] or columns.max() >= shape[1]):
+            raise ValueError("places of entries outside the matrix")
+        return sparse.coo_array((data, (rows, columns)), shape=shape).tocsr()
+    if kind == "dia":
+        return sparse.dia_array((data, first), shape=shape).tocsr()
+    maker = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[kind]
+    matrix = maker((data, first, others[0]), shape=shape)
+    matrix.check_format(full_check=True)
+    return matrix.tocsr()
+
+
+def _fill(file: Any, flat: NDArray[Any]) -> None:
+    """Read an array piece by piece: what is not there is noticed before more memory is touched."""
+    view: Any = flat.view(np.uint8) if flat.size and flat.dtype.itemsize else np.empty(0, np.uint8)
+    done = 0
+    while done < len(view):
+        piece = file.read(min(_READ_AT_ONCE, len(view) - done))
+        if not piece:
+            raise EOFError("the file ends too early")
+        view[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
+        done += len(piece)
+    file.read(1)  # the end of a member is where its checksum is compared
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**29 else f"{count / 2**20:.1f} MiB"
+
+
+def open_npz(path: str, limit: int | None = None) -> Reader:
+    """Load a .npz file, which cannot be read in parts: a SciPy sparse matrix, or the one array it holds."""
+    archive = Archive(path, limit)
+    kind = archive.sparse_format
+    if kind is not None:
+        return SparseReader(archive.load_sparse(kind), repr(path))
+    names = list(archive.headers)
+    if len(names) > 1:
+        shown = ", ".join(quoted(name, 30) for name in names[:20])
+        raise InputError(f"{path!r} must hold one array or a SciPy sparse matrix; it holds {shown}: save one alone.")
+    return ArrayReader(archive.load(names[0]), repr(path))
+
+
+class NpyWriter:
+    """A .npy file; the number of rows goes into the header at the end, so it need not be known before."""
+
+    # Plain writes rather than a memory map: on a full disk a write raises, a map ends the process.
+
+    def __init__(self, path: str, n_columns: int, dtype: np.dtype[Any]) -> None:
+        self._n_columns, self._dtype, self._rows = n_columns, dtype, 0
+        self._new = NewFile(path)
+        try:
+            self._header_bytes = self._write_header(self._new.file)
+        except BaseException:
+            self._new.abandon()
+            raise
+
+    def _write_header(self, file: BinaryIO) -> int:
+        file.seek(0)
+        descr = np.lib.format.dtype_to_descr(self._dtype)
+        header = {"descr": descr, "fortran_order": False, "shape": (self._rows, self._n_columns)}
+        np.lib.format.write_array_header_1_0(file, header)
+        return file.tell()
+
+    def write(self, chunk: NDArray[Any]) -> None:
+        """Append rows."""
+        self._new.file.write(np.ascontiguousarray(chunk, dtype=self._dtype).data)
+        self._rows += len(chunk)
+
+    def finish(self) -> None:
+        """Write the header again, now with the number of rows, and give the file its name."""
+        # NumPy pads headers so that the number of rows may grow to any length in place.
+        if self._write_header(self._new.file) != self._header_bytes:
+            raise RuntimeError("The header of a .npy file changed its length with the number of rows.")
+        self._new.finish()
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        self._new.abandon()
+
+
+class NpzWriter:
+    """A .npz file: the rows in `X`, the names of the columns in `names`, each extra in an array of its own.
+
+    Rows wait in a file beside the target, as their number comes before them in the archive; extras wait in memory.
+    """
+
+    def __init__(self, path: str, names: Sequence[str], dtype: np.dtype[Any], extras: Sequence[str] = ()) -> None:
+        self._names, self._extras = list(names), {name: list[NDArray[Any]]() for name in extras}
+        self._dtype, self._rows = dtype, 0
+        self._waiting = NewFile(path)
+        try:
+            self._new = NewFile(path)
+        except BaseException:
+            self._waiting.abandon()
+            raise
+
+    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]] | None = None) -> None:
+        """Append rows."""
+        self._waiting.file.write(np.ascontiguousarray(chunk, dtype=self._dtype).data)
+        self._rows += len(chunk)
+        for name, held in self._extras.items():
+            held.append(np.asarray((extras or {})[name]))
+
+    def finish(self) -> None:
+        """Put the archive together and give it its name."""
+        self._waiting.file.flush()
+        with zipfile.ZipFile(self._new.file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as zipped:
+            with zipped.open(f"{ROWS}.npy", "w", force_zip64=True) as member:
+                header = {
+                    "descr": np.lib.format.dtype_to_descr(self._dtype),
+                    "fortran_order": False,
+                    "shape": (self._rows, len(self._names)),
+                }
+                np.lib.format.write_array_header_1_0(member, header)
+                with open(self._waiting.path, "rb") as rows:
+                    shutil.copyfileobj(rows, member, _READ_AT_ONCE)
+            arrays = {"names": np.array(self._names, dtype=str)}
+            arrays |= {name: plain_values(held) for name, held in self._extras.items()}
+            for name, array in arrays.items():
+                with zipped.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+        self._new.finish()
+        self._waiting.abandon()
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        self._waiting.abandon()
+        self._new.abandon()

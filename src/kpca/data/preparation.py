@@ -1,0 +1,554 @@
+"""From the columns of a file to the rows of a model: missing values filled, categories encoded, numbers scaled."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import StandardScaler
+
+from kpca._base.config import memory_budget
+from kpca._base.errors import InputError
+from kpca._base.validation import seed_of, unchanged_on_error, whole_number
+from kpca.data.arrays import plain
+from kpca.data.encoding import (
+    SCALES,
+    centres,
+    check_scaler,
+    decoded,
+    encoded,
+    encoder_of,
+    filled,
+    gradual_scaler,
+    imputer_of,
+    medians,
+    robust_scaler,
+    sentences,
+    value_names,
+    width,
+)
+from kpca.data.roles import as_texts, inputs_of, layout_for, listed, place, quote, relaid, with_layout
+from kpca.data.rows import Indices, Rows, Table, float_dtype, stacked
+from kpca.data.sources import Source, default_rows, source_of
+from kpca.data.survey import (
+    MemoryTable,
+    Survey,
+    Surveyor,
+    WordCounts,
+    changed,
+    check_finite,
+    check_table,
+    check_uncoded,
+    chunk_rows,
+    complete,
+    part,
+    pass_over,
+)
+
+IMPUTES = (None, "median", "mean", "drop")
+ENCODES = (None, "onehot")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Rows as a model takes them, with what goes beside them."""
+
+    X: Any  # dense or CSR; shape: (m, d)
+    ids: NDArray[Any] | None  # shape: (m,)
+    labels: NDArray[Any] | None  # shape: (m,)
+    kept: NDArray[np.int64]  # the numbers of these rows in their table; shape: (m,)
+
+
+class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Make rows of numbers from a table, and treat later tables the same.
+
+    Numbers are imputed, then scaled. Categories become a column of 0 and 1 for each of their values, which is not
+    scaled; a missing category is a value of its own. Documents become TF-IDF weights, and the rows CSR.
+
+    Parameters
+    ----------
+    encode : None or "onehot"
+        None refuses categories. A value that the fit has not seen is 0 in all columns, with a warning.
+    impute : None, "median", "mean" or "drop"
+        What becomes of missing numbers: None refuses them; "drop" leaves out rows in which anything is missing. Means
+        are those of all rows; medians (and the quartiles of scale="robust") too, as long as the numbers take 256 MiB
+        at most, else those of as many rows as 256 MiB hold (2000 at least), drawn at random.
+    scale : "none", "standard", "robust" or "minmax"
+        scikit-learn's StandardScaler, RobustScaler or MinMaxScaler. Sparse numbers are not centred, so that zeros stay
+        zeros: "minmax" is MaxAbsScaler for them.
+    max_categories : int
+        The most different values that a column may have to be encoded.
+    max_words : int
+        The most words for TF-IDF: the most frequent of those in two documents or more and, from 20 documents on, in at
+        most half of them. Rules that would leave no word are not applied.
+    random_state : int, RandomState or None
+        Draws the rows for medians and quartiles of large tables; None is 0.
+
+    Attributes
+    ----------
+    layout_ : Layout
+        The columns of the fit.
+    numbers_imputer_, scaler_, encoder_, vectorizer_ : scikit-learn's transformers, None where there is nothing to do.
+    notes_ : tuple of str
+        What `describe` says.
+    n_rows_, n_kept_, n_missing_ : int
+        Rows seen, rows kept, entries missing.
+    """
+
+    def __init__(
+        self,
+        *,
+        encode: str | None = None,
+        impute: str | None = None,
+        scale: str = "none",
+        max_categories: int = 1000,
+        max_words: int = 20_000,
+        random_state: Any = None,
+    ) -> None:
+        self.encode = encode
+        self.impute = impute
+        self.scale = scale
+        self.max_categories = max_categories
+        self.max_words = max_words
+        self.random_state = random_state
+
+    # -- fitting ----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find out what to fill in, which values there are and how large numbers are, in one or two passes.
+
+        X is a Table (a file that `open_table` opened), Rows, a data frame or an array; y is ignored.
+        """
+        with unchanged_on_error(self):
+            return self._fit(as_table(X))
+
+    def _fit(self, table: Table) -> Self:
+        self._check_parameters()
+        check_table(table)
+        layout = table.layout
+        if self.encode is None:
+            check_uncoded(table)
+        self.layout_, self.sparse_ = layout, table.sparse or layout.text is not None
+        self.dtype_ = np.dtype(table.dtype)
+        self.image_shape_ = table.image_shape
+        self.n_features_in_ = len(inputs_of(layout))
+        words = WordCounts(layout.text, self.max_words, self.dtype_) if layout.text is not None else None
+        scaler = gradual_scaler(self.scale, sparse=table.sparse) if layout.numbers else None
+        survey, means = self._surveyed(table, scaler, words)
+        self._check_survey(survey)
+        self.n_rows_, self.n_kept_, self.n_missing_ = survey.n_rows, survey.n_kept, survey.n_missing
+        self.numbers_imputer_ = self._imputer(survey, means)
+        self.scaler_ = self._scaler(table, survey, scaler)
+        self.encoder_ = encoder_of(survey.values.values(), self.dtype_) if layout.categories else None
+        self.vectorizer_: Any = None
+        told = ""
+        if words is not None:
+            self.vectorizer_, told = words.fitted()
+        self.notes_ = tuple(sentences(survey, self.impute, self.scaler_, told))
+        return self
+
+    def _check_parameters(self) -> None:
+        for name, allowed in (("encode", ENCODES), ("impute", IMPUTES), ("scale", SCALES)):
+            if getattr(self, name) not in allowed:
+                told = ", ".join(repr(value) for value in allowed)
+                raise InputError(f"{name} must be one of {told}; got {getattr(self, name)!r}.")
+        whole_number("max_categories", self.max_categories, 1)
+        whole_number("max_words", self.max_words, 1)
+        seed_of(self.random_state)
+
+    def _surveyed(self, table: Table, scaler: Any, words: WordCounts | None) -> tuple[Survey, Any]:
+        """Return what a pass over all rows finds; the scaler is fitted in passing, and so are means."""
+        means = StandardScaler(with_std=False) if self.impute == "mean" and table.layout.numbers else None
+        if table.sparse:
+            means = None  # a missing number is refused there
+        samples = table.layout.numbers and (self.scale == "robust" or (self.impute == "median" and not table.sparse))
+        surveyor = Surveyor(
+            table,
+            drop=self.drops,
+            scalers=[each for each in (scaler, means) if each is not None],
+            sample_seed=seed_of(self.random_state) if samples else None,
+            max_categories=self.max_categories,
+            words=words,
+        )
+        for rows in pass_over(table):
+            surveyor.take(rows)
+        return surveyor.finished(), means
+
+    def _check_survey(self, survey: Survey) -> None:
+        names = survey.layout.numbers
+        empty = [names[column] for column in np.flatnonzero(survey.missing == survey.n_rows)]
+        empty += [column for column in survey.layout.categories if survey.missing_texts.get(column) == survey.n_rows]
+        if empty:
+            raise InputError(
+                f"{survey.name} must have something in each column; there is nothing in {listed(empty)}: leave "
+                f"{'it' if len(empty) == 1 else 'them'} out with --drop."
+            )
+        if self.impute is None and survey.missing.any():
+            holes = [f"{quote(names[column])} {survey.missing[column]:,}" for column in np.flatnonzero(survey.missing)]
+            raise InputError(
+                f"{survey.name} must have a number in every row; {survey.missing.sum():,} "
+                f"{'is' if survey.missing.sum() == 1 else 'are'} missing or NaN ({listed(holes, raw=True)}), the first "
+                f"in {survey.first_missing}: use --impute median, mean or drop."
+            )
+        if not survey.n_kept:
+            raise InputError(
+                f"{survey.name} must have at least one row without missing values under --impute drop; each of its "
+                f"{survey.n_rows:,} rows has some: use --impute median, or leave columns out with --drop."
+            )
+
+    def _imputer(self, survey: Survey, means: Any) -> SimpleImputer | None:
+        if self.impute == "median" and survey.sample is not None and not sparse.issparse(survey.sample):
+            values = medians(survey.sample)
+        elif self.impute == "mean" and means is not None:
+            values = means.mean_
+        else:
+            return None
+        names = survey.layout.numbers
+        unseen = [names[column] for column in np.flatnonzero(~np.isfinite(values))]
+        if unseen:
+            raise InputError(
+                f"{survey.name} must have columns with a {self.impute}; {listed(unseen)} have too large or too few "
+                "numbers: leave them out with --drop."
+            )
+        return imputer_of(values, str(self.impute), self.dtype_)
+
+    def _scaler(self, table: Table, survey: Survey, scaler: Any) -> Any:
+        if not survey.layout.numbers or self.scale == "none":
+            return None
+        imputer = self.numbers_imputer_
+        with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # what they say is checked below
+            if self.scale == "robust":
+                scaler = robust_scaler(filled(survey.sample, imputer))
+            elif imputer is not None and survey.missing.any():  # the spread is that of the numbers as filled in
+                scaler = gradual_scaler(self.scale, sparse=table.sparse)
+                for rows in pass_over(table):
+                    scaler.partial_fit(imputer.transform(rows.numbers))
+        check_scaler(scaler, survey.layout.numbers, survey.name)
+        return scaler
+
+    # -- preparing --------------------------------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> Any:
+        """Return the rows as the model takes them: an array, CSR, or a source where they do not fit into memory.
+
+        A source (`kpca.chunks.Source`) is returned exactly where the prepared rows would take more than a quarter of
+        the memory budget (`kpca.config(memory_limit=...)`, or half of the memory that is free).
+        """
+        self._check_fitted()
+        return array_or_source(self, self.select(as_table(X)))
+
+    def prepare(self, rows: Rows, *, warned: set[str] | None = None) -> Prepared:
+        """Return some rows as the model takes them, with their ids and labels; `warned` collects columns warned of."""
+        self._check_fitted()
+        wanted = replace(self.layout_, id=rows.layout.id, label=rows.layout.label)
+        if rows.layout != wanted:
+            table = MemoryTable(rows, "The rows")
+            rows = relaid(rows, layout_for(wanted, table), table.name)
+        kept = np.arange(rows.first, rows.first + len(rows))
+        rows = replace(rows, numbers=self._cast(rows.numbers))
+        holes = check_finite(rows, "The data")
+        if self.drops:
+            whole = complete(rows)
+            if not whole.all():
+                rows, kept = part(rows, whole), kept[whole]
+        elif holes and self.numbers_imputer_ is None:
+            self._refuse_holes(rows)
+        blocks = [self._numbers(rows, holes and not self.drops)] if self.layout_.numbers else []
+        if self.encoder_ is not None:
+            blocks.append(encoded(self.encoder_, rows, self.layout_.categories, set() if warned is None else warned))
+        if self.vectorizer_ is not None and rows.documents is not None:
+            blocks.append(self._weights(rows))
+        return Prepared(self._joined(blocks), rows.ids, rows.labels, kept)
+
+    def _cast(self, numbers: Any) -> Any:
+        """Return the numbers as those of the fit: of its type, sparse where those were."""
+        with np.errstate(over="ignore"):  # infinity is found in a moment
+            if not sparse.issparse(numbers):
+                return np.ascontiguousarray(numbers, dtype=self.dtype_)
+            return sparse.csr_array(numbers).astype(self.dtype_, copy=False)
+
+    def _refuse_holes(self, rows: Rows) -> None:
+        holes = np.isnan(rows.numbers)
+        row, column = (int(number) for number in np.argwhere(holes)[0])
+        raise InputError(
+            f"Rows must have a number in every column, as at the fit; column {quote(self.layout_.numbers[column])} "
+            f"lacks {int(holes[:, column].sum()):,} in these rows (NaN), first in {place(rows, row)}: fill them, "
+            "remove such rows, or fit a model with --impute median."
+        )
+
+    def _numbers(self, rows: Rows, holes: bool) -> Any:
+        numbers = rows.numbers
+        if not numbers.shape[0]:
+            return numbers
+        if sparse.issparse(numbers) and (not self.sparse_ or centres(self.scaler_)):
+            numbers = numbers.toarray()  # a sparse table for a model of dense ones
+        if holes and self.numbers_imputer_ is not None:
+            numbers = self.numbers_imputer_.transform(numbers)
+        if self.scaler_ is not None:
+            numbers = self.scaler_.transform(numbers)
+        return numbers
+
+    def _weights(self, rows: Rows) -> Any:
+        documents = [document or "" for document in as_texts(rows.documents).tolist()]  # type: ignore[arg-type]
+        if not documents:
+            return sparse.csr_array((0, len(self.vectorizer_.vocabulary_)), dtype=self.dtype_)
+        return self.vectorizer_.transform(documents)
+
+    def _joined(self, blocks: list[Any]) -> Any:
+        if self.sparse_:
+            joined = blocks[0] if len(blocks) == 1 else sparse.hstack(blocks, format="csr")
+            return sparse.csr_array(joined).astype(self.dtype_, copy=False)
+        dense = [block.toarray() if sparse.issparse(block) else block for block in blocks]
+        return np.ascontiguousarray(dense[0] if len(dense) == 1 else np.hstack(dense), dtype=self.dtype_)
+
+    def select(self, table: Table) -> Table:
+        """Return the columns of the fit, in their roles, from another table; it may have more, in any order."""
+        self._check_fitted()
+        if self.image_shape_ is not None and table.image_shape not in (None, self.image_shape_):
+            sizes = [" × ".join(map(str, shape or ())) for shape in (self.image_shape_, table.image_shape)]
+            raise InputError(
+                f"{table.name} must hold images of {sizes[0]} pixels (height × width), as at the fit; they are of "
+                f"{sizes[1]}: resize them."
+            )
+        return with_layout(table, layout_for(self.layout_, table))
+
+    # -- the way back -----------------------------------------------------------------------------------------------
+
+    def inverse_transform(self, X: Any) -> Rows:
+        """Return rows in the units of the file: numbers unscaled, of each category the value of the largest column."""
+        self._check_fitted()
+        if self.vectorizer_ is not None:
+            raise InputError("Weights of words must stay as they are: TF-IDF has no way back to documents.")
+        X = X if sparse.issparse(X) else np.asarray(plain(X))
+        if X.ndim != 2 or X.shape[1] != self.n_features_out_:
+            raise InputError(
+                f"Prepared rows must be of shape (m, {self.n_features_out_}), as transform returns them; got "
+                f"{tuple(X.shape)}."
+            )
+        X = X.astype(self.dtype_ if float_dtype(X.dtype).itemsize == 4 else float_dtype(X.dtype), copy=False)
+        p = len(self.layout_.numbers)
+        numbers = X[:, :p] if not sparse.issparse(X) else sparse.csr_array(X)[:, :p]
+        if self.scaler_ is not None and len(X.shape) == 2 and X.shape[0]:
+            numbers = self.scaler_.inverse_transform(numbers)
+        layout = replace(self.layout_, id=None, label=None)
+        texts = {} if self.encoder_ is None else decoded(self.encoder_, X[:, p:], layout.categories)
+        return Rows(layout, numbers, texts)
+
+    # -- what is known ----------------------------------------------------------------------------------------------
+
+    @property
+    def drops(self) -> bool:
+        """Whether rows with missing values are left out."""
+        return bool(self.impute == "drop")
+
+    @property
+    def n_features_out_(self) -> int:
+        """The number of columns of prepared rows."""
+        self._check_fitted()
+        words = 0 if self.vectorizer_ is None else len(self.vectorizer_.vocabulary_)
+        return len(self.layout_.numbers) + width(self.encoder_) + words
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """The names of the columns of the fit: numbers, categories, documents."""
+        self._check_fitted()
+        return np.array(inputs_of(self.layout_), dtype=object)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the columns of prepared rows: "age", "colour=red", "colour missing", "review:good"."""
+        self._check_fitted()
+        if input_features is not None and list(input_features) != list(self.feature_names_in_):
+            raise InputError(f"input_features must be the names of the fit; got {listed(list(input_features))}.")
+        names = list(self.layout_.numbers)
+        if self.encoder_ is not None:
+            names += value_names(self.encoder_, self.layout_.categories)
+        if self.vectorizer_ is not None:
+            names += [f"{self.layout_.text}:{word}" for word in sorted(self.vectorizer_.vocabulary_)]
+        return np.array(_distinct(names), dtype=object)
+
+    def describe(self) -> tuple[str, ...]:
+        """Return sentences: what was left out, imputed, encoded and scaled."""
+        self._check_fitted()
+        return tuple(self.notes_)
+
+    def frozen(self) -> Self:
+        """Return a copy that later fits of this preparation do not change."""
+        return copy.copy(self)
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("This Preparation is not fitted yet: call fit with a table first.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "layout_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.impute is not None
+        tags.input_tags.categorical = tags.input_tags.string = self.encode is not None
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def as_table(X: Any) -> Table:
+    """Return X as a table: a table itself, rows, a data frame or an array."""
+    if isinstance(X, Rows):
+        return MemoryTable(X)
+    if hasattr(X, "layout") and hasattr(X, "chunks") and hasattr(X, "whole"):
+        table: Table = X
+        return table
+    from kpca.data.opening import table_of  # reads files too, and is loaded where it is wanted
+
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        with contextlib.suppress(TypeError, ValueError):  # what is no number is refused where columns have names
+            X = X.astype(np.float64)
+    return table_of(X)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return the names with a number behind those that occurred before: columns may be called like values of others."""
+    found: list[str] = []
+    taken: set[str] = set()
+    for name in names:
+        other, number = name, 2
+        while other in taken:
+            other, number = f"{name} ({number})", number + 1
+        taken.add(other)
+        found.append(other)
+    return found
+
+
+# -- The prepared rows of a table: an array where they fit into memory, else a source that prepares chunk after chunk -
+
+
+# Prepared rows may take this part of the memory budget: the model makes a copy and works with about as much again.
+SHARE_OF_MEMORY = 4
+
+
+def array_or_source(preparation: Preparation, table: Table) -> Any:
+    """Return all prepared rows as an array or CSR, or as a source where they take too much of the memory."""
+    room = memory_budget() // SHARE_OF_MEMORY
+    if not preparation.sparse_:
+        row_bytes = preparation.n_features_out_ * preparation.dtype_.itemsize
+        if table.n_rows * row_bytes > room and n_kept(preparation, table) * row_bytes > room:
+            return prepared_source(preparation, table)
+    rows = _gathered(preparation, table, room)
+    return prepared_source(preparation, table) if rows is None else rows
+
+
+def _gathered(preparation: Preparation, table: Table, room: int) -> Any:
+    """Return all prepared rows; None where sparse ones turn out to take too much."""
+    warned: set[str] = set()
+    parts: list[Any] = []
+    held = done = 0
+    steady = not preparation.sparse_ and not preparation.drops
+    X = np.empty((table.n_rows, preparation.n_features_out_), dtype=preparation.dtype_) if steady else None
+    for rows in pass_over(table, rows_at_once(preparation, table)):
+        chunk = preparation.prepare(rows, warned=warned).X
+        if X is not None:
+            X[done : done + len(rows)] = chunk
+        elif chunk.shape[0]:
+            parts.append(chunk)
+        done += chunk.shape[0]
+        if sparse.issparse(chunk):
+            held += chunk.data.nbytes + chunk.indices.nbytes + chunk.indptr.nbytes
+            if held > room:
+                return None
+    check_kept(done, table)
+    return X if X is not None else stacked(parts)
+
+
+def rows_at_once(preparation: Preparation, table: Table) -> int:
+    """Return how many rows are prepared together: neither they nor what they become are large."""
+    out = default_rows(preparation.n_features_out_, preparation.dtype_, sparse=preparation.sparse_)
+    return min(chunk_rows(table), out)
+
+
+def n_kept(preparation: Preparation, table: Table) -> int:
+    """Return the number of rows that are not left out: all of them, or those that a pass finds complete."""
+    if not preparation.drops:
+        return table.n_rows
+    return sum(int(complete(rows).sum()) for rows in pass_over(table))
+
+
+def check_kept(count: int, table: Table) -> None:
+    """Refuse a table of which no row is left."""
+    if not count:
+        raise InputError(
+            f"{table.name} must have at least one row without missing values under --impute drop; each of its "
+            f"{table.n_rows:,} rows has some: use --impute median, or leave columns out with --drop."
+        )
+
+
+def prepared_source(preparation: Preparation, table: Table) -> Source:
+    """Return the prepared rows as a source of chunks, which reads the table anew in each pass."""
+    return source_of(PreparedRows(preparation, table))
+
+
+class PreparedRows:
+    """A reader of rows that are prepared as they are read.
+
+    The columns have no names here, as those of prepared arrays have none: a model that is fitted to this source takes
+    arrays without a word. `Preparation.get_feature_names_out` has the names.
+    """
+
+    names: list[str] | None = None
+
+    def __init__(self, preparation: Preparation, table: Table) -> None:
+        self._preparation = preparation.frozen()
+        self._table = table
+        self._warned: set[str] = set()
+        self.n_columns = preparation.n_features_out_
+        self.dtype = preparation.dtype_
+        self.sparse = preparation.sparse_
+        self.n_rows = n_kept(preparation, table)
+        check_kept(self.n_rows, table)
+
+    def blocks(self, rows: int) -> Iterator[Any]:
+        """Yield prepared rows; those with missing values may be left out, so blocks are of any length."""
+        seen = 0
+        for chunk in self._table.chunks(min(rows, self._rows_at_once())):
+            block = self._prepared(chunk)
+            seen += block.shape[0]
+            if block.shape[0]:
+                yield block
+        if seen != self.n_rows:
+            raise changed(self._table, self.n_rows, f"{seen:,}")
+
+    def take(self, indices: Indices) -> Any:
+        """Return the prepared rows of these numbers, which ascend, in a pass that ends with the last of them."""
+        if not len(indices):
+            empty: Any = np.empty((0, self.n_columns), dtype=self.dtype)
+            return sparse.csr_array(empty) if self.sparse else empty
+        parts: list[Any] = []
+        first = done = 0
+        for chunk in self._table.chunks(self._rows_at_once()):
+            beyond = first + len(chunk)  # for tables that keep all rows
+            if not self._preparation.drops and indices[done] >= beyond:
+                first = beyond
+                continue
+            prepared = self._prepared(chunk)  # the whole chunk, so that messages name rows rightly
+            end = int(np.searchsorted(indices, first + prepared.shape[0]))
+            parts.append(prepared[indices[done:end] - first])
+            first, done = first + prepared.shape[0], end
+            if done == len(indices):
+                break
+        return stacked(parts)
+
+    def _rows_at_once(self) -> int:
+        return rows_at_once(self._preparation, self._table)
+
+    def _prepared(self, rows: Rows) -> Any:
+        return self._preparation.prepare(rows, warned=self._warned).X

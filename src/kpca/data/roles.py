@@ -1,0 +1,360 @@
+"""Who is who among the columns of a table: numbers, categories, text, id and label."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpca._base.errors import InputError
+from kpca._base.text import short_name
+from kpca.data.rows import Layout, Rows, Table, Texts, default_names, printable, quoted
+from kpca.data.sources import default_rows
+
+_SHOWN = 8  # names in a message
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What a caller says of the columns; None where nothing is said."""
+
+    columns: tuple[Any, ...] | None = None
+    drop: tuple[Any, ...] | None = None
+    label: Any = None
+    id: Any = None
+    text: Any = None
+    optional: tuple[str, ...] = ()  # of "label" and "id": those that are none where there is no such column
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """The columns by name: those to analyse, and those beside them."""
+
+    used: tuple[str, ...]  # to become numbers or categories, in the order of the file, or in the order asked for
+    text: str | None
+    id: str | None
+    label: str | None
+
+
+def roles_of(columns: Any, drop: Any, label: Any, id: Any, text: Any, *, optional: Sequence[str] = ()) -> Roles:
+    """Return the roles a caller gave, in their final form."""
+    return Roles(_listed("columns", columns), _listed("drop", drop), label, id, text, tuple(optional))
+
+
+def _listed(option: str, given: Any) -> tuple[Any, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, str | int):
+        return (given,)
+    try:
+        return tuple(given)
+    except TypeError as error:
+        raise InputError(f"{option} must be a list of names of columns; got {quoted(given)}.") from error
+
+
+def assign(
+    where: str,
+    names: Sequence[str],
+    roles: Roles,
+    *,
+    named: bool = True,
+    hidden: Sequence[str] = (),
+    sides: Sequence[str] = (),
+) -> Assigned:
+    """Return which column has which role.
+
+    `hidden` are columns that hold the names of the rows: the first is the id if no other is named, and they are
+    analysed only where they are asked for. `sides` are arrays beside the table, which can be id or label only.
+    """
+    find = _Finder(where, names, named, sides)
+    label, id, text = (
+        None
+        if given is None or (option in roles.optional and not find.has(given))
+        else find(option, given, option != "text")
+        for option, given in (("label", roles.label), ("id", roles.id), ("text", roles.text))
+    )
+    beside = [("label", label), ("id", id), ("text", text)]
+    _check_distinct(where, [(option, name) for option, name in beside if name is not None])
+    dropped = {find("drop", given) for given in roles.drop or ()}
+    for option, name in beside:
+        if name in dropped:
+            raise _two_roles(where, name, "dropped", f"the {option}")
+    if roles.columns is None:
+        used = [name for name in names if name not in hidden and name not in dropped and name not in (label, id, text)]
+    else:
+        used = list(dict.fromkeys(find("columns", given) for given in roles.columns))
+        for name in used:
+            if name in dropped:
+                raise _two_roles(where, name, "among the columns", "dropped")
+            for option, other in beside:
+                if name == other:
+                    raise _two_roles(where, name, "among the columns", f"the {option}")
+    if id is None and len(hidden) == 1 and hidden[0] not in used and hidden[0] not in dropped | {label, text}:
+        id = hidden[0]
+    _check_names(where, names, {*used, label, id, text} - {None})
+    if not used and text is None:
+        raise InputError(
+            f"{where} must have a column of numbers, categories or text left to analyse; all of its {len(names)} are "
+            "left out or have another role: name other columns, or drop fewer."
+        )
+    return Assigned(tuple(used), text, id, label)
+
+
+class _Finder:
+    """Finds the column that a caller means."""
+
+    def __init__(self, where: str, names: Sequence[str], named: bool, sides: Sequence[str]) -> None:
+        self._where, self._list, self._names, self._named = where, names, set(names), named
+        self._sides = set(sides)
+
+    def has(self, given: Any) -> bool:
+        """Whether there is a column, or an array beside the table, of this name."""
+        return str(given) in self._names or str(given) in self._sides
+
+    def __call__(self, option: str, given: Any, beside: bool = False) -> str:
+        name = str(given)
+        if name in self._names or (beside and name in self._sides):
+            return name
+        if not self._named and name.isdecimal() and int(name) < len(self._list):
+            return self._list[int(name)]
+        known = [*self._list, *(sorted(self._sides) if beside else ())]
+        near = difflib.get_close_matches(name, known[:10_000], n=1, cutoff=0.6)
+        same = [other for other in known if other.lower() == name.strip().lower()]
+        hint = f"did you mean {quoted((same or near)[0])}?" if same or near else f"it has {_some(known)}."
+        raise InputError(f"{self._where} must have the column that {option} names; it has no {quoted(name)}: {hint}")
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(quoted(name, 30) for name in names[:_SHOWN])
+    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
+def _two_roles(where: str, name: str | None, one: str, other: str) -> InputError:
+    return InputError(
+        f"A column of {where} must have one role; {quoted(name)} is {one} and {other}: take it out of one of the two."
+    )
+
+
+def _check_distinct(where: str, beside: Sequence[tuple[str, str]]) -> None:
+    for place, (option, name) in enumerate(beside):
+        for other, same in beside[:place]:
+            if name == same:
+                raise _two_roles(where, name, f"the {other}", f"the {option}")
+
+
+def _check_names(where: str, names: Sequence[str], wanted: set[Any]) -> None:
+    """Refuse a name in use that several columns have."""
+    if len(set(names)) == len(names):
+        return
+    twice = [name for name, count in Counter(names).items() if count > 1 and name in wanted]
+    if twice:
+        places = [str(place + 1) for place, name in enumerate(names) if name == twice[0]]
+        raise InputError(
+            f"The columns of {where} must have different names; {quoted(twice[0])} is the name of columns "
+            f"{printable(', '.join(places))}: rename or drop them, or say header=False if the first line is no header."
+        )
+
+
+# -- The columns of one table in the roles they had in another: by name, in any order, texts as numbers and back ------
+
+_NAMED = 12  # columns that a message names; it counts the others
+
+
+def quote(name: object) -> str:
+    """Return a name or a value as messages show it: on one line and not too long."""
+    return repr(short_name(str(name)))
+
+
+def listed(names: Sequence[object], most: int = _NAMED, *, raw: bool = False) -> str:
+    """Return names as messages list them, the first ones only where there are many."""
+    shown = [str(name) if raw else quote(name) for name in names[:most]]
+    return ", ".join(shown) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def inputs_of(layout: Layout) -> tuple[str, ...]:
+    """Return the names of the columns that describe a row; its id and label do not."""
+    return (*layout.numbers, *layout.categories, *([] if layout.text is None else [layout.text]))
+
+
+def place(rows: Rows, position: int) -> str:
+    """Return how a message speaks of a row."""
+    known = "counted from 0" if rows.ids is None else f"id {quote(rows.ids[position])}"
+    return f"row {rows.first + position} ({known})"
+
+
+def as_texts(values: NDArray[Any]) -> Texts:
+    """Return texts with None where they are missing; truth values, dates and numbers become texts."""
+    if values.dtype.kind in "mM":
+        texts = values.astype(str).astype(object)
+        texts[np.isnat(values)] = None
+        return texts
+    if values.dtype == object and all(value is None or type(value) is str for value in values.tolist()):
+        return values
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = [_text(value) for value in values]
+    return texts
+
+
+def _text(value: Any) -> str | None:
+    if value is None or type(value).__name__ in {"NAType", "NaTType"}:  # of pandas
+        return None
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        if math.isnan(number):
+            return None
+        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else str(value)
+    return str(value)
+
+
+def layout_for(wanted: Layout, table: Table) -> Layout:
+    """Return the wanted columns, with the id and label of the table; refuse one that lacks a column."""
+    there = table.layout
+    present = {*inputs_of(there), there.id, there.label} - {None}
+    p, q = len(wanted.numbers), len(there.numbers)
+    if p != q and _unnamed(wanted) and _unnamed(there):  # columns that have no names cannot be chosen by name
+        raise InputError(
+            f"{table.name} has {q:,} features, but Preparation is expecting {p:,} features as input: give it the "
+            "columns of the fit."
+        )
+    lacking = [name for name in inputs_of(wanted) if name not in present]
+    if lacking:
+        near = difflib.get_close_matches(lacking[0], sorted(str(name) for name in present)[:10_000], n=1)
+        hint = f" (did you mean {quote(near[0])}?)" if near else ""
+        raise InputError(
+            f"{table.name} must have the columns that the model was fitted to; it lacks {listed(lacking)}{hint}: "
+            "add them, or fit a model without them."
+        )
+    taken = set(inputs_of(wanted))
+    free = [None if name in taken else name for name in (there.id, there.label)]
+    return replace(
+        wanted,
+        id=free[0] or (wanted.id if wanted.id in present else None),
+        label=free[1] or (wanted.label if wanted.label in present and wanted.label != free[0] else None),
+    )
+
+
+def _unnamed(layout: Layout) -> bool:
+    return inputs_of(layout) == layout.numbers == tuple(default_names(len(layout.numbers)))
+
+
+def relaid(rows: Rows, layout: Layout, name: str) -> Rows:
+    """Return rows whose columns have other roles, as the layout says; each of its columns is among those of `rows`."""
+    if layout == rows.layout:
+        return rows
+    columns = _Columns(rows, name)
+    return Rows(
+        layout,
+        numbers=columns.numbers(layout.numbers),
+        categories={column: as_texts(columns[column]) for column in layout.categories},
+        documents=None if layout.text is None else as_texts(columns[layout.text]),
+        ids=None if layout.id is None else columns[layout.id],
+        labels=None if layout.label is None else columns[layout.label],
+        first=rows.first,
+    )
+
+
+class _Columns:
+    """The columns of some rows, by name."""
+
+    def __init__(self, rows: Rows, name: str) -> None:
+        self._rows, self._name = rows, name
+        self._number = {column: place for place, column in enumerate(rows.layout.numbers)}
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        rows = self._rows
+        if column in self._number:
+            values = rows.numbers[:, [self._number[column]]]
+            return np.asarray(values.toarray() if sparse.issparse(values) else values).ravel()
+        if column in rows.categories:
+            return rows.categories[column]
+        beside = {rows.layout.text: rows.documents, rows.layout.id: rows.ids, rows.layout.label: rows.labels}
+        found = beside.get(column)
+        if found is None:
+            raise InputError(f"{self._name} must have the column {quote(column)}; it has not: add it.")
+        return found
+
+    def numbers(self, wanted: tuple[str, ...]) -> Any:
+        """Return these columns as numbers: those that came as texts are read as such or refused.  # shape: (m, p)"""
+        rows = self._rows
+        if wanted == rows.layout.numbers:
+            return rows.numbers
+        places = [self._number.get(column, -1) for column in wanted]
+        if -1 not in places:
+            taken = rows.numbers[:, places]
+            return taken if sparse.issparse(taken) else np.ascontiguousarray(taken)
+        if sparse.issparse(rows.numbers):
+            lacking = [column for column in wanted if column not in self._number]
+            raise InputError(f"{self._name} must hold numbers in {listed(lacking)}, as at the fit; it holds texts.")
+        taken = np.empty((len(rows), len(wanted)), dtype=rows.numbers.dtype)
+        for target, (column, source) in enumerate(zip(wanted, places, strict=True)):
+            taken[:, target] = rows.numbers[:, source] if source >= 0 else self._parsed(column)
+        return taken
+
+    def _parsed(self, column: str) -> NDArray[np.float64]:
+        values = self[column]
+        parsed = np.empty(len(values))
+        for position, value in enumerate(values.tolist()):
+            try:
+                parsed[position] = np.nan if value is None else float(value)
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"{self._name} must hold numbers in column {quote(column)}, as at the fit; "
+                    f"{place(self._rows, position)} holds {quote(value)}: correct it, or fit a model without the "
+                    "column."
+                ) from None
+        return parsed
+
+
+class RelaidTable:
+    """A table whose columns have other roles."""
+
+    def __init__(self, table: Table, layout: Layout) -> None:
+        self._table = table
+        self.layout = layout
+        self.name = table.name
+        same = layout.numbers == table.layout.numbers
+        self.image_shape = table.image_shape if same else None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self._table.n_rows
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the numbers."""
+        return self._table.dtype
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the numbers are CSR."""
+        return self._table.sparse
+
+    def chunks(self, rows: int | None = None) -> Iterator[Rows]:
+        """Yield the rows in pieces."""
+        rows = rows or default_rows(max(len(inputs_of(self._table.layout)), 1), self.dtype, sparse=self.sparse)
+        for chunk in self._table.chunks(rows):
+            yield relaid(chunk, self.layout, self.name)
+
+    def whole(self) -> Rows:
+        """Return all rows."""
+        return relaid(self._table.whole(), self.layout, self.name)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of what the table was read from."""
+        return self._table.digest()
+
+
+def with_layout(table: Table, layout: Layout) -> Table:
+    """Return the table with these columns in these roles; a file that can do so reads them as such itself."""
+    if layout == table.layout:
+        return table
+    own = getattr(table, "with_layout", None)
+    return own(layout) if own is not None else RelaidTable(table, layout)

@@ -1,0 +1,275 @@
+"""What every kind of storage offers to the readers and writers above it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpca._base.config import memory_budget
+from kpca._base.errors import InputError
+
+Indices = NDArray[np.int64]
+ROWS = "X"  # what the array of the rows is called in files of several arrays
+NUMBERS = "biuf"  # NumPy's kinds of real numbers
+
+
+class Reader(Protocol):
+    """Rows in storage: a known number of them, in blocks or by number, as they are stored."""
+
+    n_rows: int
+    n_columns: int
+    dtype: np.dtype[Any]  # what the numbers become: float32 or float64
+    sparse: bool
+    names: list[str] | None
+
+    def blocks(self, rows: int) -> Iterator[Any]:
+        """Yield all rows in order, in blocks that suit the storage and hold about `rows` rows."""
+
+    def take(self, indices: Indices) -> Any:
+        """Return the rows of these numbers, which ascend without repeats."""
+
+
+class Writer(Protocol):
+    """A place that takes rows in order; nothing can be seen there before `finish`, unless it is an array."""
+
+    def write(self, chunk: NDArray[Any]) -> None:
+        """Append rows."""
+
+    def finish(self) -> None:
+        """Make the rows visible under the name of the target."""
+
+    def abandon(self) -> None:
+        """Leave the target as it was; nothing stays behind."""
+
+
+def float_dtype(dtype: np.dtype[Any], where: str = "X") -> np.dtype[Any]:
+    """Return float32 for floats of up to 32 bits, float64 for other real numbers, or refuse."""
+    if dtype.kind == "c":
+        raise InputError(f"{where} must hold real numbers; got {dtype}: give real and imaginary parts as columns.")
+    if dtype.kind not in NUMBERS:
+        raise InputError(f"{where} must hold numbers only; got {dtype}: encode or drop what is no number.")
+    return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
+
+
+def label(column: int, names: list[str] | None) -> str:
+    """Return how a message speaks of a column."""
+    return f"column {column}" + (f" ({names[column]!r})" if names and column < len(names) else "")
+
+
+def default_names(n_columns: int) -> list[str]:
+    """Return the names of columns that nobody named."""
+    return [f"x{column}" for column in range(n_columns)]
+
+
+def printable(text: object, most: int = 60) -> str:
+    """Return text as a message may show it: on one line, without control characters, its middle left out if long."""
+    letters = "".join(letter if letter.isprintable() else " " for letter in str(text)[: 4 * most])
+    line = " ".join(letters.split())
+    return line if len(line) <= most else f"{line[: most // 2]}…{line[-(most - most // 2 - 1) :]}"
+
+
+def quoted(text: object, most: int = 60) -> str:
+    """Return text as a message quotes it."""
+    return repr(printable(text, most))
+
+
+def unreadable(path: str, what: str, error: BaseException) -> InputError:
+    """Return the sentence for a file that is not what its name says, or is cut short."""
+    if isinstance(error, FileNotFoundError) and not os.path.exists(path):
+        return InputError(
+            f"{path!r} must stay where it is while it is read; it is gone, or the working folder is another one: put "
+            "it back, or give its full path."
+        )
+    reason = printable(error, 160).rstrip(".") or type(error).__name__
+    return InputError(f"{path!r} must be a whole {what}; it cannot be read ({reason}): write it again.")
+
+
+def plain_values(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return ids or labels as one array without objects, which only unpickling could read again.
+
+    Missing texts become empty, whole numbers with some missing floats with NaN, and what is mixed texts.
+    """
+    whole = np.concatenate(parts) if parts else np.empty(0)
+    if whole.dtype.kind != "O":
+        return whole.astype(str) if whole.dtype.kind == "T" else whole
+    values = whole.tolist()
+    kinds = {type(value) for value in values if value is not None}
+    if kinds and kinds <= {bool, int, float} and all(abs(value) <= 2**53 for value in values if value is not None):
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    return np.array(["" if value is None else str(value) for value in values], dtype=str)
+
+
+def stacked(parts: list[Any]) -> Any:
+    """Return rows one after another as one array or CSR matrix."""
+    if len(parts) == 1:
+        return parts[0]
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+
+
+# -- What a table gives: rows whose columns have roles. Files, frames and folders of images all come in this form -----
+
+Texts = NDArray[np.object_]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The roles of the columns of a table; a column has one role at most, and none if it was left out."""
+
+    numbers: tuple[str, ...]
+    categories: tuple[str, ...] = ()  # texts and dates: no numbers, and neither text, id nor label
+    text: str | None = None  # documents
+    id: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a table, or all of them. Missing numbers are NaN, missing texts None."""
+
+    layout: Layout
+    numbers: Any  # float32 or float64, C-ordered or CSR; shape: (m, p)
+    categories: Mapping[str, Texts] = field(default_factory=dict)  # one array of m texts for each of layout.categories
+    documents: Texts | None = None  # shape: (m,)
+    ids: NDArray[Any] | None = None  # shape: (m,)
+    labels: NDArray[Any] | None = None  # numbers or texts; shape: (m,)
+    first: int = 0  # the number of the first of these rows in the table, for messages
+
+    def __len__(self) -> int:
+        return int(self.numbers.shape[0])
+
+
+class Table(Protocol):
+    """A file, frame or folder whose rows can be read again and again, in chunks or all at once."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it: mostly a path."""
+
+    @property
+    def layout(self) -> Layout:
+        """The roles of its columns."""
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, found out by a first reading where the file does not say it."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the numbers: float32 or float64."""
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the numbers come as CSR."""
+
+    @property
+    def image_shape(self) -> tuple[int, int] | None:
+        """Height and width, where the numbers of a row are the grey levels of a picture."""
+
+    def chunks(self, rows: int | None = None) -> Iterator[Rows]:
+        """Yield the rows in order, in pieces of `rows` rows (about 8 MiB if None), the last one shorter."""
+
+    def whole(self) -> Rows:
+        """Return all rows at once."""
+
+    def digest(self) -> str:
+        """Return the SHA-256 of what the table was read from, in hexadecimal digits."""
+
+
+# -- Rows of tables: checked, put together and cut anew ---------------------------------------------------------------
+
+
+def check_rows(rows: object, default: int) -> int:
+    """Return the number of rows of a chunk."""
+    if rows is None:
+        return default
+    if isinstance(rows, bool) or not isinstance(rows, Integral) or rows < 1:
+        raise InputError(f"rows must be None or a whole number of rows from 1; got {rows!r}.")
+    return int(rows)
+
+
+def check_room(name: str, needed: int) -> None:
+    """Refuse rows that do not fit into the memory allowed, before any is read."""
+    budget = memory_budget()
+    if needed > budget:
+        raise InputError(
+            f"{name!r} must fit into memory to be taken whole; it needs {needed / 2**30:.2f} GiB and "
+            f"{budget / 2**30:.2f} GiB are allowed: read it in chunks, or allow more memory (--memory)."
+        )
+
+
+def check_finite(name: str, columns: Sequence[str], numbers: Any, first: int) -> None:
+    """Refuse infinity, naming the first place; NaN is a missing entry and stays."""
+    values = numbers.data if sparse.issparse(numbers) else numbers
+    infinite = np.isinf(values)
+    if not infinite.any():
+        return
+    if sparse.issparse(numbers):
+        place = int(np.flatnonzero(infinite)[0])
+        row, column = int(np.searchsorted(numbers.indptr, place, side="right")) - 1, int(numbers.indices[place])
+    else:
+        row, column = (int(place[0]) for place in np.nonzero(infinite))
+    raise InputError(
+        f"Column {quoted(columns[column])} of {name!r} must be finite; row {first + row}, counted from 0, holds "
+        "infinity: correct it, leave the row out, or drop the column."
+    )
+
+
+def regrouped(pieces: Iterator[Rows], rows: int) -> Iterator[Rows]:
+    """Cut pieces of any length into chunks of `rows` rows."""
+    waiting: list[Rows] = []
+    held = 0
+    for piece in pieces:
+        start = 0
+        while start < len(piece):
+            part = part_of(piece, start, start + rows - held)
+            start += len(part)
+            held += len(part)
+            waiting.append(part)
+            if held == rows:
+                yield joined(waiting)
+                waiting, held = [], 0
+    if held:
+        yield joined(waiting)
+
+
+def part_of(rows: Rows, start: int, stop: int) -> Rows:
+    """Return some of these rows."""
+    if start == 0 and stop >= len(rows):
+        return rows
+    part = slice(start, stop)
+    return replace(
+        rows,
+        numbers=rows.numbers[part],
+        categories={name: texts[part] for name, texts in rows.categories.items()},
+        documents=None if rows.documents is None else rows.documents[part],
+        ids=None if rows.ids is None else rows.ids[part],
+        labels=None if rows.labels is None else rows.labels[part],
+        first=rows.first + start,
+    )
+
+
+def joined(parts: list[Rows]) -> Rows:
+    """Return rows one after another as one."""
+    if len(parts) == 1:
+        return parts[0]
+    head = parts[0]
+    return replace(
+        head,
+        numbers=stacked([part.numbers for part in parts]),
+        categories={name: np.concatenate([part.categories[name] for part in parts]) for name in head.categories},
+        documents=_together([part.documents for part in parts]),
+        ids=_together([part.ids for part in parts]),
+        labels=_together([part.labels for part in parts]),
+    )
+
+
+def _together(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    arrays = [part for part in parts if part is not None]
+    return np.concatenate(arrays) if arrays else None

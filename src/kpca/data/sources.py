@@ -1,0 +1,435 @@
+"""Reading rows in chunks: any array, frame, file or stream becomes a Source, which need not fit into memory.
+
+A source gives the same chunks for the same rows, however they are stored: chunks are cut at multiples of a number of
+rows that depends on the number of columns and the type alone. So results have the same bits whether the rows come from
+memory, a Parquet folder or a generator.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator
+from numbers import Integral
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpca._base.config import memory_budget
+from kpca._base.errors import InputError
+from kpca.data.arrays import ArrayReader, SlicedReader, SparseReader
+from kpca.data.frames import FrameReader, is_frame
+from kpca.data.rows import Indices, Reader, float_dtype, label, stacked
+
+CHUNK_BYTES = 8 << 20
+_MOST_ROWS = 1 << 16  # thin data: what is computed from a chunk is wider than the chunk
+_STORED_PER_ROW = 256  # entries a sparse row is taken to have, if it has that many columns
+_KEYS_AT_ONCE = 1 << 20
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Rows that are read in chunks. Chunks may be views of the data: never write into them."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows; None while it is unknown (a stream that has not been read to its end)."""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """What chunks are given as: float32 (for float16 and float32) or float64 (for all other numbers)."""
+
+    @property
+    def sparse(self) -> bool:
+        """Whether chunks are CSR."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether `chunks` may be called again."""
+
+    @property
+    def random_access(self) -> bool:
+        """Whether `rows` works."""
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the columns, if they have any."""
+
+    def chunks(self, rows: int | None = None) -> Iterator[Any]:
+        """Yield C-ordered arrays or CSR of exactly `rows` rows, in order, the last one shorter."""
+
+    def batches(self) -> Iterator[Any]:
+        """Yield rows as they come: the pieces of a stream, cut only where they are long; else as `chunks` does."""
+
+    def rows(self, indices: Any) -> Any:
+        """Return the rows of these numbers, in the order given."""
+
+
+def default_rows(n_columns: int, dtype: Any, *, sparse: bool = False) -> int:
+    """Return the rows of a chunk of about 8 MiB: from the shape and the type alone, so that results repeat."""
+    itemsize = np.dtype(dtype).itemsize
+    row_bytes = min(n_columns, _STORED_PER_ROW) * (itemsize + 4) if sparse else n_columns * itemsize
+    return max(1, min(CHUNK_BYTES // int(row_bytes), _MOST_ROWS))
+
+
+def in_memory(X: Any) -> bool:
+    """Return True for what is taken whole: arrays, sparse matrices, data frames and lists of rows.
+
+    Memory maps, other arrays on disk, paths and iterables of chunks are read in chunks.
+    """
+    if isinstance(X, list | tuple):
+        return not (X and all(_is_reader_material(piece) and len(getattr(piece, "shape", (0, 0))) == 2 for piece in X))
+    if isinstance(X, np.memmap | str | os.PathLike):
+        return False
+    if isinstance(X, np.ndarray) or sparse.issparse(X) or is_frame(X):
+        return True
+    if hasattr(X, "chunks"):  # a source, or an array that lies in chunks (Zarr, h5py, dask)
+        return False
+    return hasattr(X, "__array__") or not isinstance(X, Iterable) or isinstance(X, bytes | dict)
+
+
+def as_source(X: Any) -> Source:
+    """Return X as a source of chunks.
+
+    X may be a NumPy array or memory map, a SciPy sparse matrix, anything with `shape` and slices of rows (Zarr, h5py,
+    dask), a data frame, the path of a .npy, .npz, .zarr, .parquet (a file or a folder), .feather, .csv or .tsv, or an
+    iterable of such pieces. A generator can be read once; an iterable that starts anew, such as a list, again and
+    again.
+    """
+    if isinstance(X, Source):
+        return X
+    if isinstance(X, (list, tuple)):
+        return _of_list(X)
+    if _is_reader_material(X):
+        return _Table(_reader(X))
+    if isinstance(X, Iterable) and not isinstance(X, (bytes, dict)):
+        return _Stream(X)
+    raise InputError(
+        f"X must be an array, a sparse matrix, a data frame, a path, or an iterable of 2-D chunks; got "
+        f"{type(X).__name__}."
+    )
+
+
+def _of_list(X: Any) -> Source:
+    """Return the source of a list: of pieces, or of rows that are lists of numbers."""
+    if not X:
+        raise InputError("X must have at least one row; got an empty list.")
+    if not in_memory(X):
+        return _Stream(X)
+    try:
+        return _Table(ArrayReader(np.asarray(X)))
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError("X must be 2-D: a list of rows of equal length, or a list of 2-D chunks.") from error
+
+
+def _is_reader_material(X: Any) -> bool:
+    return isinstance(X, (str, os.PathLike)) or (hasattr(X, "shape") and hasattr(X, "__getitem__"))
+
+
+def _reader(X: Any) -> Reader:
+    """Open one array, frame or file."""
+    if isinstance(X, (str, os.PathLike)):
+        return _file_reader(os.fspath(X))
+    if sparse.issparse(X):
+        return SparseReader(X)
+    if isinstance(X, np.ndarray):
+        return ArrayReader(X)
+    if is_frame(X):
+        return FrameReader(X)
+    if hasattr(X, "shape") and hasattr(X, "__getitem__"):
+        return SlicedReader(X)
+    raise InputError(f"A chunk must be a 2-D array, a sparse matrix, a data frame or a path; got {type(X).__name__}.")
+
+
+def _file_reader(path: Any) -> Reader:
+    # Imported here: files are opened by few, and pyarrow and zarr are only wanted for their own.
+    from kpca.data import npy, text, zarr
+    from kpca.data.arrow import FeatherTable, ParquetTable
+    from kpca.data.columns import NumbersReader
+
+    path = os.fsdecode(path)
+
+    def columns(make: Callable[[str], Any]) -> Callable[[str], Reader]:
+        return lambda path: NumbersReader(make(path), path)
+
+    openers: dict[str, Callable[[str], Reader]] = {
+        ".npy": npy.open_npy,
+        ".npz": lambda path: npy.open_npz(path, memory_budget()),
+        ".zarr": lambda path: zarr.open_zarr(path, memory_budget()),
+        ".parquet": columns(ParquetTable),
+        ".feather": columns(FeatherTable),
+        ".arrow": columns(FeatherTable),
+        ".csv": columns(text.TextTable),
+        ".tsv": columns(text.TextTable),
+        ".csv.gz": columns(text.TextTable),
+        ".tsv.gz": columns(text.TextTable),
+    }
+    stem, suffix = os.path.splitext(path.rstrip("/").lower())
+    opener = openers.get(os.path.splitext(stem)[1] + suffix if suffix == ".gz" else suffix)
+    if opener is None:
+        raise InputError(f"A path must end in {', '.join(openers)}; got {path!r}.")
+    if not os.path.exists(path):
+        raise InputError(f"There must be data at {path!r}; there is no such file: check the path.")
+    return opener(path)
+
+
+def source_of(reader: Reader) -> Source:
+    """Return the rows of a reader as a source, which cuts them into chunks and checks them."""
+    return _Table(reader)
+
+
+class _Table:
+    """A source whose rows have numbers: an array, frame or file."""
+
+    repeatable = True
+    random_access = True
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.n_rows: int | None = reader.n_rows
+        self.n_columns = reader.n_columns
+        self.dtype = reader.dtype
+        self.sparse = reader.sparse
+        self.names = reader.names
+
+    def chunks(self, rows: int | None = None) -> Iterator[Any]:
+        """Yield checked chunks."""
+        rows = _chunk_rows(self, rows)
+        return _regrouped(self._checked(rows), rows)
+
+    def batches(self) -> Iterator[Any]:
+        """Yield checked chunks."""
+        return self.chunks()
+
+    def _checked(self, rows: int) -> Iterator[Any]:
+        first = 0
+        for block in self._reader.blocks(rows):
+            yield _checked(block, self, np.arange(first, first + block.shape[0]))
+            first += block.shape[0]
+
+    def rows(self, indices: Any) -> Any:
+        """Return checked rows, in the order asked for."""
+        wanted = np.asarray(indices)
+        if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
+            raise InputError(f"Row numbers must be a list of whole numbers; got {wanted.dtype} of {wanted.ndim}-D.")
+        n = self._reader.n_rows
+        if wanted.size and not (wanted.min() >= 0 and wanted.max() < n):
+            raise InputError(f"Row numbers must be from 0 to {n - 1}; got {wanted.min()} to {wanted.max()}.")
+        distinct, inverse = np.unique(wanted.astype(np.int64), return_inverse=True)
+        taken = _checked(self._reader.take(distinct), self, distinct)
+        return taken if np.array_equal(distinct, wanted) else taken[inverse]
+
+
+class _Stream:
+    """A source of pieces that come one after another; how many there are is known at the end."""
+
+    random_access = False
+
+    def __init__(self, pieces: Iterable[Any]) -> None:
+        self._pieces = pieces
+        iterator = iter(pieces)
+        self.repeatable = iterator is not pieces
+        self._started: tuple[Any, Iterator[Any]] | None = None  # a generator whose first piece is taken out already
+        piece = next(iterator, None)
+        if piece is None:
+            raise InputError("X must have at least one chunk of rows; the iterable gave none.")
+        first = _reader(piece)
+        if not self.repeatable:
+            self._started = (piece, iterator)
+        self.n_columns, self.dtype = first.n_columns, first.dtype
+        self.sparse, self.names = first.sparse, first.names
+        self.n_rows: int | None = None
+        if isinstance(pieces, (list, tuple)) and all(hasattr(piece, "shape") for piece in pieces):
+            self.n_rows = sum(int(piece.shape[0]) for piece in pieces)
+
+    def chunks(self, rows: int | None = None) -> Iterator[Any]:
+        """Yield checked chunks, cut anew: where the pieces end does not matter."""
+        rows = _chunk_rows(self, rows)
+        return _regrouped(self._checked(rows, self._restart()), rows)
+
+    def batches(self) -> Iterator[Any]:
+        """Yield checked pieces as they come, without waiting for a chunk to fill."""
+        return self._checked(_chunk_rows(self, None), self._restart())
+
+    def _restart(self) -> Iterator[Any]:
+        if self.repeatable:
+            return iter(self._pieces)
+        if self._started is None:
+            raise InputError(
+                "These chunks can be read once and have been: give a list, a file, or an object whose __iter__ starts "
+                "anew, instead of a generator."
+            )
+        (piece, rest), self._started = self._started, None
+        return _after(piece, rest)
+
+    def _checked(self, rows: int, pieces: Iterator[Any]) -> Iterator[Any]:
+        first = 0
+        for number, piece in enumerate(pieces):
+            reader = _reader(piece)
+            self._check_piece(reader, number)
+            for block in reader.blocks(rows):
+                yield _checked(block, self, np.arange(first, first + block.shape[0]))
+                first += block.shape[0]
+        if self.n_rows is not None and first != self.n_rows:
+            raise InputError(f"X must give the same rows each time it is read; it gave {self.n_rows}, then {first}.")
+        self.n_rows = first
+
+    def _check_piece(self, reader: Reader, number: int) -> None:
+        if reader.n_columns != self.n_columns:
+            raise InputError(
+                f"All chunks must have {self.n_columns} columns, as the first has; chunk {number} has "
+                f"{reader.n_columns}."
+            )
+        if reader.sparse != self.sparse:
+            kinds = ("a dense array", "sparse")
+            raise InputError(
+                f"All chunks must be of one kind; the first is {kinds[self.sparse]}, chunk {number} "
+                f"{kinds[reader.sparse]}: convert one of them."
+            )
+        if not np.can_cast(reader.dtype, self.dtype):
+            raise InputError(
+                f"All chunks must fit the type of the first, {self.dtype}; chunk {number} is {reader.dtype}: convert "
+                "them to one type."
+            )
+        if reader.names is not None and self.names is not None and reader.names != self.names:
+            raise InputError(f"All chunks must have the column names of the first; those of chunk {number} differ.")
+
+    def rows(self, indices: Any) -> Any:
+        """Refuse: the pieces come in their own order."""
+        raise InputError("Rows of an iterable of chunks cannot be asked for by number: give an array or a file.")
+
+
+def _after(piece: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    yield piece
+    del piece  # not kept in memory while the others are read
+    yield from rest
+
+
+def _chunk_rows(source: Source, rows: int | None) -> int:
+    if rows is None:
+        return default_rows(source.n_columns, source.dtype, sparse=source.sparse)
+    if isinstance(rows, bool) or not isinstance(rows, Integral) or rows < 1:
+        raise InputError(f"rows must be None or a whole number of rows from 1; got {rows!r}.")
+    return int(rows)
+
+
+def _checked(block: Any, source: Source, numbers: Indices) -> Any:
+    """Return a block as floats in C order or CSR, all finite; `numbers` are those of its rows in the whole source."""
+    if len(block.shape) != 2 or block.shape[1] != source.n_columns:
+        raise InputError(f"All rows must have {source.n_columns} columns; got a block of shape {block.shape}.")
+    float_dtype(block.dtype)
+    if sparse.issparse(block):
+        block = block.tocsr().astype(source.dtype, copy=False)
+    else:
+        block = np.ascontiguousarray(block, dtype=source.dtype)
+    values = block.data if sparse.issparse(block) else block
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(float(np.sum(values, dtype=np.float64))):  # false alarms only cost the second look
+            return block
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return block
+    rows, columns = _positions(block, bad)
+    column = int(columns.min())
+    row = int(rows[columns == column].min())
+    value = block[row, column]
+    what = "NaN" if np.isnan(value) else "infinity"
+    raise InputError(
+        f"X must be finite; got {what} first in {label(column, source.names)}, row {numbers[row]}: remove or impute "
+        "such rows (infinity, NaN)."
+    )
+
+
+def _positions(block: Any, bad: NDArray[np.bool_]) -> tuple[Any, Any]:
+    """Return the rows and columns of the entries marked in `bad`, which has the form of the stored values."""
+    if not sparse.issparse(block):
+        rows, columns = np.nonzero(bad)
+        return rows, columns
+    rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    return rows[bad], block.indices[bad]
+
+
+def _regrouped(blocks: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Cut blocks of any length into chunks of `rows` rows; a block that is one already is passed on as it is."""
+    waiting: list[Any] = []
+    held = 0
+    for block in blocks:
+        start = 0
+        while start < block.shape[0]:
+            whole = start == 0 and block.shape[0] <= rows - held
+            part = block if whole else block[start : start + rows - held]
+            start += part.shape[0]
+            held += part.shape[0]
+            waiting.append(part)
+            if held == rows:
+                yield stacked(waiting)
+                waiting, held = [], 0
+    if held:
+        yield stacked(waiting)
+
+
+def sample_rows(source: Source, count: int, seed: int) -> Any:
+    """Return `count` distinct rows, all subsets equally likely, in the order of the source; all if there are fewer.
+
+    Each row draws a number from a generator with this seed, in order; the rows with the smallest numbers are the
+    sample. So it depends on the seed and the data alone: a source that is read through gives the same rows as one
+    whose rows can be asked for by number.
+    """
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
+        raise InputError(f"A sample must have a whole number of rows from 1; got {count!r}.")
+    random = np.random.default_rng(seed)
+    if source.random_access and source.n_rows is not None:
+        return source.rows(_smallest_draws(source.n_rows, int(count), random))
+    if not source.repeatable:
+        raise InputError(
+            "Rows that can be read only once cannot be sampled, they would be lost for the fit: give a list, a file, "
+            "or an object whose __iter__ starts anew, instead of a generator."
+        )
+    return _sample_in_passing(source, int(count), random)
+
+
+def sample_numbers(n: int, count: int, seed: int) -> Indices:
+    """Return the numbers of the rows that `sample_rows` would take from n rows, ascending; all if there are fewer."""
+    return _smallest_draws(n, count, np.random.default_rng(seed))
+
+
+def _smallest(draws: NDArray[Any], count: int) -> Indices:
+    """Return the places of the `count` smallest draws, ascending; equal draws go by place."""
+    return np.sort(np.argsort(draws, kind="stable")[:count])
+
+
+def _smallest_draws(n: int, count: int, random: np.random.Generator) -> Indices:
+    """Return the numbers of the rows with the smallest of n draws, ascending, without holding n draws."""
+    numbers, draws = np.empty(0, np.int64), np.empty(0)
+    for first in range(0, n, _KEYS_AT_ONCE):
+        fresh = random.random(min(_KEYS_AT_ONCE, n - first))
+        near = np.flatnonzero(fresh < draws.max()) if len(draws) == count else np.arange(len(fresh))
+        numbers = np.concatenate([numbers, first + near])
+        draws = np.concatenate([draws, fresh[near]])
+        kept = _smallest(draws, count)
+        numbers, draws = numbers[kept], draws[kept]
+    return numbers
+
+
+def _sample_in_passing(source: Source, count: int, random: np.random.Generator) -> Any:
+    """Return the sample in one pass, holding the rows with the smallest draws so far."""
+    held: Any = None
+    draws = np.empty(0)
+    for chunk in source.chunks():
+        fresh = random.random(chunk.shape[0])
+        near = np.flatnonzero(fresh < draws.max()) if len(draws) == count else np.arange(len(fresh))
+        if not len(near):
+            continue
+        draws = np.concatenate([draws, fresh[near]])
+        held = chunk[near] if held is None else stacked([held, chunk[near]])
+        kept = _smallest(draws, count)
+        draws, held = draws[kept], held[kept]
+    return held

@@ -1,0 +1,428 @@
+"""Text tables: CSV, TSV and their relatives, read in blocks by pyarrow after a first reading of all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca._base.errors import InputError
+from kpca.data.arrow import pyarrow
+from kpca.data.columns import NUMBER, TEXT, Piece, Wanted
+from kpca.data.rows import Indices, quoted, unreadable
+from kpca.data.text_blocks import TRUTH, BlockParser, Grid, one_chunk
+from kpca.data.text_lines import (
+    BLOCK_BYTES,
+    LONGEST_RECORD,
+    MISSING_LABELS,
+    SAMPLE_BYTES,
+    Block,
+    Dialect,
+    TextFile,
+    find_dialect,
+)
+
+_BYTES_PER_COLUMN = 1 << 8  # of a block: there is some work per column and block
+
+
+class TextTable:
+    """A text table; `scan` must have been called before its rows are read."""
+
+    def __init__(self, path: str, *, delimiter: str | None = None, header: bool | None = None) -> None:
+        self._arrow = pyarrow("Reading text tables")
+        self.path, self._file = path, TextFile(path)
+        head, complete = self._file.head(SAMPLE_BYTES)
+        self.dialect = find_dialect(path, head, complete, delimiter, header)
+        self.names, self.hidden = _column_names(self.dialect)
+        self._place = {name: place for place, name in reversed(list(enumerate(self.names)))}
+        self.n_rows = 0
+        self._parser = BlockParser(self._arrow, path, self.dialect)
+        self._verbatim: dict[int, tuple[str, ...]] = {}  # ids and labels: how missing ones are written
+        self._facts: dict[int, ColumnFacts] = {}
+        self._blocks: list[tuple[int, int, int, int]] = []  # offset, length, first line, first row
+        self._size = int(min(max(BLOCK_BYTES, len(self.names) * _BYTES_PER_COLUMN), LONGEST_RECORD))
+
+    def scan(
+        self,
+        used: Sequence[str],
+        *,
+        id: str | None = None,
+        label: str | None = None,
+        seen: Callable[[int], None] | None = None,
+    ) -> None:
+        """Read through the file once: types, missing entries, the number of rows, where the blocks are.
+
+        `seen` is told of rows as they are read.
+        """
+        beside = [(id, ("",)), (label, MISSING_LABELS)]
+        self._verbatim = {self._place[name]: spelled for name, spelled in beside if name is not None}
+        scan = Scan(self._parser, [self._place[name] for name in used], self._verbatim)
+        self.n_rows, self._blocks = 0, []
+        for block in self._data_blocks():
+            rows = scan.learn(block)
+            self._blocks.append((block.offset, len(block.data), block.line, self.n_rows))
+            self.n_rows += rows
+            if seen is not None:
+                seen(rows)
+        self._facts = scan.facts
+        if self.dialect.decimal == "." and self.dialect.delimiter != "," and self._has_decimal_commas():
+            self.dialect = replace(self.dialect, decimal=",")
+            self._parser = BlockParser(self._arrow, self.path, self.dialect)
+            self.scan(used, id=id, label=label)
+        if self.n_rows == 0:
+            what = "it has a header and nothing below it" if self.dialect.named else "it has none"
+            raise InputError(f"{self.path!r} must have rows of data; {what}: check how it was written.")
+
+        self._check_blanks()
+
+    def _check_blanks(self) -> None:
+        """Refuse a table of one column whose entries are several numbers: its delimiter is a run of blanks."""
+        facts = self._facts.get(0)
+        if len(self.names) > 1 or facts is None or facts.first_text is None:
+            return
+        line, entry = facts.first_text
+        if len(parts := entry.split()) > 1 and all(re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?", part) for part in parts):
+            raise InputError(
+                f"{self.path!r} must separate its columns by commas, semicolons, tabs or bars; line {line} separates "
+                f"{len(parts)} numbers by blanks: save it with commas."
+            )
+
+    def _has_decimal_commas(self) -> bool:
+        texts = [facts.first_text[1] for facts in self._facts.values() if facts.mixed and facts.first_text]
+        return any(re.fullmatch(r"\s*[+-]?\d*,\d+\s*", text) for text in texts)
+
+    def _data_blocks(self) -> Iterator[Block]:
+        """Yield the blocks without what comes before the first row."""
+        skipped, lines = self.dialect.skipped, self.dialect.skipped_lines
+        mark = self.dialect.delimiter.encode()
+        for block in self._file.blocks(self.dialect.delimiter, self._size):
+            passed = min(skipped, len(block.data))
+            skipped -= passed
+            data = block.data[passed:] if passed else block.data
+            line = max(block.line, 1 + lines) if passed else block.line
+            if data and not (data.isspace() and mark not in data):  # tabs alone are a row of a table with tabs
+                yield Block(data, line, block.offset + passed)
+
+    # --- what was learned ---
+
+    def kind(self, name: str) -> str:
+        """Return what all entries of a column are."""
+        return TEXT if self._facts[self._place[name]].state == TEXT else NUMBER
+
+    def is_single(self, name: str) -> bool:
+        """Numbers in text are read in double precision."""
+        return False
+
+    def is_blank(self, name: str) -> bool:
+        """Whether a column has neither a name nor an entry, as a delimiter at the end of each line makes one."""
+        place = self._place[name]
+        return not self.dialect.names[place] and self._facts[place].missing == self.n_rows
+
+    def slip(self, name: str) -> str | None:
+        """Return the beginning of the sentence on texts in a column of numbers, if it is one with a few in it."""
+        facts = self._facts[self._place[name]]
+        if not facts.mixed or facts.first_text is None:
+            return None
+        line, entry = facts.first_text
+        others = facts.texts + facts.truths
+        return (
+            f"Column {quoted(name)} of {self.path!r} must hold numbers, as {facts.numbers} of its entries are; line "
+            f"{line} holds {quoted(entry)}" + (f" and {others - 1} other(s) are texts too" if others > 1 else "")
+        )
+
+    def infinite(self, name: str) -> str | None:
+        """Return the beginning of the sentence on the first infinite entry of a column, if there is one."""
+        found = self._facts[self._place[name]].first_infinite
+        if found is None:
+            return None
+        return f"Column {quoted(name)} of {self.path!r} must be finite; line {found[0]} holds {found[1]}"
+
+    # --- rows ---
+
+    def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
+        """Yield the rows block by block."""
+        seen = 0
+        for block in self._data_blocks():
+            piece = self._piece(block, wanted, dtype)
+            seen += len(piece.numbers)
+            yield piece
+        if seen != self.n_rows:
+            raise self._changed()
+
+    def take(self, wanted: Wanted, dtype: np.dtype[Any], indices: Indices) -> NDArray[Any]:
+        """Return the numbers of these rows, reading only the blocks they lie in where the file can be searched."""
+        bounds = [*(first for _, _, _, first in self._blocks), self.n_rows]
+        taken = np.empty((len(indices), len(wanted.numbers)), dtype=dtype)
+        stream = None if self._file.seekable else self._data_blocks()
+        for number, (offset, length, line, first) in enumerate(self._blocks):
+            here = slice(*np.searchsorted(indices, bounds[number : number + 2]))
+            block = next(stream, None) if stream is not None else None
+            if here.start == here.stop:
+                continue
+            block = self._file.block(offset, length, line) if stream is None else block
+            numbers = self._piece(block, wanted, dtype).numbers if block is not None else taken[:0]
+            inside = indices[here] - first
+            if inside[-1] >= len(numbers):
+                raise self._changed()
+            taken[here] = numbers[inside]
+        return taken
+
+    def _changed(self) -> InputError:
+        return InputError(f"{self.path!r} must stay as it is while it is read; it has changed: read it again.")
+
+    def _piece(self, block: Block, wanted: Wanted, dtype: np.dtype[Any]) -> Piece:
+        places = [self._place[name] for name in wanted.numbers]
+        others = [self._place[name] for name in (*wanted.texts, *wanted.values)]
+        grid = self._parser.grid(block)
+        numbers = None
+        if grid is not None and not any(self._facts[place].state == TRUTH for place in places):
+            numbers = grid.numbers(places) if places else np.empty((grid.n_rows, 0))
+        if grid is not None and numbers is not None:
+            columns = {place: grid.column(place) for place in others}
+        else:
+            states = {place: self._facts[place].state for place in places}
+            # Others as they stand, also where all of them are numbers: "007" is another text than "7".
+            states |= dict.fromkeys(others, TEXT)
+            try:
+                table = self._parser.read(block, states)
+            except self._arrow.ArrowInvalid as failure:
+                raise self._changed() from failure
+            numbers = np.empty((table.num_rows, len(places)), dtype=dtype)
+            for number, place in enumerate(places):
+                numbers[:, number] = table.column(str(place)).cast(self._arrow.float64()).to_numpy()
+            columns = {place: table.column(str(place)) for place in others}
+        texts = {name: self._texts(columns[self._place[name]]) for name in wanted.texts}
+        try:
+            values = {name: self._values(self._place[name], columns[self._place[name]]) for name in wanted.values}
+        except (TypeError, ValueError) as failure:  # an entry is none of what all were
+            raise self._changed() from failure
+        return Piece(numbers.astype(dtype, copy=False), texts, values)
+
+    def _texts(self, entries: Any) -> NDArray[Any]:
+        texts = np.empty(len(entries), dtype=object)
+        texts[:] = self._parser.present(entries).to_pylist()
+        return texts
+
+    def _values(self, place: int, entries: Any) -> NDArray[Any]:
+        """Return ids or labels: whole numbers or numbers where all of the file are, else texts."""
+        facts, spelled = self._facts[place], set(self._verbatim[place])
+        make: Callable[[str], Any] = str
+        if facts.texts == 0 and facts.truths == 0 and facts.numbers > 0:
+            if facts.whole:
+                make = int
+            elif len(spelled) > 1:  # a label; an id that is no whole number stays as it is written
+                numbers = [np.nan if entry in spelled else self._float(entry) for entry in entries.to_pylist()]
+                return np.array(numbers, dtype=np.float64)
+        elif facts.texts == 0 and facts.numbers == 0 and facts.truths > 0:
+            make = _truth
+        values = [None if entry in spelled else make(entry) for entry in entries.to_pylist()]
+        if make is not str and facts.missing == 0:
+            return np.array(values, dtype=bool if make is _truth else np.int64)
+        found = np.empty(len(values), dtype=object)
+        found[:] = values
+        return found
+
+    def _float(self, entry: str) -> float:
+        return float(entry.replace(self.dialect.decimal, "."))
+
+
+def _truth(entry: str) -> bool:
+    return entry.strip().lower() == "true"
+
+
+def _column_names(dialect: Dialect) -> tuple[list[str], tuple[str, ...]]:
+    """Return names for all columns and that of an index.
+
+    A first column without a name is the index of a frame that pandas wrote; others are called after their place.
+    """
+    names, taken = list(dialect.names), set(dialect.names)
+    hidden: tuple[str, ...] = ()
+    for place, name in enumerate(names):
+        if name:
+            continue
+        is_index = place == 0 and len(names) > 1
+        fresh = "index" if is_index else f"unnamed_{place}"
+        while fresh in taken:
+            fresh += "_"
+        names[place] = fresh
+        taken.add(fresh)
+        hidden = (fresh,) if is_index else hidden
+    return names, hidden
+
+
+# -- The first reading of a text table: what each column holds in the whole file, not in its first lines --------------
+
+_WHOLE = r"^(0|-?[1-9]\d{0,18})$"  # what a whole number of 64 bits looks like when a program writes it
+_FEW = 0.1  # of the entries of a column: so many texts among numbers are slips, more are what the column holds
+_SURELY = 1000  # texts, and more than a few: it need not be counted on
+
+
+@dataclass
+class ColumnFacts:
+    """What is known of a column so far."""
+
+    state: str = NUMBER  # what all entries so far can be read as: NUMBER, TRUTH or TEXT
+    numbers: int = 0
+    truths: int = 0
+    texts: int = 0
+    missing: int = 0
+    whole: bool = True  # for ids and labels: all entries are whole numbers
+    first_text: tuple[int, str] | None = None  # line, entry
+    first_infinite: tuple[int, str] | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether it holds texts, whatever is to come."""
+        return self.texts > _SURELY and self.texts > _FEW * (self.texts + self.numbers + self.truths)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether it is a column of numbers with a few texts among them."""
+        others = self.texts + self.truths
+        return self.state == TEXT and self.numbers > 0 and others <= _FEW * (self.numbers + others)
+
+
+class Scan:
+    """Learns about columns, block by block; `verbatim` are ids and labels, with how missing ones are written."""
+
+    def __init__(self, parser: BlockParser, places: Iterable[int], verbatim: dict[int, tuple[str, ...]]) -> None:
+        self._parser, self._verbatim = parser, verbatim
+        self._arrow, self._compute = parser.arrow, parser.arrow.compute
+        self.facts = {place: ColumnFacts() for place in [*places, *verbatim]}
+        for place in verbatim:
+            self.facts[place].state = TEXT
+
+    def states(self) -> dict[int, str]:
+        """Return what each column is to be read as."""
+        return {place: facts.state for place, facts in self.facts.items()}
+
+    def learn(self, block: Block) -> int:
+        """Learn from a block; return how many rows it has."""
+        grid = self._parser.grid(block)
+        if grid is not None and self._learn_from_grid(grid):
+            return grid.n_rows
+        table = self._read(block)
+        for place, facts in self.facts.items():
+            entries = table.column(str(place))
+            if facts.state == TEXT:
+                self._count_texts(place, facts, one_chunk(entries))
+            else:
+                facts.missing += entries.null_count
+                count = len(entries) - entries.null_count
+                facts.numbers += count if facts.state == NUMBER else 0
+                facts.truths += count if facts.state == TRUTH else 0
+        self._find_infinite(block, table)
+        return int(table.num_rows)
+
+    def _learn_from_grid(self, grid: Grid) -> bool:
+        """Learn from a wide block; return whether it is one of what was thought, and finite."""
+        places = [place for place, facts in self.facts.items() if facts.state == NUMBER]
+        numbers = grid.numbers(places) if places else np.empty((grid.n_rows, 0))
+        if numbers is None or np.isinf(numbers).any() or TRUTH in self.states().values():
+            return False
+        for place, missing in zip(places, np.isnan(numbers).sum(axis=0).tolist(), strict=True):
+            self.facts[place].missing += missing
+            self.facts[place].numbers += grid.n_rows - missing
+        for place, facts in self.facts.items():
+            if facts.state == TEXT:
+                self._count_texts(place, facts, grid.column(place))
+        return True
+
+    def _read(self, block: Block) -> Any:
+        """Return a block as what its columns are, once columns are known to be less than was thought."""
+        while True:
+            try:
+                return self._parser.read(block, self.states())
+            except self._arrow.ArrowInvalid as failure:
+                if self._demote(block):
+                    continue
+                if self._parser.padded:
+                    self._demote_named(failure)
+                self._parser.padded = True  # blanks around a word for "missing", maybe
+
+    def _demote(self, block: Block) -> bool:
+        """Find columns of this block that hold other things than was thought; return whether there are any."""
+        try:
+            texts = self._parser.read(block, dict.fromkeys(self.facts, TEXT))
+        except self._arrow.ArrowInvalid as error:
+            raise unreadable(self._parser.path, "text table", error) from error
+        found: list[tuple[int, int, str]] = []  # column, row of the block, entry
+        truths = 0
+        for place, facts in self.facts.items():
+            if facts.state == TEXT:
+                continue
+            entries = self._parser.present(texts.column(str(place)))
+            others = np.flatnonzero(~self._parser.fits(entries, facts.state))
+            if not len(others):
+                continue
+            if facts.state == NUMBER and facts.numbers == 0 and self._parser.fits(entries, TRUTH).all():
+                facts.state = TRUTH
+                truths += 1
+            else:
+                facts.state = TEXT
+                found.append((place, int(others[0]), entries[int(others[0])].as_py()))
+        lines = self._parser.lines(block, max((row for _, row, _ in found), default=-1))
+        for place, row, entry in found:
+            self.facts[place].first_text = (lines[row], entry)
+        return bool(found) or truths > 0
+
+    def _demote_named(self, failure: Exception) -> None:
+        """Take a column that pyarrow cannot read as numbers, although it looks like numbers, for one of texts."""
+        named = re.search(r"In CSV column #(\d+)", str(failure))
+        facts = self.facts.get(int(named[1])) if named else None
+        if facts is None or facts.state == TEXT:
+            raise unreadable(self._parser.path, "text table", failure) from failure
+        facts.state = TEXT
+
+    def _count_texts(self, place: int, facts: ColumnFacts, entries: Any) -> None:
+        if place in self._verbatim:
+            self._count_values(place, facts, entries)
+            return
+        entries = self._parser.present(entries)
+        facts.missing += entries.null_count
+        if facts.settled:
+            return
+        numbers = int(np.count_nonzero(self._parser.fits(entries, NUMBER))) - entries.null_count
+        facts.numbers += numbers
+        facts.texts += len(entries) - entries.null_count - numbers
+
+    def _count_values(self, place: int, facts: ColumnFacts, entries: Any) -> None:
+        """Learn whether an id or label is a whole number, a number or a truth value everywhere."""
+        compute, fits = self._compute, self._parser.fits
+        missing = compute.is_in(entries, self._arrow.array(self._verbatim[place]))
+        entries = compute.if_else(missing, None, entries)
+        facts.missing += entries.null_count
+        if facts.texts == 0:
+            numbers = int(np.count_nonzero(fits(entries, NUMBER))) - entries.null_count
+            truths = int(np.count_nonzero(fits(entries, TRUTH))) - entries.null_count
+            facts.numbers, facts.truths = facts.numbers + numbers, facts.truths + truths
+            facts.texts += len(entries) - entries.null_count - numbers - truths
+        if facts.whole:
+            whole = compute.fill_null(compute.match_substring_regex(entries, _WHOLE), True)
+            facts.whole = bool(compute.all(whole, min_count=0).as_py()) and self._fit_64_bits(entries)
+
+    def _fit_64_bits(self, entries: Any) -> bool:
+        try:
+            entries.cast(self._arrow.int64())
+        except self._arrow.ArrowInvalid:
+            return False
+        return True
+
+    def _find_infinite(self, block: Block, table: Any) -> None:
+        """Note the first infinite entry of each column of numbers."""
+        found = []
+        for place, facts in self.facts.items():
+            if facts.state != NUMBER or facts.first_infinite is not None:
+                continue
+            entries = table.column(str(place))
+            infinite = self._compute.is_inf(entries)
+            if self._compute.any(infinite, min_count=0).as_py():
+                row = int(np.flatnonzero(self._compute.fill_null(infinite, False).to_numpy())[0])
+                found.append((place, row, str(entries[row].as_py())))
+        lines = self._parser.lines(block, max((row for _, row, _ in found), default=-1))
+        for place, row, entry in found:
+            self.facts[place].first_infinite = (lines[row], entry)

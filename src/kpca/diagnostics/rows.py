@@ -1,0 +1,234 @@
+"""Features of wildly different scale: one of them may be all that the kernel sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+from scipy.stats import betabinom, ks_2samp
+
+from kpca.diagnostics.case import Case, Entries, Half, row_keys
+from kpca.diagnostics.report import Finding, Look, Severity
+from kpca.kernels import ArcCosine, Cosine, Laplacian, RadialKernel
+from kpca.kernels.base import as_float64
+
+FloatArray = NDArray[Any]
+# Shares of the squared distances in one feature that are a warning, and a problem.
+_WARNING, _PROBLEM = 0.99, 0.9999
+# What lies beyond these quantiles of a feature is brought to them: a few wild values are no scale.
+_TAIL = 0.01
+# Columns looked at together.
+_COLUMNS = 256
+
+
+def one_feature(case: Case) -> Look | str:
+    """Look whether one feature makes up nearly all of the distances, as it does where units differ wildly.
+
+    The figure is the largest feature's share of the total variance (Laplacian: of the mean absolute deviations), after
+    the scaling that the kernel itself does, with the outermost 1 % on both sides clipped; constant features count for
+    nothing. A warning from 99 %, a problem from 99.99 %, if other features vary at all.
+    """
+    if (reason := case.why_no_data()) is not None:
+        return reason
+    if case.rows.shape[1] < 2:
+        return "there is one feature only"
+    rows, absolute = case.some, isinstance(case.kernel, Laplacian)
+    if isinstance(case.kernel, RadialKernel):
+        rows = case.kernel.prepare(rows)
+    elif isinstance(case.kernel, Cosine | ArcCosine):
+        rows = Cosine().prepare(rows)
+    spreads = _spreads(rows, absolute)
+    varying = _varying(case.rows)
+    total = float(spreads.sum())
+    if total <= 0 or np.count_nonzero(varying) < 2:
+        return "fewer than 2 features vary"
+    largest = int(np.argmax(spreads))
+    share = float(spreads[largest]) / total
+    if share < _WARNING:
+        return Look(share)
+    name = f"Feature {largest}" if case.names is None else f"Feature {case.names[largest]!r}"
+    severity: Severity = "problem" if share >= _PROBLEM else "warning"
+    sentence = (
+        f"{name} makes up {_percent(share)} of all distances; the kernel hardly sees the other "
+        f"{case.rows.shape[1] - 1} features."
+    )
+    remedy = (
+        "Bring features to a common scale, such as sklearn.preprocessing.StandardScaler in a pipeline, or give gamma "
+        "one value per feature."
+    )
+    return Look(share, Finding("scale", share, sentence, remedy, severity))
+
+
+def _percent(share: float) -> str:
+    return "more than 99.99 %" if share > 0.9999 else f"{100 * share:.2f} %"
+
+
+def _spreads(rows: Any, absolute: bool) -> FloatArray:
+    """Return the variance (or mean absolute deviation) of each feature without its tails.  # shape: (d,)"""
+    spreads = np.zeros(rows.shape[1])
+    for start in range(0, rows.shape[1], _COLUMNS):
+        part = rows[:, start : start + _COLUMNS]
+        part = part.toarray() if sparse.issparse(part) else np.asarray(part, dtype=np.float64)
+        low, high = np.quantile(part, [_TAIL, 1.0 - _TAIL], axis=0)
+        part = np.clip(part, low, high)
+        part = part - part[0]  # before the mean: an offset costs no digits
+        part = part - part.mean(axis=0)
+        spreads[start : start + _COLUMNS] = (np.abs(part) if absolute else part**2).mean(axis=0)
+    return spreads
+
+
+def _varying(rows: Any) -> NDArray[np.bool_]:
+    """Return which features are not constant.  # shape: (d,)"""
+    highest, lowest = rows.max(axis=0), rows.min(axis=0)
+    if sparse.issparse(rows):
+        highest, lowest = highest.toarray().ravel(), lowest.toarray().ravel()
+    varying: NDArray[np.bool_] = np.asarray(highest) > np.asarray(lowest)
+    return varying
+
+
+# -- Rows that come more than once: they count as often, and cost as much ---------------------------------------------
+
+# Shares of rows that repeat another from which it is a note, and a warning.
+_NOTE, _REPEATED_ROWS = 0.05, 0.3
+
+
+def duplicated(case: Case) -> Look | str:
+    """Look how many rows repeat another one, as the kernel sees them: parallel rows are the same to a cosine.
+
+    The figure is the share of rows that could go. Nothing is wrong with the result, as each row counts as often as it
+    comes; but weights give the same for less, and repeats that are an accident of how data were joined distort what is
+    usual. A note from 5 %, a warning from 30 %.
+    """
+    if (reason := case.why_no_rows()) is not None:
+        return reason
+    if isinstance(case.kernel, Entries) and isinstance(case.kernel.K, LinearOperator):
+        return "a LinearOperator has no entries to compare"
+    n, distinct = case.rows.shape[0], int(case.groups.max()) + 1
+    share = 1.0 - distinct / n
+    if share < _NOTE:
+        return Look(share)
+    what = "rows" if case.whole else "rows of a sample"
+    sentence = (
+        f"Of {n:,} {what} {100 * share:.0f} % repeat another one ({distinct:,} differ); each counts as often as it "
+        "comes."
+    )
+    remedy = (
+        "If the repeats are an accident, drop them (numpy.unique); if they count, fit the different rows with "
+        f"sample_weight = how often each comes: the same result from {distinct:,} rows."
+    )
+    return Look(share, Finding("duplicates", share, sentence, remedy, "warning" if share >= _REPEATED_ROWS else "note"))
+
+
+# -- New rows that do not look like the training rows -----------------------------------------------------------------
+
+# Chance of a false alarm, all comparisons of a look together.
+_LEVEL = 0.001
+# Components whose scores are compared one by one.
+_COMPONENTS = 10
+# The share of held-out rows beyond the limit of each statistic.
+_BEYOND = 0.01
+_FEWEST = 5
+# A statistic of Kolmogorov and Smirnov from which the difference is large as well as certain.
+_SMALL, _LARGE = 0.1, 0.5
+
+
+def drift(case: Case) -> Look | str:
+    """Look whether new rows have the scores and residuals of training rows that took no part in a fit.
+
+    The components are those of one half of the training rows; the other half and the new rows are then strangers to
+    them alike, whereas residuals of fitted rows are too small. Compared are the scores of each of the first 10
+    components, T^2 = sum t_j^2 / lambda_j and the squared residual, by the two-sample test of Kolmogorov and Smirnov;
+    and how many new rows lie beyond the limits that 1 % of the held-out rows exceed, by the distribution of that count
+    for rows of the same kind (beta-binomial). It is a finding if one of these has a probability below 0.001 over their
+    number, and a difference of 0.1 or more. The figure is the largest statistic, 0 to 1. A problem from 0.5.
+    """
+    if (reason := _why_not(case)) is not None:
+        return reason
+    half = case.halves[0]
+    news = _unknown(case, half)
+    if news.shape[0] < _FEWEST:
+        return f"fewer than {_FEWEST} new rows are no training rows"
+    old, new = _statistics(case, half, _held(case, half)), _statistics(case, half, news)
+    tests = {name: ks_2samp(old[name], new[name]) for name in old}
+    statistics = {name: float(test.statistic) for name, test in tests.items()}
+    name = max(statistics, key=lambda key: statistics[key])
+    figure = statistics[name]
+    limits = ("T2", "residual")
+    beyond = {key: _exceeding(old[key], new[key]) for key in limits}
+    outside = max(share for share, _ in beyond.values())
+    also = (("beyond_limit", outside),)
+    allowed = _LEVEL / (len(tests) + len(beyond))
+    moved = any(test.pvalue < allowed and statistics[key] >= _SMALL for key, test in tests.items())
+    escaped = any(chance < allowed for _, chance in beyond.values())
+    if not (moved or escaped):
+        return Look(figure, also=also)
+    severity: Severity = "problem" if figure >= _LARGE or outside >= _LARGE else "warning"
+    sentence = (
+        f"New rows differ from training rows: the distributions of {_called(name)} are {figure:.2f} apart (0 the same, "
+        f"1 without overlap), and {100 * outside:.0f} % of the new rows lie beyond a limit that "
+        f"{100 * _BEYOND:.0f} % of training rows exceed."
+    )
+    remedy = (
+        "Check how the new rows were measured and scaled; if they are right, fit again with some of them among the "
+        "training rows, and trust scores of rows beyond the limit less."
+    )
+    return Look(figure, Finding("drift", figure, sentence, remedy, severity), also)
+
+
+def _why_not(case: Case) -> str | None:
+    if case.new is None:
+        return "no new rows were given"
+    if (reason := case.why_no_data()) is not None:
+        return reason
+    return None if case.halves else "there are fewer than 10 different training rows"
+
+
+def _unknown(case: Case, half: Half) -> Any:
+    """Return the new rows less those that the half was fitted to, whose residuals would be too small."""
+    known = set(row_keys(case.rows[half.fitted]))
+    return as_float64(case.new[[key not in known for key in row_keys(case.new)]])
+
+
+def _held(case: Case, half: Half) -> Any:
+    """Return the held-out rows; where rows are weighted, drawn by their weights, as many as these are worth."""
+    if case.weights is None:
+        return half.held
+    weights = half.held_weights
+    worth = max(2, int(weights.sum() ** 2 / (weights**2).sum()))
+    drawn = np.random.default_rng([case.seed, 2]).choice(len(weights), worth, p=weights / weights.sum())
+    return half.held[np.sort(drawn)]
+
+
+def _statistics(case: Case, half: Half, X: Any) -> dict[str, FloatArray]:
+    scores, left = half.parts(X, case.threads)
+    solid = half.values > 1e-12 * half.values.max(initial=0.0)
+    scores, values = scores[:, solid], half.values[solid]
+    found = {f"component {j + 1}": scores[:, j] for j in range(min(scores.shape[1], _COMPONENTS))}
+    found["T2"] = (scores**2 * (half.mass / values)).sum(axis=1)
+    found["residual"] = left
+    # Rounding is no difference: it is brought to one value.
+    for name, values_of in found.items():
+        size = float(half.values.sum()) / half.mass if name == "residual" else float(np.abs(values_of).max(initial=0.0))
+        found[name] = np.where(np.abs(values_of) <= 1e-9 * size, 0.0, values_of)
+    return found
+
+
+def _exceeding(old: FloatArray, new: FloatArray) -> tuple[float, float]:
+    """Return the share of new values above a limit, and the probability of at least so many if they are as the old.
+
+    The limit is the r-th largest of n old values; of m new ones c are above it with the beta-binomial distribution of
+    parameters r and n + 1 - r.
+    """
+    r = max(1, round(_BEYOND * len(old)))
+    limit = np.partition(old, len(old) - r)[len(old) - r]
+    count = int(np.count_nonzero(new > limit))
+    return count / len(new), float(betabinom.sf(count - 1, len(new), r, len(old) + 1 - r))
+
+
+def _called(name: str) -> str:
+    return {"T2": "T^2, the distance within the components,", "residual": "residuals, what components leave,"}.get(
+        name, f"scores of {name}"
+    )

@@ -1,0 +1,1 @@
+"""KernelPCA and IncrementalKernelPCA: check, plan, run, keep."""

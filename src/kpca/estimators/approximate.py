@@ -1,0 +1,421 @@
+"""From what the user says about the approximation to a feature map for a kernel and its data."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca._base.config import memory_budget, require, row_columns
+from kpca._base.errors import InputError
+from kpca._base.linalg import largest_eigenpairs
+from kpca._base.progress import row_monitor
+from kpca._base.threads import single_threaded
+from kpca.estimators.exact import Decomposition, Request, settled, signs_of, warn_of_unrelated
+from kpca.estimators.memory import features_bytes
+from kpca.estimators.routes import Route, default_rank, pivoted
+from kpca.features import (
+    FeatureMap,
+    IdentityMap,
+    Nystroem,
+    NystroemMap,
+    RandomFeatures,
+    Scatter,
+    fit_nystroem,
+    fit_random,
+    scatter_of,
+)
+from kpca.features.projection import Centre, FeatureProjection, KernelProjection, LinearProjection
+from kpca.features.random import kernel_error
+from kpca.features.scatter import FEW
+from kpca.kernels import Kernel, Linear
+from kpca.kernels.widening import has_bandwidth
+from kpca.spectrum import Spectrum
+from kpca.spectrum.result import participation_ratio
+
+FloatArray = NDArray[Any]
+NAMES = ("nystroem", "rff", "auto")
+
+
+@dataclass(frozen=True)
+class FittedMap:
+    """A feature map for some data, and what is known about its error."""
+
+    feature_map: FeatureMap
+    kernel_error: float  # measured root mean square error of a kernel value; 0 where the trace left is a certificate
+    solver: str
+
+
+def check_approximation(approximation: Any, *, precomputed: bool) -> None:
+    """Raise InputError unless this is something that `KernelPCA(approximation=...)` takes."""
+    known = approximation is None or isinstance(approximation, Nystroem | RandomFeatures)
+    if not known and approximation not in NAMES:
+        close = difflib.get_close_matches(str(approximation).lower(), NAMES, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise InputError(
+            f"approximation must be None, {', '.join(map(repr, NAMES))}, or a kpca.Nystroem or kpca.RandomFeatures "
+            f"object; got {approximation!r}.{hint}"
+        )
+    if approximation is not None and precomputed:
+        raise InputError(
+            "approximation needs rows of data to take landmarks or features from; a precomputed kernel has none: "
+            "leave approximation=None."
+        )
+
+
+def fit_map(
+    approximation: Any,
+    kernel: Kernel,
+    X: Any,
+    *,
+    n_components: int | float | None,
+    n_rows: int = 0,
+    centred: bool = True,
+    few_rows: bool = False,
+    weights: FloatArray | None = None,
+    seed: int = 0,
+    threads: int = 1,
+) -> FittedMap:
+    """Return the features that an approximation has for a kernel; of the linear kernel, the rows themselves.
+
+    `n_rows` is the number of rows whose scores will be kept, 0 if none. `few_rows` takes fewer landmarks than asked
+    where there are fewer rows, instead of refusing: of a stream that has just begun.
+    """
+    if isinstance(kernel, Linear):
+        return FittedMap(IdentityMap(X.shape[1]), 0.0, "primal")
+    named = isinstance(approximation, str)
+    rank = default_rank(n_components)
+    wanted = n_components if isinstance(n_components, int) else 0
+    require(_needed(approximation, X, n_rows, n_components, threads), memory_budget, "or take fewer features")
+    if approximation == "rff" if named else isinstance(approximation, RandomFeatures):
+        settings = RandomFeatures(rank) if named else approximation
+        if settings.rank < wanted:
+            raise _too_few(settings.rank, wanted)
+        _refuse_second_kernel(settings)
+        drawn = fit_random(kernel, X, settings.rank, settings.structure, seed=seed)
+        if drawn.centred_only and not centred:
+            raise InputError(
+                f"Random features of the {kernel.name} kernel stand for it after centring only; center=False needs "
+                "another kernel, or approximation='nystroem'."
+            )
+        return FittedMap(drawn, kernel_error(drawn, X, seed=seed).rms, "random features")
+    settings = Nystroem(min(rank, X.shape[0])) if named else approximation
+    if isinstance(settings.rank, int) and settings.rank < wanted:
+        raise _too_few(settings.rank, wanted)
+    _refuse_second_kernel(settings)
+    rows = X.shape[0] if weights is None else int(np.count_nonzero(weights))
+    count = min(settings.rank, rows) if few_rows else settings.rank
+    landmarks = fit_nystroem(kernel, X, count, settings.landmarks, weights=weights, seed=seed, threads=threads)
+    # Of a kernel that may be indefinite the trace that is left bounds nothing: its error is measured on some rows.
+    error = 0.0 if landmarks.exact else landmarks.sampled_error(X, seed)
+    return FittedMap(landmarks, error, "nystroem")
+
+
+def _too_few(rank: int, wanted: int) -> InputError:
+    return InputError(
+        f"{wanted} components need at least as many features; rank={rank}: raise the rank of the approximation, or ask "
+        "for fewer components."
+    )
+
+
+def _needed(approximation: Any, X: Any, n_rows: int, n_components: int | float | None, threads: int) -> int:
+    """Return the memory that a fit with these features takes."""
+    rank = getattr(approximation, "rank", None)
+    rank = rank if isinstance(rank, int) else default_rank(n_components)
+    k = n_components if isinstance(n_components, int) else rank
+    drawn = approximation == "rff" if isinstance(approximation, str) else isinstance(approximation, RandomFeatures)
+    directions = 16 * rank * X.shape[1] if drawn else 0
+    return directions + features_bytes(
+        n_rows or X.shape[0],
+        row_columns(X),
+        k if n_rows else 0,
+        rank=rank if drawn else min(rank, X.shape[0]),
+        itemsize=X.dtype.itemsize,
+        threads=threads,
+        chosen_from=X.shape[0] if pivoted(approximation) else 0,
+    )
+
+
+def _refuse_second_kernel(settings: Nystroem | RandomFeatures) -> None:
+    if settings.kernel is not None:
+        name = type(settings).__name__
+        raise InputError(
+            f"The kernel is that of the estimator; got another one in {name}(kernel={settings.kernel!r}): leave "
+            f"{name}'s kernel at None."
+        )
+
+
+# -- Kernel PCA with explicit features: components from the scatter of the features, and the way from rows to scores --
+
+FeaturesProjection = LinearProjection | KernelProjection | FeatureProjection
+# What rounding does to features, relative to the root of k(x, x), where the map does not know better.
+_FEATURE_ERROR = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2.5e-7}
+# How far sums of squared scores may be from eigenvalues: angles of 2e-3 and 2e-5 at most.
+_MISMATCH = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
+# A cosine that is not rounding.
+_CLEARLY = 1e-6
+# With fewer rows than this nothing is said of their bandwidth.
+_FEWEST_UNRELATED = 200
+
+
+@dataclass(frozen=True)
+class Components:
+    """The leading directions of the features, with bounds on the eigenvalues of the kernel matrix itself."""
+
+    feature_map: FeatureMap
+    values: FloatArray  # descending, shape: (k,)
+    directions: FloatArray  # orthonormal, shape: (r, k)
+    bounds: FloatArray  # of the exact eigenvalues; an estimate where the features are random, shape: (k, 2)
+    mean_feature: FloatArray  # shape: (r,)
+    mean: FloatArray  # what is subtracted from features: their mean, or 0 without centring, shape: (r,)
+    mass: float
+    trace: float  # the most the exact eigenvalues can sum up to
+    frobenius2: float  # of the features' own operator
+    error: float  # what sums of this precision may have done to an eigenvalue
+    gap: float  # the most that the features' operator differs from the exact one; estimated for random features
+
+    def oriented(self) -> Components:
+        """Return the components with signs that need no training rows.
+
+        Of the linear kernel: the largest entry of each direction is positive, as in scikit-learn's PCA. Otherwise each
+        direction points to the side of the mean feature, which does not depend on the basis that features are in; where
+        it is orthogonal to that, the largest entry decides.
+        """
+        largest = self.directions[np.argmax(np.abs(self.directions), axis=0), np.arange(len(self.values))]
+        towards = self.mean_feature @ self.directions
+        clear = np.abs(towards) > _CLEARLY * float(np.linalg.norm(self.mean_feature))
+        if isinstance(self.feature_map, IdentityMap):
+            clear[:] = False
+        signs = np.where(np.where(clear, towards, largest) < 0, -1.0, 1.0)
+        return replace(self, directions=self.directions * signs)
+
+    def projection(self, dtype: np.dtype[Any]) -> FeaturesProjection:
+        """Return the map from rows to scores; with landmarks it costs one kernel value per landmark and row."""
+        if isinstance(self.feature_map, IdentityMap):
+            return LinearProjection(self.directions.T.astype(dtype), self.mean)
+        if not isinstance(self.feature_map, NystroemMap):
+            return FeatureProjection(self.feature_map, self.directions.astype(dtype), self.mean)
+        return KernelProjection(
+            self.feature_map.kernel,
+            self.feature_map.landmarks,
+            self.feature_map.coefficients(self.directions),
+            self.mean @ self.directions,
+            shifted=False,
+            centre=Centre(*self.feature_map.combination(self.mean)) if self.mean.any() else None,
+            precision=self.feature_map.precision(dtype),
+        )
+
+
+def components_of(
+    scatter: Scatter,
+    feature_map: FeatureMap,
+    n_components: int | float | None,
+    *,
+    centred: bool,
+    dtype: np.dtype[Any],
+    kernel_error: float = 0.0,
+) -> Components:
+    """Return the leading components of the features seen.
+
+    Parameters
+    ----------
+    n_components : a number, a share of the variance, or None for all.
+    kernel_error : for random features, the measured root mean square error of a kernel value: an estimate.
+    """
+    rank = feature_map.rank
+    C = scatter.operator(centred=centred)
+    frobenius2 = float(np.vdot(C, C))
+    if not np.isfinite(frobenius2):
+        raise InputError(
+            f"The values of the {feature_map.kernel.name} kernel must be finite; for this data some are NaN or too "
+            f"large: {feature_map.kernel.remedy}."
+        )
+    with single_threaded():
+        found = largest_eigenpairs(C, min(n_components, rank) if isinstance(n_components, int) else rank)
+    values, directions = np.maximum(found.values, 0.0), found.vectors
+    if isinstance(n_components, int) and n_components > rank:  # fewer independent features than components: no variance
+        values = np.append(values, np.zeros(n_components - rank))
+        directions = np.column_stack([directions, np.zeros((rank, n_components - rank))])
+    trace = scatter.total_variance(centred=centred)
+    count = _count(values, n_components, trace)
+    # rows that are their own features are wrong by nothing but the sums
+    size = float(np.trace(scatter.matrix)) if isinstance(feature_map, IdentityMap) else scatter.trace
+    error = 2.0 * _feature_error(feature_map, dtype) * size + scatter.rounding
+    # Random features: the norm of K - F F' is at most its Frobenius norm, mass times the root mean square of entries.
+    gap = scatter.unexplained if feature_map.exact else scatter.mass * kernel_error
+    return Components(
+        feature_map=feature_map,
+        values=values[:count],
+        directions=np.ascontiguousarray(directions[:, :count]),
+        bounds=_bounds(values[:count], gap, feature_map, error),
+        mean_feature=scatter.mean,
+        mean=scatter.mean if centred else np.zeros(rank),
+        mass=scatter.mass,
+        trace=trace,
+        frobenius2=frobenius2,
+        error=8.0 * float(np.finfo(dtype).eps) * float(np.sqrt(frobenius2)),
+        gap=gap + error,
+    )
+
+
+def _feature_error(feature_map: FeatureMap, dtype: np.dtype[Any]) -> float:
+    return feature_map.error(dtype) if isinstance(feature_map, NystroemMap) else _FEATURE_ERROR[dtype]
+
+
+def _count(values: FloatArray, n_components: int | float | None, trace: float) -> int:
+    if not isinstance(n_components, float):
+        return len(values)
+    # the smallest d with sum of the first d eigenvalues >= fraction * trace
+    reached = np.cumsum(values) >= n_components * trace * (1 - 1e-12)
+    if reached.any():
+        return int(np.argmax(reached)) + 1
+    warnings.warn(
+        f"{n_components:.3g} of the variance was asked for; the {len(values)} features explain "
+        f"{values.sum() / max(trace, 1e-300):.3g} of it: raise the rank of the approximation.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return len(values)
+
+
+def _bounds(values: FloatArray, gap: float, feature_map: FeatureMap, error: float) -> FloatArray:
+    """Return bounds of the exact eigenvalues (docs/mathematics.md, section 7).
+
+    Landmarks: K - F F' is positive semidefinite, so no eigenvalue is below the features', and all together are above by
+    no more than the trace that is left. Random features: Weyl's inequality, either way.
+    """
+    below = error if feature_map.exact else error + gap
+    return np.column_stack([np.maximum(values - below, 0.0), values + gap + error])
+
+
+Chunks = Callable[[], Iterable[tuple[Any, FloatArray | None]]]
+
+
+def decompose_features(
+    fitted: FittedMap, chunks: Chunks, dtype: np.dtype[Any], request: Request, *, n_rows: int | None = None
+) -> Decomposition:
+    """Find the components of the features of all rows, and the scores of these rows: the chunks are read twice.
+
+    `chunks()` gives rows with their weights, all positive, or None; `n_rows` is for the progress that is reported.
+    """
+    leading = _few(request.n_components, fitted.feature_map.rank)
+    scatter = _scatter(fitted.feature_map, chunks, request, n_rows, leading=leading)
+    components = _components(scatter, fitted, dtype, request)
+    projection = components.projection(dtype)
+    vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
+    if leading and scatter.rounding > 0.0 and not _confirmed(components.values, vectors, scale, dtype):
+        scatter = _scatter(fitted.feature_map, chunks, request, n_rows, leading=False)
+        components = _components(scatter, fitted, dtype, request)
+        projection = components.projection(dtype)
+        vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
+    if request.center:
+        _warn_if_unrelated(scatter, components)
+    roots = np.sqrt(components.values)
+    vectors *= np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+    if scale is not None:
+        vectors *= scale[:, None]
+    signs = signs_of(vectors, scale)
+    vectors *= signs
+    spectrum = Spectrum(
+        values=components.values,
+        vectors=vectors,
+        # B u - lambda u = (K - F F') u, centred, up to rounding
+        residuals=np.full(len(roots), components.gap),
+        bounds=components.bounds,
+        trace=components.trace,
+        frobenius2=components.frobenius2,
+        smallest=float(components.values.min(initial=0.0)),
+        n_passes=1,
+        converged=True,
+        solver=fitted.solver,
+        error=components.error,
+    )
+    reason = f"approximation by {fitted.feature_map.rank} features"
+    return Decomposition(settled(spectrum, dtype), projection.flipped(signs), Route("features", reason))
+
+
+def _warn_if_unrelated(scatter: Scatter, components: Components) -> None:
+    """Warn of a bandwidth so small that rows have nothing in common: landmarks then explain nothing but themselves.
+
+    Random features of unrelated rows are noise, of a spectrum as flat as that of n rows in r dimensions.
+    """
+    features, own = components.feature_map, scatter.trace / max(scatter.mass, 1e-300)
+    enough = scatter.rows >= max(2 * features.rank, _FEWEST_UNRELATED)
+    if not enough or own <= 0 or not has_bandwidth(features.kernel):
+        return
+    similarity = float(scatter.mean @ scatter.mean) / own
+    if features.exact:
+        flatness = features.rank * own / max(scatter.trace - scatter.unexplained, 1e-300)
+    else:
+        flatness = participation_ratio(float(np.trace(scatter.matrix)), components.frobenius2)
+        flatness *= 1.0 / scatter.rows + 1.0 / features.rank
+    warn_of_unrelated(flatness, similarity)
+
+
+def _few(n_components: int | float | None, rank: int) -> bool:
+    """Return True if so few components are asked for that only the upper end of the features' spectrum matters."""
+    return isinstance(n_components, int) and n_components * FEW <= rank
+
+
+def _scatter(
+    feature_map: FeatureMap, chunks: Chunks, request: Request, n_rows: int | None, *, leading: bool
+) -> Scatter:
+    """Return the scatter of the features of all rows: the first reading of the chunks."""
+    scatter, monitor = Scatter.empty(feature_map.rank), row_monitor(n_rows)
+    for rows, weights in chunks():
+        part = scatter_of(feature_map, rows, weights, threads=request.threads, monitor=monitor, leading=leading)
+        scatter = scatter.merged(part)
+    return scatter
+
+
+def _components(scatter: Scatter, fitted: FittedMap, dtype: np.dtype[Any], request: Request) -> Components:
+    return components_of(
+        scatter,
+        fitted.feature_map,
+        request.n_components,
+        centred=request.center,
+        dtype=dtype,
+        kernel_error=fitted.kernel_error,
+    )
+
+
+def _scores(
+    projection: FeaturesProjection, chunks: Chunks, n_rows: int, threads: int
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return the scores of all rows and the roots of their weights, or None: the second reading of the chunks."""
+    scores: FloatArray = np.empty((0, 0))
+    scale: FloatArray | None = None
+    start = 0
+    for rows, weights in chunks():
+        here = slice(start, start + rows.shape[0])
+        part = projection(rows, threads=threads)
+        if rows.shape[0] == n_rows:
+            scores = part.astype(
+                np.float64, copy=False
+            )  # all rows in one chunk: fresh memory for a copy would take longer than the copy
+        else:
+            scores = np.empty((n_rows, part.shape[1])) if start == 0 else scores
+            scores[here] = part
+        if weights is not None:
+            scale = np.ones(n_rows) if scale is None else scale
+            scale[here] = np.sqrt(weights)
+        start = here.stop
+    return scores, scale
+
+
+def _confirmed(values: FloatArray, scores: FloatArray, scale: FloatArray | None, dtype: np.dtype[Any]) -> bool:
+    """Return True if the sums of squared scores are the eigenvalues: sums of kernel values were exact enough for them.
+
+    With E what rounding did to the scatter C, eigenvectors of C + E were found. Scores are computed row by row and do
+    not know of E: their sum of squares is v'Cv = lambda - v'Ev. A direction that rounding has turned by an angle a
+    overstates its eigenvalue by about 2 a^2 lambda, and is found out.
+    """
+    weights = np.ones(len(scores)) if scale is None else np.square(scale)
+    found = np.einsum("i,ij,ij->j", weights, scores, scores)
+    allowed = _MISMATCH[dtype] * values + float(np.finfo(dtype).eps) * float(values.max(initial=0.0))
+    return bool((np.abs(found - values) <= allowed).all())

@@ -1,0 +1,290 @@
+"""Fits that survive a kill: their state in one file, which belongs to the same data and parameters only.
+
+Writing takes time, so it must not take much of it: the state is written after a pass if the time since the last write
+is ten times what that write took. Where passes are that long, and only there it matters, every one is written, and a
+kill loses at most the pass it meets; where they are shorter, it loses about ten times the time of a write.
+
+A file that belongs to something else is refused, never overwritten. It is removed when the fit has converged; when the
+fit has run out of passes it stays, so that a larger max_iter goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+
+from kpca import __version__
+from kpca._base.config import checkpoint_path
+from kpca._base.container import read_container, remove_leftovers, write_container
+from kpca._base.errors import InputError
+from kpca.gram import Gram, MatrixGram
+from kpca.gram.operator import Moments, Precision
+from kpca.spectrum import State
+
+FloatArray = NDArray[Any]
+Fingerprint = dict[str, str]
+# The share of a fit's time that writing may take is one in so many.
+_PATIENCE = 10.0
+_BYTES_AT_ONCE = 2**24
+# Rows on which a kernel is compared with the kernel of a checkpoint, and how far its values may differ: those of
+# another machine round differently.
+_PROBED_ROWS, _SAME = 24, 1e-10
+_PROBE = "probe"
+_DIGESTS = ("data", "weights")
+_STATE_ARRAYS = ("Q", "A", "H", "errors")
+_STATE_NUMBERS: dict[str, tuple[type, ...]] = {
+    "k": (int,),
+    "passes": (int,),
+    "cheap": (str,),
+    "best_pass": (int,),
+    "guessed": (int, type(None)),
+    "probed": (bool,),
+    "generator": (dict,),
+}
+
+
+# -- files that belong to something -----------------------------------------------------------------------------------
+
+
+def save_state(
+    path: str | os.PathLike[str],
+    fingerprint: Fingerprint,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, FloatArray],
+    *,
+    kind: str = "checkpoint",
+) -> None:
+    """Write a state under a fingerprint: what JSON can hold in the header, the rest as arrays of numbers."""
+    write_container(path, {"kind": kind, "fingerprint": dict(fingerprint), "state": dict(header)}, arrays)
+
+
+def load_state(
+    path: str | os.PathLike[str], fingerprint: Fingerprint, *, kind: str = "checkpoint"
+) -> tuple[dict[str, Any], dict[str, FloatArray]] | None:
+    """Return header and arrays of the state under this fingerprint, None if there is no file; refuse any other."""
+    if not os.path.lexists(path):
+        return None
+    header, arrays = read_container(path, kind)
+    theirs, state = header.get("fingerprint"), header.get("state")
+    if not isinstance(theirs, dict) or not isinstance(state, dict):
+        raise _not_ours(path, "it says not of what")
+    # Data first: parameters may follow from it, such as gamma.
+    for name in sorted({*theirs, *fingerprint}, key=lambda name: (name not in _DIGESTS, name)):
+        if theirs.get(name) != fingerprint.get(name):
+            raise _not_ours(path, _difference(name, theirs.get(name), fingerprint.get(name)))
+    return state, arrays
+
+
+def _difference(name: str, theirs: object, ours: object) -> str:
+    """Return in words what a file was written for."""
+    if name in _DIGESTS:
+        return f"it was written for other {name}"
+    return f"it was written for {name} = {theirs}, and here it is {ours}"
+
+
+def _not_ours(path: str | os.PathLike[str], reason: str) -> InputError:
+    return InputError(
+        f"The checkpoint {os.fspath(path)} must belong to this fit; {reason}: delete the file or choose another path."
+    )
+
+
+# -- fingerprints -----------------------------------------------------------------------------------------------------
+
+
+def digest(values: Any) -> str:
+    """Return the SHA-256 of an array or CSR matrix, whatever its layout in memory; a memory map is read in parts."""
+    total = hashlib.sha256()
+    parts = [values.data, values.indices, values.indptr] if sparse.issparse(values) else [values]
+    total.update(repr(tuple(values.shape)).encode())
+    for part in parts:
+        array = np.atleast_1d(part)
+        total.update(f"{array.dtype.str} {array.shape}".encode())
+        row_bytes = max(1, array.nbytes // max(1, len(array)))
+        step = max(1, _BYTES_AT_ONCE // row_bytes)
+        for start in range(0, len(array), step):
+            total.update(np.ascontiguousarray(array[start : start + step]).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def describe(part: object) -> str:
+    """Return a kernel or a part of one in words that the next process finds too: no addresses, all digits."""
+    if is_dataclass(part) and not isinstance(part, type):
+        inside = ", ".join(f"{field.name}={describe(getattr(part, field.name))}" for field in fields(part))
+        return f"{type(part).__name__}({inside})"
+    if isinstance(part, Mapping):
+        return "{" + ", ".join(f"{key!r}: {describe(part[key])}" for key in sorted(part, key=repr)) + "}"
+    if isinstance(part, list | tuple):
+        return "(" + ", ".join(map(describe, part)) + ")"
+    if isinstance(part, np.ndarray) and part.dtype.kind in "biufc":
+        return f"array {digest(part)}"
+    if part is None or isinstance(part, bool | int | float | str | np.generic):
+        return repr(part)
+    # A function, or an object of another library: its name here, what it does in the probe.
+    named = part if callable(part) and hasattr(part, "__qualname__") else type(part)
+    return f"{getattr(named, '__module__', '')}.{getattr(named, '__qualname__', '')}"
+
+
+def _fingerprint(gram: Gram | MatrixGram, parameters: Mapping[str, object]) -> Fingerprint:
+    """Return what decides on the result of a fit."""
+    if isinstance(gram, Gram):
+        kernel, data = describe(gram.kernel), gram.rows(None)
+    else:
+        kernel, data = "precomputed", gram.given
+    return {
+        "data": repr(tuple(data.shape)) if isinstance(data, LinearOperator) else digest(data),
+        "weights": digest(gram.scale),
+        "kernel": kernel,
+        "the version of kpca": __version__,
+        **{name: describe(value) for name, value in parameters.items()},
+    }
+
+
+def _probe(gram: Gram | MatrixGram) -> FloatArray:
+    """Return some values of the kernel, or of the products of an operator: what a name does not tell."""
+    n = gram.shape[0]
+    if isinstance(gram, MatrixGram):
+        if not isinstance(gram.given, LinearOperator):
+            return np.empty((0, 0))
+        return gram @ np.random.default_rng(0).standard_normal((n, 1))
+    rows = np.unique(np.linspace(0, n - 1, _PROBED_ROWS).astype(np.intp))
+    some = gram.rows(rows).astype(np.float64)
+    return gram.kernel.block(some, some)
+
+
+# -- the state of a fit -----------------------------------------------------------------------------------------------
+
+
+def open_checkpoint(gram: Gram | MatrixGram, **parameters: object) -> Checkpoint | None:
+    """Return the checkpoint of a fit of this operator with these parameters; None where the settings name no file."""
+    path = checkpoint_path()
+    return None if path is None else Checkpoint(path, gram, parameters)
+
+
+class Checkpoint:
+    """The state of one fit in a file. Nothing is read or hashed before `at` is called."""
+
+    def __init__(self, path: str, gram: Gram | MatrixGram, parameters: Mapping[str, object]) -> None:
+        self.path = path
+        self._gram, self._parameters = gram, parameters
+        self._fingerprint: Fingerprint | None = None
+        self._probe: FloatArray = np.empty(0)
+        self._state: State | None = None  # the one found in the file, until somebody goes on from it
+        self._due = -math.inf  # when to write next
+
+    def at(self, count: int) -> tuple[int, CheckpointKeeper]:
+        """Return how many components to look for, and the keeper for that.
+
+        As many as asked for; more where the file is from a fit that was looking for more already.
+        """
+        if self._fingerprint is None:
+            self._open()
+        if self._state is not None:
+            count = max(count, self._state.k)
+        return count, CheckpointKeeper(self, count)
+
+    def _open(self) -> None:
+        folder = os.path.dirname(self.path)
+        if not os.access(folder, os.W_OK):  # better now than after an hour
+            raise InputError(f"The checkpoint {self.path} must be in a folder one may write to: choose another path.")
+        remove_leftovers(self.path)
+        self._fingerprint, self._probe = _fingerprint(self._gram, self._parameters), _probe(self._gram)
+        found = load_state(self.path, self._fingerprint)
+        if found is None:
+            return
+        header, arrays = found
+        theirs = arrays.get(_PROBE, np.empty(0))
+        size = float(np.abs(self._probe).max(initial=0.0))
+        if theirs.shape != self._probe.shape or not np.allclose(theirs, self._probe, rtol=0, atol=_SAME * size):
+            raise _not_ours(self.path, "it was written for a kernel with other values")
+        self._state = _unpacked(header, arrays, self._gram.shape[0], self.path)
+
+    def load(self, count: int) -> State | None:
+        """Return the state found in the file if it is of a fit for so many components; only once, it is large."""
+        state = self._state
+        if state is None or state.k != count:
+            return None
+        self._state = None
+        return state
+
+    def save(self, state: State) -> None:
+        """Write the state, if writing has not taken too much time lately."""
+        assert self._fingerprint is not None
+        started = time.perf_counter()
+        if started < self._due:
+            return
+        header, arrays = _packed(state)
+        save_state(self.path, self._fingerprint, header, {**arrays, _PROBE: self._probe})
+        ended = time.perf_counter()
+        self._due = ended + _PATIENCE * (ended - started)
+
+    def remove(self) -> None:
+        """Remove the file, if this fit has used it: there is nothing to go on from."""
+        if self._fingerprint is None:
+            return
+        try:
+            Path(self.path).unlink(missing_ok=True)
+        except OSError as error:  # no reason to throw away the result of a long fit
+            warnings.warn(
+                f"The fit is complete, but its checkpoint {self.path} could not be removed ({error.strerror}); delete "
+                "it before another fit uses that path.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
+class CheckpointKeeper:
+    """What the solver sees of a checkpoint when it looks for so many components."""
+
+    def __init__(self, checkpoint: Checkpoint, count: int) -> None:
+        self._checkpoint, self._count = checkpoint, count
+        self.save: Callable[[State], None] = checkpoint.save
+
+    def load(self) -> State | None:
+        """Return the state to go on from, if there is one."""
+        return self._checkpoint.load(self._count)
+
+
+def _packed(state: State) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+    """Return a state as what JSON can hold, and arrays; floats are among these, infinity being one of them."""
+    header = {name: getattr(state, name) for name in _STATE_NUMBERS}
+    arrays = {name: getattr(state, name) for name in _STATE_ARRAYS}
+    arrays["floats"] = np.array([state.single_error, state.best])
+    for precision, moments in state.found.items():
+        arrays[f"{precision} image"] = moments.image
+        arrays[f"{precision} sums"] = np.array([moments.trace, moments.frobenius2])
+    return header, arrays
+
+
+def _unpacked(header: dict[str, Any], arrays: dict[str, FloatArray], n: int, path: str) -> State:
+    """Return the state that `_packed` was given."""
+    found: dict[Precision, Moments] = {}
+    try:
+        for precision in cast(tuple[Precision, ...], ("single", "double")):
+            if f"{precision} sums" in arrays:
+                trace, frobenius2 = arrays[f"{precision} sums"].tolist()
+                found[precision] = Moments(arrays[f"{precision} image"], trace, frobenius2)
+        single_error, best = arrays["floats"].tolist()
+        numbers: dict[str, Any] = {name: header[name] for name in _STATE_NUMBERS}
+        large: dict[str, Any] = {name: arrays[name] for name in _STATE_ARRAYS}
+        state = State(**numbers, **large, single_error=single_error, best=best, found=found)
+    except (KeyError, ValueError, TypeError) as error:
+        raise _not_ours(path, "it holds something else") from error
+    if not all(isinstance(numbers[name], types) for name, types in _STATE_NUMBERS.items()):
+        raise _not_ours(path, "it holds something else")
+    size = len(state.errors)
+    shapes = [(n, size), (n, size), (size, size), (size,), *[(n,)] * len(found)]
+    if shapes != [array.shape for array in [*large.values(), *(moments.image for moments in found.values())]]:
+        raise _not_ours(path, "its arrays have other shapes")
+    return state

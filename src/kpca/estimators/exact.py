@@ -1,0 +1,388 @@
+"""From data and a kernel to components: choose the operator and the route, solve, and keep what `transform` needs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn.utils.validation import _check_psd_eigenvalues
+
+from kpca._base.config import memory_budget, require
+from kpca._base.progress import pass_monitor
+from kpca._base.threads import single_threaded
+from kpca.estimators.checkpoint import open_checkpoint
+from kpca.estimators.memory import held_by, krylov_layout, linear_bytes
+from kpca.estimators.routes import FIRST_TRY, Route, better_shifted, count_for_share, kernel_route, linear_route, reuses
+from kpca.features.guess import leading_eigenvectors
+from kpca.features.projection import Centre, KernelProjection, LinearProjection, MatrixProjection, Projection
+from kpca.gram import Centered, Gram, MatrixGram
+from kpca.gram.factored import Factored
+from kpca.gram.shared import SharedArguments
+from kpca.kernels import Kernel, Linear
+from kpca.kernels.widening import has_bandwidth
+from kpca.spectrum import Spectrum, solve_dense, solve_factored, solve_krylov
+from kpca.spectrum.krylov import block_size
+from kpca.spectrum.result import participation_ratio, unrelated_ratio
+
+FloatArray = NDArray[Any]
+# Beyond this many components the work on the basis needs BLAS's threads.
+_NARROW = 40
+# Columns of the first block that stay random beside the guess: they find what the guess has missed.
+_RANDOM_COLUMNS = 4
+# Multiplications in n d min(n, d) up to which the linear kernel is done before threads have met.
+_SMALL_LINEAR = 5e8
+# The fewest rows, the flatness of their spectrum and the mean similarity that speak of too small a bandwidth.
+_FEWEST_UNRELATED, _FLAT, _UNRELATED = 10, 0.95, 0.01
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is wanted, and what may be used for it."""
+
+    n_components: int | float | None
+    tol: float
+    eigen_solver: str = "auto"
+    center: bool = True
+    max_passes: int | None = None
+    seed: int = 0
+    threads: int = 1
+    budget: Callable[[], int] = memory_budget  # asked only where memory matters: the answer takes a while
+
+
+@dataclass(frozen=True)
+class Near:
+    """What is known of the components under kernels that differ little."""
+
+    columns: FloatArray  # eigenvectors, those of several kernels after each other, shape: (n, b)
+    largest: float  # eigenvalue, about
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """Components with their certificate, and the way from new points to scores."""
+
+    spectrum: Spectrum
+    projection: Projection
+    route: Route
+
+    def head(self, k: int) -> Decomposition:
+        """Return the first k components."""
+        return replace(self, spectrum=self.spectrum.head(k), projection=self.projection.head(k))
+
+
+def decompose(
+    kernel: Kernel,
+    X: Any,
+    weights: FloatArray | None,
+    request: Request,
+    *,
+    arguments: SharedArguments | None = None,
+    near: Near | None = None,
+) -> Decomposition:
+    """Find the components of the rows of X, all of positive weight, under a kernel.
+
+    `arguments` are those of the kernel, where they are used for others, too; `near` is what is known of kernels that
+    differ little, from which the search then starts.
+    """
+    scale = None if weights is None else np.sqrt(weights)
+    if isinstance(kernel, Linear):
+        # The products of sparse rows know no threads, and the small ones between them are done before threads have met.
+        small = sparse.issparse(X) or X.shape[0] * X.shape[1] * min(X.shape) <= _SMALL_LINEAR
+        with single_threaded() if small else nullcontext():
+            return _decompose_linear(X, scale, request)
+    gram = Gram(
+        kernel,
+        X,
+        scale=scale,
+        shifted=request.center and better_shifted(kernel, X),
+        precision="double",
+        threads=request.threads,
+        arguments=arguments,
+    )
+    spectrum, route = _solve(gram, request, X.dtype, near)
+    coefficients, offset = _coefficients(gram, spectrum, request.center)
+    centre = _centre(gram) if request.center else None
+    gram.release()
+    projection = KernelProjection(
+        kernel, X, coefficients.astype(X.dtype, copy=False), offset, gram.shifted, centre=centre
+    )
+    return Decomposition(spectrum, projection, route)
+
+
+def refit(
+    kernel: Kernel, rows: FloatArray, count: int, *, center: bool, tol: float, seed: int, threads: int
+) -> tuple[KernelProjection, FloatArray]:
+    """Return the projection and the scores of kernel PCA of some rows, without warnings: all rows had theirs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = decompose(kernel, rows, None, Request(count, tol, center=center, seed=seed, threads=threads))
+    assert isinstance(found.projection, KernelProjection)
+    return found.projection, found.spectrum.scores(None)
+
+
+def decompose_matrix(K: Any, weights: FloatArray | None, request: Request) -> Decomposition:
+    """Find the components that belong to a kernel matrix; rows of weight 0 get no say and no coefficient."""
+    n = K.shape[0]
+    present = np.arange(n) if weights is None else np.flatnonzero(weights)
+    scale = None if weights is None else np.sqrt(weights[present])
+    gram = MatrixGram(K if len(present) == n else _principal_part(K, present), scale=scale)
+    spectrum, route = _solve(gram, request, getattr(K, "dtype", np.dtype(np.float64)))
+    some, offset = _coefficients(gram, spectrum, request.center)
+    coefficients = np.zeros((n, some.shape[1]))
+    coefficients[present] = some
+    return Decomposition(spectrum, MatrixProjection(coefficients, offset), route)
+
+
+def _principal_part(K: Any, rows: NDArray[np.intp]) -> Any:
+    """Return the rows and columns of K that are present."""
+    if not isinstance(K, LinearOperator):
+        return K[rows][:, rows]
+
+    def multiply(V: FloatArray) -> FloatArray:
+        whole = np.zeros((K.shape[0], V.shape[1]))
+        whole[rows] = V
+        return np.asarray(K @ whole)[rows]
+
+    return LinearOperator(
+        (len(rows), len(rows)), matmat=multiply, matvec=lambda v: multiply(v.reshape(-1, 1))[:, 0], dtype=float
+    )
+
+
+def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Decomposition:
+    operator = Factored(X, centred=request.center, scale=scale, threads=request.threads)
+    n, d = X.shape
+    side = min(n, d)
+    components = np.empty((0, d))
+
+    def solve(count: int) -> tuple[Spectrum, Route]:
+        nonlocal components
+        route = linear_route(n, d, count, request.eigen_solver, sparse=sparse.issparse(X))
+        nnz = X.nnz if sparse.issparse(X) else None
+        size, direct = X.dtype.itemsize, route.solver == "direct"
+        require(linear_bytes(n, d, count, size, direct=direct, nnz=nnz, threads=request.threads), request.budget)
+        spectrum, components = solve_factored(
+            operator,
+            count,
+            request.tol,
+            direct=route.solver == "direct",
+            max_passes=request.max_passes,
+            seed=request.seed,
+            monitor=pass_monitor(),
+        )
+        return spectrum, route
+
+    whole = linear_route(n, d, FIRST_TRY, request.eigen_solver, sparse=sparse.issparse(X)).solver == "direct"
+    first = _first_count(request, side, lambda: side if whole else FIRST_TRY)
+    spectrum, route = _until_enough(solve, first, side, request)
+    spectrum = settled(spectrum, X.dtype)
+    if isinstance(request.n_components, int) and request.n_components > side:
+        spectrum = _padded(spectrum, min(request.n_components, n))
+    signs = signs_of(spectrum.vectors, scale)
+    components = np.vstack([components, np.zeros((len(signs), d))])[: len(signs)] * signs[:, None]
+    components[spectrum.values <= 0] = 0.0  # no variance, no direction
+    spectrum = replace(spectrum, vectors=spectrum.vectors * signs)
+    return Decomposition(spectrum, LinearProjection(components.astype(X.dtype), operator.mean), route)
+
+
+def _solve(
+    gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any], near: Near | None = None
+) -> tuple[Spectrum, Route]:
+    """Find the components of a kernel operator, centred if asked for."""
+    n = gram.shape[0]
+    operator = Centered(gram) if request.center else gram
+    start, largest = (None, None) if near is None else (near.columns, near.largest)
+    followed = near is not None
+    asked = {name: getattr(request, name) for name in ("n_components", "tol", "eigen_solver", "center", "seed")}
+    checkpoint = open_checkpoint(gram, **asked)
+
+    def solve(count: int) -> tuple[Spectrum, Route]:
+        nonlocal start, largest, followed
+        held = held_by(gram)
+        route = kernel_route(n, count, request.eigen_solver, request.budget, held=held.whole)
+        if route.solver == "dense":
+            with single_threaded():  # LAPACK itself takes all threads again where that is faster
+                return solve_dense(operator, count), route
+        count, keeper = (count, None) if checkpoint is None else checkpoint.at(count)
+        # BLAS threads that wait for work by spinning would take the cores from ours; a given matrix has only theirs.
+        small = isinstance(gram, Gram) and count <= _NARROW
+        layout = krylov_layout(n, count, request.budget, held.whole, request.threads)
+        with single_threaded() if small else nullcontext():
+            if isinstance(gram, Gram):
+                gram.at("single").keep_tiles(0 if near is not None else layout.tiles, reuses(request.tol))
+                if start is None:
+                    guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
+                    start, largest = leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed)
+            spectrum = solve_krylov(
+                operator,
+                count,
+                request.tol,
+                start=start,
+                largest=largest,
+                max_passes=request.max_passes,
+                seed=request.seed,
+                monitor=pass_monitor(),
+                keeper=keeper,
+                room=layout.room,
+                followed=followed,
+            )
+        start, largest, followed = spectrum.vectors, float(spectrum.values[0]), False
+        return spectrum, route
+
+    first = _first_count(request, n, lambda: _expected_count(gram, request))
+    spectrum, route = _until_enough(solve, first, n, request)
+    spectrum = settled(spectrum, dtype)
+    if isinstance(gram, Gram) and request.center:
+        _warn_if_unrelated(gram, spectrum)
+    if checkpoint is not None and spectrum.converged:
+        checkpoint.remove()
+    signs = signs_of(spectrum.vectors, None if (gram.scale == 1.0).all() else gram.scale)
+    return replace(spectrum, vectors=spectrum.vectors * signs), route
+
+
+def _first_count(request: Request, available: int, expected: Callable[[], int]) -> int:
+    """Return how many components to look for first; for a fraction of the variance, as many as are expected."""
+    wanted = request.n_components
+    if wanted is None:
+        return available
+    count: int = wanted if isinstance(wanted, int) else expected()
+    return int(min(count, available))
+
+
+def _expected_count(gram: Gram | MatrixGram, request: Request) -> int:
+    """Return about how many components explain the fraction asked for: all, where the whole matrix is solved anyway.
+
+    Otherwise it is counted on a sample of the rows, and a little is added.
+    """
+    n = int(gram.shape[0])
+    if kernel_route(n, FIRST_TRY, request.eigen_solver, request.budget).solver == "dense":
+        return n
+    if not isinstance(gram, Gram) or not isinstance(request.n_components, float):
+        return FIRST_TRY
+    return count_for_share(gram, request.n_components, centred=request.center, seed=request.seed)
+
+
+def _until_enough(solve: Any, count: int, available: int, request: Request) -> tuple[Spectrum, Route]:
+    """Solve for `count` components; for a fraction of the variance, double them until it is reached, then cut."""
+    while True:
+        spectrum, route = solve(count)
+        count = max(count, len(spectrum.values))  # a resumed fit may have been further
+        fraction = request.n_components
+        if fraction is None or isinstance(fraction, int):
+            return spectrum, route
+        # the smallest d with sum of the first d eigenvalues >= fraction * trace
+        reached = np.cumsum(np.maximum(spectrum.values, 0.0)) >= fraction * spectrum.trace * (1 - 1e-12)
+        if reached.any():
+            return spectrum.head(int(np.argmax(reached)) + 1), route
+        if count == available:
+            return spectrum, route
+        count = min(2 * count, available)
+
+
+def settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
+    """Return eigenvalues as scikit-learn leaves them: rounding to 0, significant negative ones an error."""
+    values = np.where(np.abs(spectrum.values) <= spectrum.error, 0.0, spectrum.values)
+    if not len(values):
+        return spectrum
+    settled = _check_psd_eigenvalues(values.astype(dtype if dtype == np.float32 else np.float64))
+    values = np.where(settled == 0, 0.0, values)
+    if spectrum.smallest < -1e-5 * max(values[0], 0.0) - 10 * spectrum.error:
+        warnings.warn(
+            f"The kernel matrix is not positive semidefinite: an eigenvalue of {spectrum.smallest:.3g} was found "
+            f"beside the largest, {values[0]:.3g}; components are chosen by value, negative ones carry no variance.",
+            UserWarning,
+            stacklevel=2,
+        )
+    if not values.any():
+        warnings.warn(
+            "All rows are alike under this kernel, so there is no variance to explain and all scores are 0.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return replace(spectrum, values=values)
+
+
+def _warn_if_unrelated(gram: Gram, spectrum: Spectrum) -> None:
+    """Warn of a bandwidth so small that K is about the identity; trace and norm are known by now.
+
+    The mean similarity keeps quiet about rows that are all about equally far apart, as noise of many features is: its
+    spectrum is flat at every bandwidth. Rows that repeat make it less flat; `kpca.diagnostics` counts them.
+    """
+    weights = gram.scale**2
+    if len(weights) < _FEWEST_UNRELATED or not spectrum.trace > 0 or not has_bandwidth(gram.kernel):
+        return
+    mass, own = float(weights.sum()), gram.diagonal()
+    pairs = float(gram.scale @ gram.moments().image) + gram.constant * mass**2
+    pairs -= float(weights @ own) + gram.constant * float(weights @ weights)
+    mean = pairs / max(mass**2 - float(weights @ weights), 1e-300)
+    own_mean = float(own.sum()) / mass + gram.constant
+    if not own_mean > 0:
+        return  # a kernel under which rows have nothing in common with themselves: no share of it is small
+    mean /= own_mean
+    warn_of_unrelated(participation_ratio(spectrum.trace, spectrum.frobenius2) / unrelated_ratio(weights), mean)
+
+
+def warn_of_unrelated(flatness: float, similarity: float) -> None:
+    """Warn if a spectrum is about as flat as that of K = I, and rows have on average almost nothing in common."""
+    if flatness >= _FLAT and similarity < _UNRELATED:
+        warnings.warn(
+            f"The bandwidth is so small that rows have almost nothing in common: their mean similarity is "
+            f"{max(similarity, 0.0):.2g} and the spectrum is {100 * min(flatness, 1.0):.0f} % flat, so components show "
+            "single rows; take a wider one (kpca.diagnostics.check(model) suggests which).",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _padded(spectrum: Spectrum, count: int) -> Spectrum:
+    """Return the spectrum with orthonormal vectors of eigenvalue 0 up to `count` pairs."""
+    n, k = spectrum.vectors.shape
+    fresh = np.random.default_rng(0).standard_normal((n, count - k))
+    for _ in range(2):
+        fresh -= spectrum.vectors @ (spectrum.vectors.T @ fresh)
+    vectors = np.column_stack([spectrum.vectors, np.linalg.qr(fresh)[0]])
+    zeros = np.zeros(count - k)
+    return replace(
+        spectrum,
+        values=np.append(spectrum.values, zeros),
+        vectors=vectors,
+        residuals=np.append(spectrum.residuals, zeros + spectrum.error),
+        bounds=np.vstack([spectrum.bounds, np.column_stack([zeros, zeros + spectrum.error])]),
+    )
+
+
+def signs_of(vectors: FloatArray, scale: FloatArray | None) -> FloatArray:
+    """Return +-1 per component so that the training score of largest size is positive, ties to the lowest index."""
+    scores = vectors if scale is None else vectors / scale[:, None]
+    highest, lowest = scores.max(axis=0), -scores.min(axis=0)
+    signs = np.where(highest >= lowest, 1.0, -1.0)
+    almost = 1.0 - np.sqrt(np.finfo(np.float64).eps)
+    for j in np.flatnonzero(np.minimum(highest, lowest) >= np.maximum(highest, lowest) * almost):
+        sizes = np.abs(scores[:, j])
+        signs[j] = -1.0 if scores[np.argmax(sizes >= sizes.max() * almost), j] < 0 else 1.0
+    return signs
+
+
+def _centre(gram: Gram) -> Centre:
+    """Return the mean in feature space: every row in its weight."""
+    weights = gram.scale**2
+    return Centre(weights / weights.sum(), Centered(gram).row_means() + gram.constant)
+
+
+def _coefficients(gram: Gram | MatrixGram, spectrum: Spectrum, center: bool) -> tuple[FloatArray, FloatArray]:
+    """Return A = S U / sqrt(lambda), 0 where there is no variance, and what `transform` subtracts, A' (row means)."""
+    roots = np.sqrt(spectrum.values)
+    A = spectrum.vectors * np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+    A *= gram.scale[:, None]
+    if center:
+        # Exactly 1'A = 0: vectors of tiny eigenvalues are mixed with the null vector, and 1/sqrt(lambda) enlarges that.
+        weights = gram.scale**2
+        A -= np.multiply.outer(weights / weights.sum(), A.sum(axis=0))
+    offset = Centered(gram).row_means() @ A if center else np.zeros(len(roots))
+    return A, offset

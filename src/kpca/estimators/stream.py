@@ -1,0 +1,217 @@
+"""A sample of the rows of a stream that is always ready, and the same however the stream is cut into batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpca._base.container import remove_leftovers
+from kpca._base.errors import InputError
+from kpca.estimators.approximate import FittedMap
+from kpca.estimators.checkpoint import digest, load_state, save_state
+from kpca.features import Scatter
+from kpca.kernels import Kernel
+
+FloatArray = NDArray[Any]
+# Uniform numbers are drawn in blocks of this many rows, so that a row's number depends on its place only.
+_BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Reservoir:
+    """The rows with the largest keys log(u) / w, u uniform: each row with a chance like its weight w.
+
+    That is weighted sampling without replacement (Efraimidis and Spirakis 2006). To forget is to divide keys by the
+    factor that weights are multiplied by.
+    """
+
+    size: int
+    seed: int
+    seen: int = 0  # rows so far, those of weight 0 too
+    rows: FloatArray | None = None  # in the order of the stream, shape: (m, d)
+    keys: FloatArray | None = None  # shape: (m,)
+
+    def added(self, rows: FloatArray, weights: FloatArray | None) -> Reservoir:
+        """Return the sample with a batch taken in."""
+        u = self._uniform(self.seen, self.seen + len(rows))
+        with np.errstate(divide="ignore"):
+            keys = np.log(u) if weights is None else np.log(u) / weights
+        present = slice(None) if weights is None else weights > 0
+        rows, keys = rows[present], keys[present]
+        seen = self.seen + len(u)
+        if self.rows is not None and self.keys is not None:
+            # of the batch only what may stay is copied
+            floor = self.keys.min() if len(self.keys) == self.size else -np.inf
+            hopeful = keys > floor
+            rows, keys = np.concatenate([self.rows, rows[hopeful]]), np.concatenate([self.keys, keys[hopeful]])
+        if len(keys) > self.size:
+            kept = np.sort(np.argpartition(-keys, self.size - 1)[: self.size])
+            rows, keys = rows[kept], keys[kept]
+        return replace(self, seen=seen, rows=np.array(rows), keys=np.array(keys))
+
+    def faded(self, factor: float) -> Reservoir:
+        """Return the sample with all weights so far multiplied by a factor."""
+        return self if self.keys is None or factor == 1.0 else replace(self, keys=self.keys / factor)
+
+    def _uniform(self, start: int, stop: int) -> FloatArray:
+        """Return the numbers of the rows from start to stop, in (0, 1].  # shape: (stop - start,)"""
+        blocks = range(start // _BLOCK, -(-stop // _BLOCK))
+        drawn = [1.0 - np.random.default_rng((self.seed, block)).random(_BLOCK) for block in blocks]
+        first = start - (start // _BLOCK) * _BLOCK
+        return np.concatenate(drawn)[first : first + stop - start] if drawn else np.empty(0)
+
+    def arrays(self) -> dict[str, FloatArray]:
+        """Return what a checkpoint keeps."""
+        if self.rows is None or self.keys is None:
+            return {}
+        return {"sample rows": self.rows, "sample keys": self.keys, "sample seen": np.array([self.seen])}
+
+    def recalled(self, arrays: dict[str, FloatArray]) -> Reservoir:
+        """Return the sample that a checkpoint kept."""
+        if "sample rows" not in arrays:
+            return self
+        rows, keys = arrays["sample rows"], arrays["sample keys"]
+        if rows.ndim != 2 or keys.shape != (len(rows),) or len(rows) > self.size:
+            raise InputError("The sample of a checkpoint must be rows with a key each; it is not: delete the file.")
+        return replace(self, seen=int(arrays["sample seen"][0]), rows=rows, keys=keys)
+
+
+# -- What is kept of a stream of batches, and how it is written to a file so that a killed fit can go on --------------
+
+_KIND = "stream"
+# The share of the time that writing may take is one in so many.
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows and their weights."""
+
+    rows: Any  # shape: (m, d)
+    weights: FloatArray | None = None
+
+    @property
+    def all_weights(self) -> FloatArray:
+        """The weights, 1 where none are given.  # shape: (m,)"""
+        return np.ones(self.rows.shape[0]) if self.weights is None else self.weights
+
+
+@dataclass(frozen=True)
+class Stream:
+    """All that is kept of the batches so far; a new one takes its place only when a batch has been taken whole."""
+
+    dtype: np.dtype[Any]
+    kernel: Kernel | None = None
+    fitted: FittedMap | None = None  # None while rows are waited for
+    basis: Batch | None = None  # the rows that the features were made for; kept for a checkpoint only
+    waiting: tuple[Batch, ...] = ()
+    scatter: Scatter | None = None
+    before: Scatter | None = None  # the scatter before the newest batch
+    batches: int = 0
+    sample: Reservoir | None = None  # rows to learn the way back from, if anybody wants it
+
+    @cached_property
+    def rows_waiting(self) -> int:
+        """The number of rows that wait for features."""
+        return sum(batch.rows.shape[0] for batch in self.waiting)
+
+
+class StreamCheckpoint:
+    """The state of a stream in a file, with digests of the batches in it, which are skipped when they come again."""
+
+    def __init__(self, path: str, fingerprint: dict[str, str]) -> None:
+        self.path, self._fingerprint = path, fingerprint
+        remove_leftovers(path)
+        self._found = load_state(path, fingerprint, kind=_KIND)
+        self._seen: list[str] = [] if self._found is None else [str(mark) for mark in self._found[0]["batches"]]
+        self._expected = list(self._seen)
+        self._due = 0.0
+
+    def skips(self, batch: Batch) -> bool:
+        """Return True if this batch is in the state already; refuse one that is not the one that came before."""
+        if not self._expected:
+            return False
+        if _mark(batch) != self._expected[0]:
+            number = len(self._seen) - len(self._expected)
+            raise InputError(
+                f"The checkpoint {self.path} must belong to this stream; it was written for another batch {number}: "
+                "start with the first batch again, delete the file or choose another path."
+            )
+        self._expected.pop(0)
+        return True
+
+    def restored(self, empty: Stream) -> tuple[Stream, Batch | None] | None:
+        """Return the stream with what was written of it, and the rows that its features were made for, if any."""
+        if self._found is None:
+            return None
+        header, arrays = self._found
+        self._found = None
+        try:
+            scatter = None
+            if "mean" in arrays:
+                mass, *shares = arrays["sums"].tolist()  # trace, unexplained, rounding
+                scatter = Scatter(int(header["rows"]), mass, arrays["mean"], arrays["matrix"], *shares)
+            basis = _unpacked("basis", arrays) if "basis rows 0" in arrays else None
+            waiting = tuple(_unpacked(f"waiting {i}", arrays) for i in range(int(header["waiting"])))
+            sample = None if empty.sample is None else empty.sample.recalled(dict(arrays))
+        except (KeyError, ValueError, TypeError) as error:
+            raise InputError(
+                f"The checkpoint {self.path} must hold the state of a stream; it holds something else: delete it or "
+                "choose another path."
+            ) from error
+        stream = replace(empty, waiting=waiting, scatter=scatter, batches=len(self._seen), sample=sample)
+        return stream, basis
+
+    def taken(self, batch: Batch, stream: Stream) -> None:
+        """Note that a batch has been taken in, and write the state if writing has not taken too much time lately."""
+        self._seen.append(_mark(batch))
+        started = time.perf_counter()
+        if started < self._due:
+            return
+        header: dict[str, Any] = {"batches": self._seen, "waiting": len(stream.waiting)}
+        arrays: dict[str, FloatArray] = {}
+        if stream.scatter is not None:
+            scatter = stream.scatter
+            header["rows"] = scatter.rows
+            arrays |= {"mean": scatter.mean, "matrix": scatter.matrix}
+            arrays["sums"] = np.array([scatter.mass, scatter.trace, scatter.unexplained, scatter.rounding])
+        if stream.basis is not None:
+            arrays |= _packed("basis", stream.basis)
+        for i, part in enumerate(stream.waiting):
+            arrays |= _packed(f"waiting {i}", part)
+        if stream.sample is not None:
+            arrays |= stream.sample.arrays()
+        save_state(self.path, self._fingerprint, header, arrays, kind=_KIND)
+        ended = time.perf_counter()
+        self._due = ended + _PATIENCE * (ended - started)
+
+    def remove(self) -> None:
+        """Remove the file: there is nothing to go on from."""
+        Path(self.path).unlink(missing_ok=True)
+
+
+def _mark(batch: Batch) -> str:
+    return digest(batch.rows) + ("" if batch.weights is None else digest(batch.weights))
+
+
+def _packed(name: str, batch: Batch) -> dict[str, FloatArray]:
+    rows = batch.rows
+    parts = [rows.data, rows.indices, rows.indptr, np.array(rows.shape)] if sparse.issparse(rows) else [rows]
+    arrays = {f"{name} rows {i}": np.asarray(part) for i, part in enumerate(parts)}
+    return arrays if batch.weights is None else {**arrays, f"{name} weights": batch.weights}
+
+
+def _unpacked(name: str, arrays: Mapping[str, FloatArray]) -> Batch:
+    rows: Any = arrays[f"{name} rows 0"]
+    if f"{name} rows 3" in arrays:
+        indices, pointers, shape = (arrays[f"{name} rows {i}"] for i in (1, 2, 3))
+        rows = sparse.csr_matrix((rows, indices, pointers), shape=tuple(shape.tolist()))
+    return Batch(rows, arrays.get(f"{name} weights"))

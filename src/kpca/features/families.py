@@ -1,0 +1,257 @@
+"""Which random features each kernel has: f with E f(x).f(y) = k(x, y), drawn by `draw_part`.
+
+Kernels of differences have Fourier features, cos and sin of random frequencies (Bochner); sums over features of
+homogeneous kernels have them in log x; kernels of angles have activations of random projections; polynomials have
+convolved count sketches. The identity behind each stands beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpca import kernels
+from kpca._base.errors import InputError
+from kpca.features.frequencies import DenseProjection, draw_projection
+from kpca.features.parts import Activated, Beside, Flat, Fourier, Homogeneous, Part, TensorSketch
+from kpca.kernels import Kernel
+
+FloatArray = NDArray[Any]
+STRUCTURES = ("independent", "orthogonal", "hadamard")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What is drawn: how many features, for how many columns, how and from which source."""
+
+    d: int
+    rank: int
+    structure: str
+    rng: np.random.Generator
+    origin: FloatArray | None  # shape: (d,)
+
+    @property
+    def frequencies(self) -> int:
+        """Each has two features, its cosine and its sine; of an odd rank the last has one."""
+        return -(-self.rank // 2)
+
+
+# -- Fourier features -------------------------------------------------------------------------------------------------
+
+
+def _fourier(kernel: Kernel, draw: Draw, stretch: FloatArray | float) -> Part:
+    """A radial kernel: normal frequencies, each stretched by a random number, are a mixture of Gaussians."""
+    assert isinstance(kernel, kernels.RadialKernel)
+    scale = kernel.prepare(np.ones((1, draw.d)))[0]  # a number per feature, whether the kernel has one or one each
+    projection = draw_projection(
+        draw.rng, draw.d, draw.frequencies, draw.structure, scale=scale, stretch=stretch, origin=draw.origin
+    )
+    return Fourier(projection, draw.rng.uniform(0.0, 2.0 * math.pi))
+
+
+def _rbf(kernel: Kernel, draw: Draw) -> Part:
+    # exp(-|u|^2) = E cos(w.u) for w normal with variance 2
+    return _fourier(kernel, draw, math.sqrt(2.0))
+
+
+def _matern(kernel: Kernel, draw: Draw) -> Part:
+    # multivariate t with 2 nu degrees of freedom; sqrt(2 nu) is in the scale of the kernel already
+    nu = kernel.nu if isinstance(kernel, kernels.Matern) else 0.5
+    return _fourier(kernel, draw, 1.0 / np.sqrt(draw.rng.chisquare(2.0 * nu, draw.frequencies)))
+
+
+def _rational_quadratic(kernel: Kernel, draw: Draw) -> Part:
+    # (1 + s)^-alpha = E exp(-T s), T of the gamma law with shape alpha
+    assert isinstance(kernel, kernels.RationalQuadratic)
+    return _fourier(kernel, draw, np.sqrt(2.0 * draw.rng.gamma(kernel.alpha, size=draw.frequencies)))
+
+
+def _laplacian(kernel: Kernel, draw: Draw) -> Part:
+    # exp(-gamma |t|) = E cos(w t) for w Cauchy: one for each feature, independent
+    assert isinstance(kernel, kernels.Laplacian)
+    weights = kernel.gamma * draw.rng.standard_cauchy((draw.d, draw.frequencies))
+    return Fourier(DenseProjection(weights, draw.origin), draw.rng.uniform(0.0, 2.0 * math.pi))
+
+
+def _homogeneous(draw: Draw, weight: float, frequencies: FloatArray) -> Part:
+    """weight * sum_j sqrt(x_j y_j) E cos(w log(x_j / y_j)) (Vedaldi and Zisserman), frequencies dealt out evenly."""
+    count = draw.frequencies
+    features = np.resize(draw.rng.permutation(draw.d), count)
+    # Columns of a feature: two for each frequency, one for the last of an odd rank.
+    columns = np.full(count, 2.0)
+    columns[draw.rank // 2 :] = 1.0
+    share = np.bincount(features, weights=columns, minlength=draw.d)
+    # Fewer frequencies than features: those dealt out, chosen at random, stand for the others.
+    expected = draw.rank / draw.d if count < draw.d else share[features]
+    roots = np.sqrt(weight * 2.0 / np.broadcast_to(expected, (count,)))
+    pairs = draw.rank // 2
+    return Homogeneous(
+        features, frequencies, np.concatenate([roots[:pairs], roots]), draw.rng.uniform(0.0, 2.0 * math.pi)
+    )
+
+
+def _additive_chi2(kernel: Kernel, draw: Draw) -> Part:
+    # 4xy / (x + y) = 2 sqrt(xy) sech(log(x/y) / 2), and sech(t/2) = E cos(w t) for w of density sech(pi w)
+    uniform = draw.rng.uniform(size=draw.frequencies)
+    return _homogeneous(draw, 2.0, np.log(np.tan(0.5 * math.pi * uniform)) / math.pi)
+
+
+def _intersection(kernel: Kernel, draw: Draw) -> Part:
+    # min(x, y) = sqrt(xy) exp(-|log(x/y)| / 2)
+    return _homogeneous(draw, 1.0, 0.5 * draw.rng.standard_cauchy(draw.frequencies))
+
+
+# -- activations of random projections --------------------------------------------------------------------------------
+
+
+def _projected(kernel: Kernel, draw: Draw) -> Part:
+    projection = draw_projection(draw.rng, draw.d, draw.rank, draw.structure, scale=np.ones(draw.d), fixed_length=True)
+    return Activated(projection, "none", unit_rows=isinstance(kernel, kernels.Cosine))
+
+
+def _arc_cosine(kernel: Kernel, draw: Draw) -> Part:
+    assert isinstance(kernel, kernels.ArcCosine)
+    columns = draw.rank - 1 if kernel.order == 0 else draw.rank
+    projection = draw_projection(draw.rng, draw.d, columns, draw.structure, scale=np.ones(draw.d))
+    return Activated(projection, "sign" if kernel.order == 0 else "relu")
+
+
+# -- polynomials ------------------------------------------------------------------------------------------------------
+
+
+def _polynomial(kernel: Kernel, draw: Draw) -> Part:
+    assert isinstance(kernel, kernels.Polynomial)
+    degree = kernel.degree
+    if not isinstance(degree, int) or degree < 1 or kernel.coef0 < 0:
+        raise InputError(
+            "Random features of the polynomial kernel need a whole degree from 1 and coef0 of at least 0; got "
+            f"degree={kernel.degree!r}, coef0={kernel.coef0!r}: change them, or take landmarks."
+        )
+    places = draw.rng.integers(0, draw.rank, size=(degree, draw.d + 1))
+    signs = draw.rng.choice(np.array([-1.0, 1.0]), size=(degree, draw.d + 1))
+    shape, columns = (draw.rank, draw.d), np.arange(draw.d)
+    sketches = tuple(
+        sparse.csr_matrix((math.sqrt(kernel.gamma) * sign[:-1], (place[:-1], columns)), shape=shape)
+        for place, sign in zip(places, signs, strict=True)
+    )
+    return TensorSketch(sketches, math.sqrt(kernel.coef0) * signs[:, -1], places[:, -1])
+
+
+# -- composites -------------------------------------------------------------------------------------------------------
+
+
+def _constant(kernel: Kernel, draw: Draw) -> Part:
+    assert isinstance(kernel, kernels.Constant)
+    return Flat(math.sqrt(kernel.constant))
+
+
+def _scaled(kernel: Kernel, draw: Draw) -> Part:
+    assert isinstance(kernel, kernels.Scaled)
+    return Beside((draw_part(kernel.kernel, draw),), (draw.rank,), math.sqrt(kernel.factor))
+
+
+def _sum(kernel: Kernel, draw: Draw) -> Part:
+    assert isinstance(kernel, kernels.Sum)
+    # A constant takes the one column it needs; the others share the rest evenly, the first ones what is left over.
+    least = [smallest_rank(member) for member in kernel.members]
+    growing = [not isinstance(member, kernels.Constant) for member in kernel.members]
+    spare = draw.rank - sum(least)
+    sharers = max(sum(growing), 1)
+    shares = [spare // sharers + (number < spare % sharers) for number in range(sharers)]
+    ranks = [low + (shares.pop(0) if grows else 0) for low, grows in zip(least, growing, strict=True)]
+    if not any(growing):
+        ranks[-1] += spare
+    parts = tuple(
+        draw_part(member, replace(draw, rank=rank)) for member, rank in zip(kernel.members, ranks, strict=True)
+    )
+    return Beside(parts, tuple(ranks))
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Family:
+    draw: Callable[[Kernel, Draw], Part]
+    structured: bool  # whether directions may be orthogonal: their law must not change under rotation
+    composite: bool = False
+
+
+_FAMILIES: dict[type[Kernel], _Family] = {
+    kernels.RBF: _Family(_rbf, True),
+    kernels.Exponential: _Family(_matern, True),
+    kernels.Matern: _Family(_matern, True),
+    kernels.RationalQuadratic: _Family(_rational_quadratic, True),
+    kernels.Laplacian: _Family(_laplacian, False),
+    kernels.Linear: _Family(_projected, True),
+    kernels.Cosine: _Family(_projected, True),
+    kernels.ArcCosine: _Family(_arc_cosine, True),
+    kernels.Polynomial: _Family(_polynomial, False),
+    kernels.AdditiveChi2: _Family(_additive_chi2, False),
+    kernels.HistogramIntersection: _Family(_intersection, False),
+    kernels.Constant: _Family(_constant, True, composite=True),
+    kernels.Scaled: _Family(_scaled, True, composite=True),
+    kernels.Sum: _Family(_sum, True, composite=True),
+}
+
+
+def _family(kernel: Kernel) -> _Family:
+    if type(kernel) not in _FAMILIES:
+        names = ", ".join(kind.name for kind, family in _FAMILIES.items() if not family.composite)
+        raise InputError(
+            f"Random features exist for the kernels {names}, their sums and multiples; got {kernel.name!r}: choose one "
+            "of these, or take landmarks, which every kernel has."
+        )
+    return _FAMILIES[type(kernel)]
+
+
+def structure_of(kernel: Kernel, asked: str) -> str:
+    """Return the structure a kernel's features get: "independent" where directions have no meaning for it."""
+    if asked not in STRUCTURES:
+        raise InputError(f"structure must be one of {', '.join(map(repr, STRUCTURES))}; got {asked!r}.")
+    members = kernel.members if isinstance(kernel, kernels.Composite) else ()
+    found = [structure_of(member, asked) for member in members]
+    if not _family(kernel).structured:
+        if asked == "hadamard":
+            raise InputError(
+                f"structure='hadamard' needs a kernel whose frequencies have no preferred axes; got {kernel.name!r}: "
+                "take structure='independent'."
+            )
+        return "independent"
+    return asked if not found or asked in found else found[0]
+
+
+def smallest_rank(kernel: Kernel) -> int:
+    """Return the fewest features a kernel can have."""
+    if isinstance(kernel, kernels.Scaled):
+        return smallest_rank(kernel.kernel)
+    if isinstance(kernel, kernels.Sum):
+        return sum(smallest_rank(member) for member in kernel.members)
+    return 2 if isinstance(kernel, kernels.ArcCosine) and kernel.order == 0 else 1
+
+
+def offset(kernel: Kernel, X: Any) -> FloatArray | None:
+    """Return a(x) if the features stand for k(x, y) + a(x) + a(y), which is k once centred; None if for k itself.
+
+    Only -(x - y)^2 / (x + y) = 4xy / (x + y) - x - y needs it: alone it is not positive semidefinite.  # shape: (n,)
+    """
+    if isinstance(kernel, kernels.AdditiveChi2):
+        return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    if isinstance(kernel, kernels.Scaled):
+        inner = offset(kernel.kernel, X)
+        return None if inner is None else kernel.factor * inner
+    if isinstance(kernel, kernels.Sum):
+        found = [part for part in (offset(member, X) for member in kernel.members) if part is not None]
+        return np.sum(found, axis=0) if found else None
+    return None
+
+
+def draw_part(kernel: Kernel, draw: Draw) -> Part:
+    """Draw the features of a kernel, or say which kernels have some."""
+    return _family(kernel).draw(kernel, draw)

@@ -1,0 +1,264 @@
+"""New points to scores: what remains of a fit when all it has to do is transform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from kpca._base.config import BASE, memory_budget, require, row_columns
+from kpca._base.threads import in_order
+from kpca.features import FeatureMap
+from kpca.gram import CrossGram
+from kpca.gram.cross import band_rows, workers_bytes
+from kpca.kernels import Kernel
+
+FloatArray = NDArray[Any]
+# Features of the rows that are projected at once.
+_PIECE_NUMBERS = 500_000
+# Residuals below this many units in the last place of what they are the difference of are 0.
+_ROUNDING = 16.0
+
+
+@dataclass(frozen=True)
+class Centre:
+    """The mean in feature space as a combination of rows, sum_j c_j phi(b_j)."""
+
+    coefficients: FloatArray  # c, shape: (n,)
+    levels: FloatArray  # K c: the mean's inner products with the rows, shape: (n,)
+
+    @property
+    def square(self) -> float:
+        """c' K c, the squared length of the mean."""
+        return float(self.coefficients @ self.levels)
+
+
+class Parts(NamedTuple):
+    """What a projection splits rows into."""
+
+    scores: FloatArray  # t, shape: (m, k)
+    residuals: FloatArray  # the squared length of what the components leave, shape: (m,)
+
+
+@dataclass(frozen=True)
+class LinearProjection:
+    """t(x) = V'(x - mean): the linear kernel in the primal."""
+
+    components: FloatArray  # unit directions, zero for components without variance, shape: (k, d)
+    mean: FloatArray  # shape: (d,)
+
+    def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
+        """Return the scores of the rows of X.  # shape: (m, k)"""
+        if isinstance(X, np.ndarray):
+            # centred before the product, so that an offset costs no digits
+            m, step = len(X), band_rows(X.shape[1])
+            if m <= step:
+                return (X - self.mean) @ self.components.T
+            scores: FloatArray = np.empty((m, len(self.components)))
+            for start in range(0, m, step):
+                scores[start : start + step] = (X[start : start + step] - self.mean) @ self.components.T
+        else:
+            scores = np.asarray(X @ self.components.T) - self.mean @ self.components.T
+        return scores
+
+    def parts(self, X: Any, *, threads: int = 1) -> Parts:
+        """Return the scores, and |x - mean|^2 - |t|^2: what the components leave of each row."""
+        scores, left = np.empty((X.shape[0], len(self.components))), np.empty(X.shape[0])
+        step = band_rows(X.shape[1])
+        for start in range(0, X.shape[0], step):
+            here = slice(start, start + step)
+            part = X[here]
+            rows = (part.toarray() if sparse.issparse(part) else part) - self.mean
+            rounding = np.square(_ROUNDING * np.finfo(rows.dtype).eps) * np.einsum("ij,ij->i", rows, rows)
+            own = rows @ self.components.T
+            rows -= own @ self.components
+            squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+            scores[here], left[here] = own, np.where(squares > rounding, squares, 0.0)
+        return Parts(scores, left)
+
+    def doubled(self) -> LinearProjection:
+        """Return the projection in double precision."""
+        directions = _orthonormal(self.components.T.astype(np.float64))
+        return replace(self, components=directions.T, mean=self.mean.astype(np.float64))
+
+    def flipped(self, signs: FloatArray) -> LinearProjection:
+        """Return the projection with the signs of some components changed."""
+        return replace(self, components=self.components * signs[:, None].astype(self.components.dtype))
+
+    def head(self, k: int) -> LinearProjection:
+        """Return the projection on the first k components."""
+        return replace(self, components=self.components[:k])
+
+
+@dataclass(frozen=True)
+class KernelProjection:
+    """t(x) = A'(k_x - mean of the rows of K); A sums to 0, so the mean of k_x drops out."""
+
+    kernel: Kernel
+    X: Any  # the training rows, shape: (n, d)
+    coefficients: FloatArray  # A, shape: (n, k)
+    offset: FloatArray  # A' (row means), shape: (k,)
+    shifted: bool  # kernel values enter minus f(0), here and in the offset
+    centre: Centre | None = None  # None for a model that is not centred
+    precision: np.dtype[Any] | None = None  # in which kernel values are computed; None: that of the rows
+    # What the engine made of the training rows: new ones, perhaps one at a time, then cost only their own kernel
+    # values.
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
+        """Return the scores of the rows of X, never holding more than a few tiles.  # shape: (m, k)"""
+        cross, _ = self._cross(X, threads)
+        scores: FloatArray = cross @ self.coefficients
+        scores -= self.offset
+        return scores
+
+    def parts(self, X: Any, *, threads: int = 1) -> Parts:
+        """Return the scores, and |phi(x) - P phi(x)|^2 = k(x, x) - 2 k_x'c + c'Kc - |t|^2.
+
+        The latter is negative for some rows if the kernel is not positive semidefinite: it is no squared length then.
+        """
+        cross, X = self._cross(X, threads)
+        left: FloatArray = self.kernel.diagonal(X).astype(np.float64)
+        rounding = _ROUNDING * float(np.finfo(np.float64).eps) * np.abs(left)
+        if self.centre is None:
+            scores = (cross @ self.coefficients).astype(np.float64, copy=False) - self.offset
+        else:
+            c = self.centre.coefficients
+            products = (cross @ np.column_stack([self.coefficients, c])).astype(np.float64, copy=False)
+            left += self.centre.square - 2.0 * (products[:, -1] + cross.constant * c.sum())
+            scores = products[:, :-1] - self.offset
+        left -= np.einsum("ij,ij->i", scores, scores)
+        if self.kernel.psd:
+            left[left <= rounding] = 0.0
+        return Parts(scores, left)
+
+    def doubled(self) -> KernelProjection:
+        """Return the projection in double precision."""
+        return replace(self, precision=np.dtype(np.float64), memo={})
+
+    def _cross(self, X: Any, threads: int) -> tuple[CrossGram, Any]:
+        """Return the kernel values of new rows with the known ones, and the new rows in the form of those."""
+        if sparse.issparse(self.X) != sparse.issparse(X):
+            X = X.toarray() if sparse.issparse(X) else sparse.csr_matrix(X)
+        dtype = X.dtype if self.precision is None else self.precision
+        m, d, k = X.shape[0], max(row_columns(X), row_columns(self.X)), len(self.offset)
+        needed = transform_bytes(m, self.X.shape[0], d, k, itemsize=dtype.itemsize, threads=threads)
+        require(needed, memory_budget, "or transform fewer rows at a time")
+        cross = CrossGram(self.kernel, X, self.X, dtype=dtype, shifted=self.shifted, threads=threads, memo=self.memo)
+        return cross, X
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "memo": {}}  # made again where it is needed
+
+    def flipped(self, signs: FloatArray) -> KernelProjection:
+        """Return the projection with the signs of some components changed."""
+        return replace(self, coefficients=self.coefficients * signs, offset=self.offset * signs)
+
+    def head(self, k: int) -> KernelProjection:
+        """Return the projection on the first k components."""
+        if k >= len(self.offset):
+            return self
+        return replace(self, coefficients=np.ascontiguousarray(self.coefficients[:, :k]), offset=self.offset[:k])
+
+
+@dataclass(frozen=True)
+class MatrixProjection:
+    """The same for kernel values that come precomputed."""
+
+    coefficients: FloatArray  # A, shape: (n, k)
+    offset: FloatArray  # shape: (k,)
+
+    def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
+        """Return the scores that belong to rows of kernel values.  # shape: (m, k)"""
+        return np.asarray(X @ self.coefficients, dtype=np.float64) - self.offset
+
+    def head(self, k: int) -> MatrixProjection:
+        """Return the projection on the first k components."""
+        if k >= len(self.offset):
+            return self
+        return replace(self, coefficients=np.ascontiguousarray(self.coefficients[:, :k]), offset=self.offset[:k])
+
+
+@dataclass(frozen=True)
+class FeatureProjection:
+    """t(x) = V'(f(x) - mean of the features)."""
+
+    feature_map: FeatureMap
+    directions: FloatArray  # V, shape: (r, k)
+    mean: FloatArray  # of the features, or 0 without centring, shape: (r,)
+
+    @property
+    def offset(self) -> FloatArray:
+        """V' mean.  # shape: (k,)"""
+        offset: FloatArray = self.mean @ self.directions
+        return offset
+
+    def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
+        """Return the scores of the rows of X; their features are made a piece at a time.  # shape: (m, k)"""
+        scores = np.empty((X.shape[0], self.directions.shape[1]))
+        self._each(X, lambda features: features @ self.directions, scores, threads)
+        return scores - self.offset
+
+    def parts(self, X: Any, *, threads: int = 1) -> Parts:
+        """Return the scores, and |f(x) - mean|^2 - |t|^2: what the components leave of the features."""
+        k = self.directions.shape[1]
+
+        def work(features: FloatArray) -> FloatArray:
+            rows = features - self.mean
+            scores = rows @ self.directions
+            rounding = np.square(_ROUNDING * np.finfo(rows.dtype).eps) * np.einsum("ij,ij->i", rows, rows)
+            rows -= scores @ self.directions.T
+            squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+            return np.column_stack([scores, np.where(squares > rounding, squares, 0.0)])
+
+        both = np.empty((X.shape[0], k + 1))
+        self._each(X, work, both, threads)
+        return Parts(both[:, :k], both[:, k])
+
+    def doubled(self) -> FeatureProjection:
+        """Return the projection in double precision."""
+        directions = _orthonormal(self.directions.astype(np.float64))
+        return replace(self, directions=directions, mean=self.mean.astype(np.float64))
+
+    def _each(self, X: Any, work: Callable[[FloatArray], FloatArray], out: FloatArray, threads: int) -> None:
+        """Write what `work` makes of the features of the rows of X, a piece at a time."""
+        step = max(1, _PIECE_NUMBERS // max(self.feature_map.rank, 1))
+        pieces = [slice(start, min(start + step, X.shape[0])) for start in range(0, X.shape[0], step)]
+
+        def commit(rows: slice, part: FloatArray) -> None:
+            out[rows] = part
+
+        in_order(pieces, lambda: lambda rows: work(self.feature_map(X[rows])), commit, threads)
+
+    def flipped(self, signs: FloatArray) -> FeatureProjection:
+        """Return the projection with the signs of some components changed."""
+        return replace(self, directions=self.directions * signs.astype(self.directions.dtype))
+
+    def head(self, k: int) -> FeatureProjection:
+        """Return the projection on the first k components."""
+        if k >= self.directions.shape[1]:
+            return self
+        return replace(self, directions=np.ascontiguousarray(self.directions[:, :k]))
+
+
+def transform_bytes(m: int, n: int, d: int, k: int, *, itemsize: int, threads: int = 1) -> int:
+    """Return what the scores of m new rows take: themselves, the prepared rows of both sides, a band at a time."""
+    band = min(m, band_rows(d))
+    scores = m * k * (8 + (itemsize if itemsize == 4 else 0))
+    return scores + (d + 2) * (n + 2 * band) * itemsize + n * k * itemsize + workers_bytes(threads, n) + BASE
+
+
+def _orthonormal(V: FloatArray) -> FloatArray:
+    """Return columns of length 1 or 0 that are orthogonal to rounding, of ones that are to single precision.
+
+    One step of Newton's iteration for the nearest orthonormal columns, which squares the error.
+    """
+    nearest: FloatArray = 1.5 * V - 0.5 * (V @ (V.T @ V))
+    return nearest
+
+
+Projection = LinearProjection | KernelProjection | MatrixProjection | FeatureProjection

@@ -1,1 +1,0 @@
-"""Files of single cells, as AnnData stores them."""

@@ -1,1 +1,0 @@
-"""How files, frames and arrays become tables: formats, roles of columns, and rows in chunks."""

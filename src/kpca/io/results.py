@@ -1,0 +1,315 @@
+"""The rows of a table on their way through a pipeline, in chunks, and what stands beside their results.
+
+A pipeline is `Preparation`, then a model: what `kpca fit` saves. Neither table nor results need fit into memory.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kpca._base.config import memory_budget
+from kpca._base.errors import InputError
+from kpca._base.progress import row_monitor
+from kpca.data.images import ImageWriter
+from kpca.data.opening import open_writer
+from kpca.data.preparation import SHARE_OF_MEMORY, Preparation, Prepared
+from kpca.data.rows import Layout, Rows, Table, stacked
+
+MOST_ROWS = 20_000  # of a sample
+_STORED_PER_ROW = 256  # entries a sparse row is taken to have, if it has that many columns
+ROW = "row"  # the column that numbers the rows which are left, where some were dropped and none has an id
+
+
+def prepared_pieces(pipeline: Any, table: Table) -> Iterator[tuple[Rows, Prepared]]:
+    """Yield the rows of a table in chunks: as they are, and as the model takes them."""
+    preparation = preparation_of(pipeline)
+    chosen = preparation.select(table)
+    monitor = row_monitor(chosen.n_rows)
+    warned: set[str] = set()  # each column once, not once in every chunk
+    seen = kept = 0
+    for rows in chosen.chunks():
+        part = preparation.prepare(rows, warned=warned)
+        seen, kept = seen + len(rows), kept + len(part.kept)
+        if len(part.kept):
+            yield rows, part
+        if monitor is not None:
+            monitor(len(rows))
+    tell_left_out(chosen.name, seen, kept)
+
+
+def tell_left_out(name: str, seen: int, kept: int) -> None:
+    """Warn of rows that are not among the results, and refuse a table none of whose rows is."""
+    if seen and not kept:
+        raise InputError(
+            f"{name} must have at least one row without missing values, as rows with some are left out; each of its "
+            f"{seen:,} rows has some: fill them, or fit a model with --impute median."
+        )
+    if kept < seen:
+        left = f"{seen - kept:,} of {seen:,} rows {'was' if seen - kept == 1 else 'were'} left out"
+        warnings.warn(f"{left}, because values are missing in them.", stacklevel=3)
+
+
+def rows_in_memory(pipeline: Any, table: Table, *, most: int = MOST_ROWS, seed: int = 0) -> Prepared:
+    """Return all rows of a table as a model takes them or, where they take too much memory, a sample, and warn of it.
+
+    Too much is more than a quarter of what `kpca.config(memory_limit=...)` allows.
+    """
+    preparation = preparation_of(pipeline)
+    stored = min(preparation.n_features_out_, _STORED_PER_ROW) if preparation.sparse_ else preparation.n_features_out_
+    fits = table.n_rows * stored * preparation.dtype_.itemsize <= memory_budget() // SHARE_OF_MEMORY
+    rows, count = sampled_rows(pipeline, table, table.n_rows if fits else most, seed)
+    if len(rows.kept) < count:
+        warnings.warn(
+            f"{len(rows.kept):,} rows, drawn from all {count:,}, stand for those that memory has no room for.",
+            stacklevel=2,
+        )
+    return rows
+
+
+def sampled_rows(pipeline: Any, table: Table, most: int, seed: int) -> tuple[Prepared, int]:
+    """Return the complete rows as the model takes them, or as many as asked for from all over; and of how many."""
+    wanted: NDArray[np.bool_] | None = None
+    if table.n_rows > most:
+        wanted = np.zeros(table.n_rows, dtype=bool)
+        wanted[np.random.default_rng(seed).choice(table.n_rows, most, replace=False)] = True
+    parts: list[Prepared] = []
+    complete = 0
+    for _, part in prepared_pieces(pipeline, table):
+        complete += len(part.kept)
+        chosen = np.ones(len(part.kept), dtype=bool) if wanted is None else wanted[part.kept]
+        if chosen.any():
+            ids, labels = (None if one is None else one[chosen] for one in (part.ids, part.labels))
+            parts.append(Prepared(part.X[chosen], ids, labels, part.kept[chosen]))
+    if not parts:
+        raise InputError(f"{table.name!r} must have rows that are complete; all were left out: use --impute median.")
+    some = Prepared(
+        stacked([part.X for part in parts]),
+        joined([part.ids for part in parts]),
+        joined([part.labels for part in parts]),
+        np.concatenate([part.kept for part in parts]),
+    )
+    return some, complete
+
+
+def joined(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Return ids or labels of all pieces, None where there are none."""
+    there = [part for part in parts if part is not None]
+    return np.concatenate(there) if there else None
+
+
+def preparation_of(pipeline: Any) -> Preparation:
+    """Return a preparation itself, or the first step of a pipeline, which must be one."""
+    first = pipeline if isinstance(pipeline, Preparation) else pipeline[0]
+    if not isinstance(first, Preparation):
+        raise InputError(f"The first step of the pipeline must be a kpca.io.Preparation; got {type(first).__name__}.")
+    return first
+
+
+def columns_beside(layout: Layout) -> list[str]:
+    return [name for name in (layout.id, layout.label) if name is not None]
+
+
+def beside_of(pipeline: Any, layout: Layout) -> list[str]:
+    """Return the columns that stand beside the results: ids, labels, or the number of a row where some are dropped."""
+    beside = columns_beside(layout)
+    return [ROW, *beside] if preparation_of(pipeline).drops and layout.id is None else beside
+
+
+def values_beside(layout: Layout, ids: Any, labels: Any) -> dict[str, Any]:
+    values = {layout.id: ids, layout.label: labels}
+    return {name: array for name, array in values.items() if name is not None}
+
+
+def values_of(pipeline: Any, layout: Layout, part: Prepared) -> dict[str, Any]:
+    values = values_beside(layout, part.ids, part.labels)
+    return {ROW: np.asarray(part.kept), **values} if ROW in beside_of(pipeline, layout) else values
+
+
+# -- Scores, cleaned rows and rows restored from scores, written in chunks with the ids and labels of the rows --------
+
+FloatArray = NDArray[Any]
+
+
+def write_scores(pipeline: Any, table: Table, path: Any) -> int:
+    """Write the scores of the rows of a table to a file in any of the formats of `open_writer`; - is stdout.
+
+    Returns how many rows were written: those with missing values are left out where the preparation drops them.
+    """
+    model = pipeline[-1]
+    names = [str(name) for name in model.get_feature_names_out()]
+    layout, count = preparation_of(pipeline).select(table).layout, 0
+    with open_writer(path, names, extras=beside_of(pipeline, layout)) as writer:
+        for _, part in prepared_pieces(pipeline, table):
+            writer.write(np.asarray(model.transform(part.X)), values_of(pipeline, layout, part))
+            count += len(part.kept)
+            if not writer.wanted:  # whoever read it has gone
+                break
+    return count
+
+
+def write_denoised(pipeline: Any, table: Table, path: Any) -> float:
+    """Write the rows with what the components do not explain removed, in the units of the table.
+
+    Returns the share of the variance of the prepared rows that was removed.
+    """
+    preparation, model = preparation_of(pipeline), pipeline[-1]
+    removed, layout = _Lost(), preparation.layout_
+
+    def denoised(part: Prepared) -> Rows:
+        clean = model.denoise(part.X)
+        removed.add(part.X, clean)
+        return preparation.inverse_transform(clean)
+
+    beside = preparation.select(table).layout
+    extras = [*beside_of(pipeline, beside), *layout.categories]
+    with _open_rows(preparation, path, extras, beside.id) as writer:
+        for _, part in prepared_pieces(pipeline, table):
+            rows = denoised(part)
+            writer.write(rows.numbers, {**values_of(pipeline, beside, part), **rows.categories})
+    return removed.share
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """What came of turning scores back into data.
+
+    `size_ratio` is the size of the scores over that of the data, both as float64; `error` the share of the variance of
+    the original (prepared) rows that is lost, None without an original.
+    """
+
+    rows: int
+    size_ratio: float
+    error: float | None
+
+
+def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Table | None = None) -> Reconstruction:
+    """Write the rows of data that a table of scores stands for, in the units of the data of the fit."""
+    preparation, model = preparation_of(pipeline), pipeline[-1]
+    wanted = [str(name) for name in model.get_feature_names_out()]
+    beside = columns_beside(scores.layout)
+    places = _places(scores, wanted)
+    lost = _Lost()
+    truth = None if original is None else _Aligned(pipeline, original)
+    layout, count = preparation.layout_, 0
+    monitor = row_monitor(scores.n_rows)
+    with _open_rows(preparation, path, [*beside, *layout.categories], scores.layout.id) as writer:
+        for rows in scores.chunks():
+            restored = model.inverse_transform(np.asarray(rows.numbers)[:, places])
+            if truth is not None:
+                lost.add(truth.next(len(rows)), restored)
+            back = preparation.inverse_transform(restored)
+            writer.write(back.numbers, {**values_beside(rows.layout, rows.ids, rows.labels), **back.categories})
+            count += len(rows)
+            if monitor is not None:
+                monitor(len(rows))
+        if truth is not None:
+            truth.finish()
+    ratio = len(wanted) / len(preparation.get_feature_names_out())
+    return Reconstruction(count, ratio, None if truth is None else lost.share)
+
+
+def _open_rows(preparation: Preparation, path: Any, extras: list[str], id: str | None) -> Any:
+    """Return a writer of rows in the units of the fit; pictures go into a folder, if the path is that of one."""
+    if preparation.image_shape_ is not None and path != "-" and not os.path.splitext(os.fsdecode(path))[1]:
+        return _Pictures(ImageWriter(path, preparation.image_shape_), id)
+    return open_writer(path, list(preparation.layout_.numbers), extras=extras)
+
+
+class _Pictures:
+    """A folder of pictures, written to as tables are."""
+
+    def __init__(self, writer: ImageWriter, id: str | None) -> None:
+        self._writer, self._id = writer, id
+
+    def write(self, numbers: FloatArray, extras: Mapping[str, Any]) -> None:
+        """Write rows as pictures, each named by its id."""
+        self._writer.write(numbers, extras.get(self._id) if self._id is not None else None)
+
+    def __enter__(self) -> _Pictures:
+        self._writer.__enter__()
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        self._writer.__exit__(*failure)
+
+
+class _Lost:
+    """Squared differences of rows, and their total variance, in one pass."""
+
+    def __init__(self) -> None:
+        self._gap, self._squares, self._count = 0.0, 0.0, 0
+        self._origin: FloatArray | None = None
+        self._sum: FloatArray = np.zeros(0)
+
+    def add(self, X: FloatArray, other: FloatArray) -> None:
+        """Take some rows, and what they became."""
+        X = np.asarray(X, dtype=np.float64)
+        if self._origin is None:
+            self._origin = X.mean(axis=0)  # sums about it do not cancel
+            self._sum = np.zeros(X.shape[1])
+        self._gap += float(np.square(X - other).sum())
+        centred = X - self._origin
+        self._squares += float(np.square(centred).sum())
+        self._sum = self._sum + centred.sum(axis=0)
+        self._count += len(X)
+
+    @property
+    def share(self) -> float:
+        """What was lost, over the total variance; NaN for rows that are all alike."""
+        total = self._squares - float(np.square(self._sum).sum()) / max(self._count, 1)
+        return self._gap / total if total > 0 else float("nan")
+
+
+class _Aligned:
+    """Prepared rows of a table, handed out in pieces as long as asked for."""
+
+    def __init__(self, pipeline: Any, table: Table) -> None:
+        self._parts = (np.asarray(part.X) for _, part in prepared_pieces(pipeline, table))
+        self._name = table.name
+        self._left: FloatArray | None = None
+
+    def next(self, count: int) -> FloatArray:
+        """Return the next so many rows."""
+        taken: list[FloatArray] = [] if self._left is None else [self._left]
+        while sum(map(len, taken)) < count:
+            part = next(self._parts, None)
+            if part is None:
+                raise InputError(
+                    f"{self._name!r} must have a row for each row of scores; it has fewer: give the same rows."
+                )
+            taken.append(part)
+        whole = np.concatenate(taken)
+        self._left = whole[count:]
+        return whole[:count]
+
+    def finish(self) -> None:
+        """Refuse rows that are left over."""
+        if (self._left is not None and len(self._left)) or next(self._parts, None) is not None:
+            raise InputError(f"{self._name!r} must have a row for each row of scores; it has more: give the same rows.")
+
+
+def _places(scores: Table, wanted: list[str]) -> list[int]:
+    """Return where the columns of scores are; by their names, or in order where they are as many without names."""
+    found = list(scores.layout.numbers)
+    more = f"{wanted[0].rstrip('0123456789')}{len(wanted)}"
+    if more in found and more not in wanted:
+        raise InputError(
+            f"{scores.name!r} must have the columns of scores {wanted[0]} to {wanted[-1]}; {more!r} is one of a model "
+            "with more components: give a file that `kpca transform` wrote for this model."
+        )
+    if all(name in found for name in wanted):
+        return [found.index(name) for name in wanted]
+    if len(found) == len(wanted):
+        return list(range(len(found)))
+    missing = [name for name in wanted if name not in found]
+    raise InputError(
+        f"{scores.name!r} must have the columns of scores {wanted[0]} to {wanted[-1]}; {missing[0]!r} is missing: give "
+        "a file that `kpca transform` wrote for this model."
+    )

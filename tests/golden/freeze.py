@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
+import scipy.linalg  # its BLAS is part of the fingerprint, and is loaded with it
 import sklearn
 from threadpoolctl import threadpool_info
 

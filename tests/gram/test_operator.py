@@ -8,7 +8,6 @@ import time
 
 import numpy as np
 import pytest
-from kpca.gram._tiles import TileStore, edges
 from reference import centred, kernel_values
 from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
@@ -16,6 +15,7 @@ from scipy.sparse.linalg import aslinearoperator
 import kpca.gram.operator as operator_module
 from kpca._base.threads import in_order
 from kpca.gram import Centered, CrossGram, Gram, MatrixGram
+from kpca.gram.tiles import TileStore, edges
 from kpca.kernels import RBF, Chi2, Exponential, Laplacian, Linear, Matern, Polynomial
 
 

@@ -1,8 +1,79 @@
-"""The errors a user can cause or meet, one sentence each: what must hold, what arrived, what to do."""
+"""The errors a user can cause or meet, one sentence each: what must hold, what arrived, what to do.
+
+A message that names a parameter names it as a `Setting`, so that each door can write it in its own words: the package
+says impute='median' where the command line says --impute median.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parameter in a message: by its name, or with a value to give it."""
+
+    name: str
+    value: Any = ...
+
+    def __str__(self) -> str:
+        return self.name if self.value is ... else f"{self.name}={self.value!r}"
+
+
+Words = str | Setting | tuple[str | Setting, ...]
 
 
 class InputError(ValueError):
-    """Data or a parameter cannot be used; the message says why and what to do instead."""
+    """Data or a parameter cannot be used; the message says why and what to do instead.
+
+    Parameters
+    ----------
+    message : the sentence, or what must hold of `param`; a tuple may hold settings between its words.
+    param : the parameter that is wrong; the sentence then begins with its name.
+    value : what arrived; the sentence goes on with "; got ...".
+    remedy : what to do; the sentence ends with ": ...".
+
+    Examples
+    --------
+    >>> str(InputError("must be a whole number from 1", param="rank", value=0))
+    'rank must be a whole number from 1; got 0.'
+    >>> error = InputError("Column 'age' has missing values", remedy=("take ", Setting("impute", "median")))
+    >>> str(error), error.told(lambda setting: f"--{setting.name} {setting.value}")
+    ("Column 'age' has missing values: take impute='median'.", "Column 'age' has missing values: take --impute median.")
+    """
+
+    def __init__(
+        self, message: Words, *, param: str | None = None, value: Any = ..., remedy: Words | None = None
+    ) -> None:
+        parts: list[str | Setting] = [] if param is None else [Setting(param), " "]
+        parts += _parts(message)
+        if value is not ...:
+            parts.append(f"; got {value!r}")
+        if remedy is not None:
+            parts += [": ", *_parts(remedy)]
+        if not str(parts[-1]).endswith((".", "?", "!")) or isinstance(parts[-1], Setting):
+            parts.append(".")
+        self.param, self._parts = param, tuple(parts)
+        super().__init__(self.told(str))
+
+    def told(self, word: Callable[[Setting], str]) -> str:
+        """Return the message with settings in the words of a door."""
+        return "".join(word(part) if isinstance(part, Setting) else part for part in self._parts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self.param, self._parts)
+
+
+def _parts(words: Words) -> tuple[str | Setting, ...]:
+    return words if isinstance(words, tuple) else (words,)
+
+
+def _rebuilt(param: str | None, parts: tuple[str | Setting, ...]) -> InputError:
+    error = InputError(parts)
+    error.param = param
+    return error
 
 
 class Cancelled(RuntimeError):

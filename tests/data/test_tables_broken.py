@@ -12,7 +12,7 @@ import pytest
 
 from kpca import InputError
 from kpca.data.opening import open_table
-from tests.io.broken_files import BROKEN, NUMBERS
+from tests.data.broken_files import BROKEN, NUMBERS
 
 ROOT = Path(__file__).resolve().parents[2]
 REMEDY = re.compile(
@@ -28,7 +28,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("broken")
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     done = subprocess.run(
-        [sys.executable, "-m", "tests.io.read_broken", str(folder)],
+        [sys.executable, "-m", "tests.data.read_broken", str(folder)],
         capture_output=True,
         text=True,
         timeout=120,

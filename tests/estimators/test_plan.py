@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kpca.gram._tiles import EDGE, edges
 from scipy import sparse
 
 import kpca
@@ -18,6 +17,7 @@ from kpca.estimators import memory
 from kpca.estimators.cost import machine_rates, tile_cost, usual_passes
 from kpca.estimators.memory import tile_budget
 from kpca.estimators.plan import approximation_needed, size_words, time_words
+from kpca.gram.tiles import EDGE, edges
 from kpca.spectrum.krylov import basis_size, block_size, smallest_basis
 
 SOURCE = Path(kpca.__file__).parents[1]

@@ -15,7 +15,7 @@ from typing import Any
 import kpca
 from kpca.data.arrow import pyarrow
 from kpca.data.opening import open_table
-from tests.io.broken_files import BROKEN
+from tests.data.broken_files import BROKEN
 
 MEMORY = 128 << 20
 

@@ -6,18 +6,25 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench venv clean
+.PHONY: help demo test test-slow test-all lint bench venv clean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 	@echo '  ARGS="..." is passed on by demo and test; PYTHON=python3.12 picks the interpreter of a new .venv'
 
 demo: $(VENV)/.installed-plot,web  ## a tour in a minute, with a page to look at
 	$(BIN)/kpca demo $(ARGS)
 
 # Two test processes: one BLAS thread each, or they compete for the cores. The engine's own threads are not affected.
-test: $(VENV)/.installed-test  ## run the tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+test: $(VENV)/.installed-test  ## run the tests, less the slow ones
+	$(PYTEST) -m 'not slow' $(ARGS)
+
+test-slow: $(VENV)/.installed-test  ## run the slow tests
+	$(PYTEST) -m slow $(ARGS)
+
+test-all: test-slow test  ## run all tests
 
 lint: $(VENV)/.installed-lint  ## check style, format and types
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 .PHONY: help demo test test-slow test-all lint bench venv clean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 	@echo '  ARGS="..." is passed on by demo and test; PYTHON=python3.12 picks the interpreter of a new .venv'
 
 demo: $(VENV)/.installed-plot,web  ## a tour in a minute, with a page to look at

@@ -56,7 +56,7 @@ def denoising(options: Any, threads: int) -> dict[str, Any]:
     data = digits(train=train, test=test, draws=options.repeats)
     log(
         f"denoising: {len(data.train)} digits to learn from, {len(data.clean)} to denoise (split of seed 0), "
-        f"{options.repeats} draws of noise; one fit per c, the ways back fitted to its first components"
+        f"{options.repeats} draws of noise; one fit per c, inverse maps fitted to its first components"
     )
     cells = d.measured(data, widths, counts, threads)
     found = d.checks(data, cells)

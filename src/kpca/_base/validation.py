@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, InPython, Setting
 
 FloatArray = NDArray[Any]
 EIGEN_SOLVERS = ("auto", "dense", "krylov", "arpack", "randomized")
@@ -23,6 +23,8 @@ EIGEN_SOLVERS = ("auto", "dense", "krylov", "arpack", "randomized")
 _ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 _ROWS_AT_ONCE = 512
 _COMPLEX = "Complex data not supported: X must hold real numbers; give real and imaginary parts as columns."
+_X = Setting("X")
+_OR_AUTO = ", or 'auto'"
 
 
 def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> Any:
@@ -48,8 +50,9 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> An
     except ValueError as error:
         text = " ".join(str(error).split())
         if "could not convert" in text or "not convertible" in text:
-            raise InputError(f"X must hold numbers only; {text.rstrip('.')}: encode or drop such columns.") from error
-        raise InputError(text if text.endswith(".") else f"{text}.") from error
+            said = f"must hold numbers only; {text.rstrip('.')}"
+            raise InputError(said, param="X", remedy="encode or drop such columns") from error
+        raise InputError(text) from error
     _check_finite(checked, names)
     return checked
 
@@ -66,13 +69,16 @@ def _check_finite(X: Any, names: list[str] | None) -> None:
     column = int(columns.min())
     what = "NaN" if np.isnan(values[bad][columns == column]).any() else "infinity"
     label = f"column {column}" + (f" ({names[column]!r})" if names and column < len(names) else "")
-    raise InputError(f"X must be finite; got {what} first in {label}: remove or impute such rows (infinity, NaN).")
+    raise InputError(
+        f"must be finite; got {what} first in {label}", param="X", remedy="remove or impute such rows (infinity, NaN)"
+    )
 
 
-def check_rows(n: int, what: str = "X") -> None:
+def check_rows(n: int, what: str | Setting = _X) -> None:
     """Refuse fewer than two rows: one has no variance."""
     if n < 2:
-        raise InputError(f"{what} must have at least 2 rows, components are directions of variance; got {n} sample(s).")
+        said = f" must have at least 2 rows, components are directions of variance; got {n} sample(s)"
+        raise InputError((what, said))
 
 
 def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
@@ -82,7 +88,8 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
     try:
         weights = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"sample_weight must be one number per row; got {type(sample_weight).__name__}.") from error
+        said = f"must be one number per row; got {type(sample_weight).__name__}"
+        raise InputError(said, param="sample_weight") from error
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
@@ -175,14 +182,14 @@ def check_scores(scores: Any, k: int, dtype: np.dtype[Any]) -> FloatArray:
 def whole_number(name: str, number: Any, least: int) -> int:
     """Return a whole number, or raise InputError for what is none, or too small a one."""
     if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < least:
-        raise InputError(f"{name} must be a whole number from {least}; got {number!r}.")
+        raise InputError(f"must be a whole number from {least}", param=name, value=number)
     return int(number)
 
 
 def check_jobs(jobs: Any) -> None:
     """Refuse what is no number of threads."""
     if jobs is not None and not (isinstance(jobs, Integral) and jobs != 0):
-        raise InputError(f"n_jobs must be None, -1 or a whole number of threads; got {jobs!r}.")
+        raise InputError("must be None, -1 or a whole number of threads", param="n_jobs", value=jobs)
 
 
 def seed_of(random_state: Any) -> int:
@@ -190,9 +197,8 @@ def seed_of(random_state: Any) -> int:
     try:
         return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
-        raise InputError(
-            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState; got {random_state!r}."
-        ) from error
+        allowed = ("must be ", InPython("None, "), "a whole number from 0 to 2**32 - 1", InPython(" or a RandomState"))
+        raise InputError(allowed, param="random_state", value=random_state) from error
 
 
 @contextmanager
@@ -214,9 +220,8 @@ def check_n_components(k: Any, *, auto: bool = False) -> None:
     whole = isinstance(k, Integral) and not isinstance(k, bool)
     real = isinstance(k, Real) and not whole
     if not (k is None or (whole and k >= 1) or (real and 0 < k < 1)):
-        allowed = "None, a whole number from 1, or a fraction between 0 and 1"
-        allowed = f"{allowed}, or 'auto'" if auto else allowed
-        raise InputError(f"n_components must be {allowed}; got {k!r}.")
+        allowed = f"a whole number from 1, or a fraction between 0 and 1{_OR_AUTO if auto else ''}"
+        raise InputError(("must be ", InPython("None, "), allowed), param="n_components", value=k)
 
 
 def check_parameters(estimator: Any) -> None:
@@ -227,7 +232,7 @@ def check_parameters(estimator: Any) -> None:
     _check_real("alpha", estimator.alpha, minimum=0.0)
     limit = estimator.max_iter
     if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
-        raise InputError(f"max_iter must be None or a whole number of passes from 1; got {limit!r}.")
+        raise InputError("must be None or a whole number of passes from 1", param="max_iter", value=limit)
     check_jobs(estimator.n_jobs)
     wants_back = estimator.fit_inverse_transform or estimator.preimage is not None
     if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed" and wants_back:
@@ -237,9 +242,9 @@ def check_parameters(estimator: Any) -> None:
 
 def _check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+        raise InputError(f"must be one of {', '.join(map(repr, allowed))}", param=name, value=value)
 
 
 def _check_real(name: str, value: object, *, minimum: float) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not minimum <= float(value) < math.inf:
-        raise InputError(f"{name} must be a number of at least {minimum:g}; got {value!r}.")
+        raise InputError(f"must be a number of at least {minimum:g}", param=name, value=value)

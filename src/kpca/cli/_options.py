@@ -142,6 +142,7 @@ _columns = [
         "Data",
         "--label",
         metavar="NAME",
+        stands_for=("label", "y"),
         help="Column with what is known of the rows, a class or a number: it colours pictures and is not analysed.",
     ),
     _option("Data", "--id", metavar="NAME", help="Column that names the rows; results keep it."),
@@ -197,6 +198,7 @@ model_options = _gathered(
         "Model",
         "-k",
         "--components",
+        stands_for=("n_components",),
         type=NumberOr("auto"),
         metavar="NUMBER|auto",
         default=10,
@@ -266,6 +268,7 @@ run_options = _gathered(
     _option(
         "Run",
         "--seed",
+        stands_for=("random_state",),
         type=int,
         default=0,
         show_default=True,
@@ -274,6 +277,7 @@ run_options = _gathered(
     _option(
         "Run",
         "--memory",
+        stands_for=("memory_limit",),
         metavar="SIZE",
         help="How much memory may be used, such as 2GiB; half of what is free if unsaid.",
     ),

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     "Model",
     "-k",
     "--components",
+    stands_for=("n_components",),
     type=NumberOr(),
     metavar="NUMBER",
     default=None,

@@ -120,7 +120,16 @@ def _output_code(script: Script, writer: str, output: str | None, figure: str, p
 @extra_option(
     "Methods", "--methods", type=NameList(), help="Such as PCA,kernel PCA,t-SNE,UMAP,Isomap,MDS; all if unsaid."
 )
-@extra_option("Methods", "-k", "--components", type=int, default=2, show_default=True, help="Dimensions of the maps.")
+@extra_option(
+    "Methods",
+    "-k",
+    "--components",
+    stands_for=("n_components",),
+    type=int,
+    default=2,
+    show_default=True,
+    help="Dimensions of the maps.",
+)
 @extra_option(
     "Methods",
     "--max-rows",

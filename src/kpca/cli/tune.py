@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     "Search",
     "-k",
     "--components",
+    stands_for=("n_components",),
     type=NameList(),
     metavar="NUMBERS",
     help="Numbers of components to choose among, such as 1,2,5; up to 64 if unsaid.",

@@ -165,12 +165,6 @@ def check_settled() -> None:
             )
 
 
-def check_standard_input(*paths: str | None) -> None:
-    """Refuse to read two things from standard input, which has one."""
-    if sum(path == "-" for path in paths) > 1:
-        raise click.UsageError("Standard input can be read once only: give - for one file, and names for the others.")
-
-
 @contextmanager
 def warnings_as_notes(heard: list[str], *, quiet: bool) -> Iterator[None]:
     """Collect warnings, each once, and print them as notes on stderr."""
@@ -192,8 +186,3 @@ def warnings_as_notes(heard: list[str], *, quiet: bool) -> Iterator[None]:
 def is_terminal(stream: Any) -> bool:
     """Return True if somebody looks at what is written there."""
     return bool(getattr(stream, "isatty", lambda: False)())
-
-
-def stdout_is_taken(*paths: str | None) -> bool:
-    """Return True if one of the outputs goes to standard output, where nothing else may then be printed."""
-    return any(path == "-" for path in paths)

@@ -120,6 +120,8 @@ def in_options(setting: Setting) -> str:
     for option in context.command.params if context is not None else ():
         if isinstance(option, SectionOption) and setting.name in option.stands_for:
             flag, value = max(option.opts, key=len), setting.value
+            if isinstance(value, bool):
+                return flag if value else max(option.secondary_opts, key=len, default=f"no {flag}")
             if isinstance(value, tuple | list):
                 value = ("x" if option.name == "size" else ",").join(map(str, value))
             return flag if value is ... else f"{flag} {'none' if value is None else value}"

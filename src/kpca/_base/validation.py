@@ -24,7 +24,6 @@ _ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 _ROWS_AT_ONCE = 512
 _COMPLEX = "Complex data not supported: X must hold real numbers; give real and imaginary parts as columns."
 _X = Setting("X")
-_OR_AUTO = ", or 'auto'"
 
 
 def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> Any:
@@ -121,7 +120,16 @@ def check_operator_rows(K: LinearOperator, n: int, *, precomputed: bool) -> None
 def check_symmetric(K: Any, *, centred: bool) -> None:
     """Refuse a matrix whose (centred) form is asymmetric; a LinearOperator is asked about random vectors."""
     if isinstance(K, LinearOperator):
-        _check_symmetric_operator(K)
+        u, v = np.random.default_rng(0).standard_normal((2, K.shape[0]))
+        left, right = float(u @ np.ravel(K @ v)), float(v @ np.ravel(K @ u))
+        size = float(np.linalg.norm(K @ v) * np.linalg.norm(u))
+        if not math.isfinite(size):
+            raise InputError(
+                "A precomputed LinearOperator must give finite numbers; got NaN or infinity from a product."
+            )
+        if abs(left - right) > 1e-8 * size:
+            said = f"u'Kv = {left:.6g} but v'Ku = {right:.6g}"
+            raise InputError(f"A precomputed LinearOperator must be symmetric; {said}.")
         return
     gap, largest = _asymmetry(K, centred)
     if gap > _ASYMMETRY[K.dtype] * largest:
@@ -134,40 +142,25 @@ def check_symmetric(K: Any, *, centred: bool) -> None:
 
 def _asymmetry(K: Any, centred: bool) -> tuple[float, float]:
     """Return the largest |B_ij - B_ji| and the largest |B_ij|, a band of rows at a time."""
-    n = K.shape[0]
-    rows, columns = (
-        np.asarray(
-            K.astype(np.float64).sum(axis=axis) if sparse.issparse(K) else K.sum(axis=axis, dtype=np.float64)
-        ).ravel()
-        / n
-        for axis in (1, 0)
-    )
+    n, is_sparse = K.shape[0], sparse.issparse(K)
     # B_ij - B_ji = (K_ij - K_ji) - (tilt_i - tilt_j): centring removes any a 1' + 1 b'.
-    tilt = rows - columns if centred else np.zeros(n)
+    tilt = np.zeros(n)
+    if centred:
+        double = K.astype(np.float64) if is_sparse else K
+        rows, columns = (np.asarray(double.sum(axis=axis, dtype=np.float64)).ravel() / n for axis in (1, 0))
+        tilt = rows - columns
     gap = largest = 0.0
     for start in range(0, n, _ROWS_AT_ONCE):
         band = slice(start, start + _ROWS_AT_ONCE)
-        if sparse.issparse(K):
-            part, other = K[band].toarray().astype(np.float64), K[:, band].toarray().T.astype(np.float64)
-        else:
-            part, other = np.asarray(K[band], dtype=np.float64), np.asarray(K[:, band], dtype=np.float64).T
+        pair = (K[band].toarray(), K[:, band].toarray()) if is_sparse else (K[band], K[:, band])
+        part, other = np.asarray(pair[0], dtype=np.float64), np.asarray(pair[1], dtype=np.float64).T
         largest = max(largest, float(np.abs(part).max(initial=0.0)))
         gap = max(gap, float(np.abs(part - other - tilt[band, None] + tilt[None, :]).max(initial=0.0)))
     return gap, largest
 
 
-def _check_symmetric_operator(K: LinearOperator) -> None:
-    u, v = np.random.default_rng(0).standard_normal((2, K.shape[0]))
-    left, right = float(u @ np.ravel(K @ v)), float(v @ np.ravel(K @ u))
-    size = float(np.linalg.norm(K @ v) * np.linalg.norm(u))
-    if not math.isfinite(size):
-        raise InputError("A precomputed LinearOperator must give finite numbers; got NaN or infinity from a product.")
-    if abs(left - right) > 1e-8 * size:
-        raise InputError(f"A precomputed LinearOperator must be symmetric; u'Kv = {left:.6g} but v'Ku = {right:.6g}.")
-
-
 def check_scores(scores: Any, k: int, dtype: np.dtype[Any]) -> FloatArray:
-    """Return scores as `transform` gives them, for the way back."""
+    """Return scores as `transform` gives them, to be mapped back."""
     try:
         checked = np.ascontiguousarray(scores, dtype=dtype)
     except (TypeError, ValueError) as error:
@@ -220,17 +213,19 @@ def check_n_components(k: Any, *, auto: bool = False) -> None:
     whole = isinstance(k, Integral) and not isinstance(k, bool)
     real = isinstance(k, Real) and not whole
     if not (k is None or (whole and k >= 1) or (real and 0 < k < 1)):
-        allowed = f"a whole number from 1, or a fraction between 0 and 1{_OR_AUTO if auto else ''}"
+        allowed = "a whole number from 1, or a fraction between 0 and 1" + (", or 'auto'" if auto else "")
         raise InputError(("must be ", InPython("None, "), allowed), param="n_components", value=k)
 
 
 def check_parameters(estimator: Any) -> None:
     """Check every constructor parameter that is not checked where it is used."""
     check_n_components(estimator.n_components, auto=True)
-    _check_one_of("eigen_solver", estimator.eigen_solver, EIGEN_SOLVERS)
-    _check_real("tol", estimator.tol, minimum=0.0)
-    _check_real("alpha", estimator.alpha, minimum=0.0)
-    limit = estimator.max_iter
+    solver, limit = estimator.eigen_solver, estimator.max_iter
+    if solver not in EIGEN_SOLVERS:
+        raise InputError(f"must be one of {', '.join(map(repr, EIGEN_SOLVERS))}", param="eigen_solver", value=solver)
+    for name, value in (("tol", estimator.tol), ("alpha", estimator.alpha)):
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+            raise InputError("must be a number of at least 0", param=name, value=value)
     if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
         raise InputError("must be None or a whole number of passes from 1", param="max_iter", value=limit)
     check_jobs(estimator.n_jobs)
@@ -238,13 +233,3 @@ def check_parameters(estimator: Any) -> None:
     if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed" and wants_back:
         name = "fit_inverse_transform" if estimator.preimage is None else "find pre-images"
         raise InputError(f"Cannot {name} with a precomputed kernel: there is no data to return to.")
-
-
-def _check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InputError(f"must be one of {', '.join(map(repr, allowed))}", param=name, value=value)
-
-
-def _check_real(name: str, value: object, *, minimum: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not minimum <= float(value) < math.inf:
-        raise InputError(f"must be a number of at least {minimum:g}", param=name, value=value)

@@ -201,11 +201,11 @@ def fitted_or_loaded(
     settings: ModelOptions,
     *,
     preimage: str | None = None,
-    way_back: bool = False,
+    invertible: bool = False,
 ) -> tuple[Data, Fitted]:
     """Load a model for a file or, where none is given, fit one to it: `model` and `table` in the code.
 
-    `preimage` is how it comes back to data if nothing was said of that, `way_back` whether it must.
+    `preimage` is its inverse map if the options say nothing of it, `invertible` whether it must have one.
     """
     from kpca.data.sources import in_memory
 
@@ -217,8 +217,8 @@ def fitted_or_loaded(
         raise InputError("--rank needs --approximation nystroem or rff, whose rank it is.")
     data = open_data(run, file, options)
     treated = treated_rows(run, data)
-    if treated.preparation.sparse_:  # there is no way back to sparse rows
-        _check_no_way_back(data, asked=settings.preimage not in (None, "none"), needed=way_back)
+    if treated.preparation.sparse_:  # which have no pre-images
+        _check_no_inverse(data, asked=settings.preimage not in (None, "none"), needed=invertible)
         preimage = None
     streamed = settings.approximation != "none" and not in_memory(treated.rows)
     few = settings.approximation == "auto" and data.table.n_rows <= MOST_EXACT
@@ -256,12 +256,12 @@ def origin(run: Run, data: Data, **more: Any) -> dict[str, Any]:
     return {"data": data.facts, "seed": run.options.seed, "command": command_line(), **more}
 
 
-def _check_no_way_back(data: Data, *, asked: bool, needed: bool) -> None:
+def _check_no_inverse(data: Data, *, asked: bool, needed: bool) -> None:
     if asked or needed:
         kind = "texts" if data.table.layout.text else "sparse"
         remedy = "texts cannot be denoised" if kind == "texts" else "save them as a dense table first"
         raise InputError(
-            f"A way back to the data needs dense rows of numbers; those of {data.name} are {kind}",
+            f"An inverse map needs dense rows of numbers; those of {data.name} are {kind}",
             remedy=remedy if needed else ("leave ", Setting("preimage"), " out"),
         )
 
@@ -315,11 +315,11 @@ def check_kernel(name: str, option: str = "--kernel") -> None:
         raise InputError(f"{option} must be one of {', '.join(sorted(known))}; got {name!r}{hint}")
 
 
-def check_way_back(fitted: Fitted, path: str | None) -> None:
-    """Refuse a model that cannot come back to data, with what to do on the command line."""
+def check_inverse(fitted: Fitted, path: str | None) -> None:
+    """Refuse a model without an inverse map, with what to do on the command line."""
     if fitted.model._way_back() is None:
         where = "" if path is None else f"{path!r} has none: "
-        raise InputError(f"This needs a model with a way back to the data; {where}fit it again with --preimage auto.")
+        raise InputError(f"This needs a model with an inverse map; {where}fit it again with --preimage auto.")
 
 
 def command_line() -> str:

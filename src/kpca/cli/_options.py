@@ -18,53 +18,36 @@ FORMATS = ("csv", "tsv", "npy", "npz", "parquet", "feather", "arrow", "zarr", "h
 SCALES = ("auto", "standard", "robust", "minmax", "none")
 
 
-class NameList(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.4 on
-    """Names separated by commas; a name with a comma in it stands in double quotes."""
-
-    name = "names"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Return the names."""
-        if not isinstance(value, str):
-            return tuple(value)
-        names = tuple(name.strip() for name in next(csv.reader([value], skipinitialspace=True), []))
-        if not names or not all(names):
-            self.fail(f"{value!r} must be names separated by commas.", param, ctx)
-        return names
+def names(value: str) -> tuple[str, ...]:
+    """Return names that are separated by commas; a name with a comma in it stands in double quotes."""
+    found = tuple(name.strip() for name in next(csv.reader([value], skipinitialspace=True), []))
+    if not found or not all(found):
+        raise click.BadParameter(f"{value!r} must be names separated by commas.")
+    return found
 
 
-class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """HEIGHTxWIDTH in pixels."""
-
-    name = "HEIGHTxWIDTH"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """Return both numbers."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
-        height, _, width = value.lower().partition("x")
-        if not (height.isdecimal() and width.isdecimal()):
-            self.fail(f"{value!r} must be of the form 64x48.", param, ctx)
-        return int(height), int(width)
+def _size(value: str) -> tuple[int, int]:
+    """Return HEIGHTxWIDTH as two numbers of pixels."""
+    height, _, width = value.lower().partition("x")
+    if not (height.isdecimal() and width.isdecimal()):
+        raise click.BadParameter(f"{value!r} must be of the form 64x48.")
+    return int(height), int(width)
 
 
-class NumberOr(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A number, or one of some words."""
+def number_or(*words: str) -> Callable[[Any], Any]:
+    """Return what reads a number, whole where it is, or one of some words."""
 
-    def __init__(self, *words: str) -> None:
-        self.words = words
-        self.name = "|".join(["number", *words])
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the word, a whole number where it is one, or a number."""
-        if not isinstance(value, str) or value in self.words:
+    def read(value: Any) -> Any:
+        if not isinstance(value, str) or value in words:
             return value
         for kind in (int, float):
             try:
                 return kind(value)
             except ValueError:
                 continue
-        self.fail(f"{value!r} must be a number{''.join(f' or {word}' for word in self.words)}.", param, ctx)
+        raise click.BadParameter(f"{value!r} must be a number{''.join(f' or {word}' for word in words)}.")
+
+    return read
 
 
 @dataclass(frozen=True)
@@ -178,15 +161,15 @@ _SIZE = "Resize the images of a folder to this height and width, such as 64x48."
 data_options = _gathered(
     DataOptions,
     "data",
-    _data("--columns", type=NameList(), help="Use these columns only, separated by commas."),
-    _data("--drop", type=NameList(), help="Leave these columns out."),
+    _data("--columns", type=names, help="Use these columns only, separated by commas."),
+    _data("--drop", type=names, help="Leave these columns out."),
     *_names,
     _data("--text", metavar="NAME", help="Column of texts, turned into TF-IDF weights of words."),
     _data("--encode", type=click.Choice(["onehot"]), help=_ENCODE),
     _data("--impute", type=click.Choice(["median", "mean", "drop"]), help=_IMPUTE),
     _data("--scale", type=click.Choice(SCALES), default="auto", help=_SCALE),
     *_format,
-    _data("--size", type=Size(), metavar="HxW", help=_SIZE),
+    _data("--size", type=_size, metavar="HxW", help=_SIZE),
 )
 # for a model that knows which columns it takes and how it treats them
 new_data_options = _gathered(DataOptions, "data", *_names, *_format)
@@ -205,9 +188,9 @@ _PREIMAGES = click.Choice(["none", "auto", "ridge", "fixed-point", "distance", "
 model_options = _gathered(
     ModelOptions,
     "settings",
-    components_option("Model", NumberOr("auto"), _COMPONENTS, metavar="NUMBER|auto", default=10),
+    components_option("Model", number_or("auto"), _COMPONENTS, metavar="NUMBER|auto", default=10),
     _model("--kernel", metavar="NAME", default="rbf", help=_KERNEL),
-    _model("--gamma", type=NumberOr("median", "scale"), metavar="NUMBER|median|scale", default="median", help=_GAMMA),
+    _model("--gamma", type=number_or("median", "scale"), metavar="NUMBER|median|scale", default="median", help=_GAMMA),
     _model("--degree", type=float, default=3.0, help="Degree of the kernel poly."),
     _model("--coef0", type=float, default=1.0, help="Constant in the kernels poly and sigmoid."),
     _model("--center/--no-center", default=True, show_default=False, help=_CENTER),

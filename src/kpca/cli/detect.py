@@ -10,11 +10,11 @@ from kpca.cli import _model
 from kpca.cli._command import SectionedCommand, check_settled
 from kpca.cli._options import (
     DataOptions,
-    NumberOr,
     RunOptions,
     components_option,
     data_options,
     model_option,
+    number_or,
     option,
     output_option,
     picture_option,
@@ -57,7 +57,7 @@ _USUAL = {"confidence": 0.95, "statistic": "combined", "lags": 0, "kernel": "rbf
 )
 @components_option(
     "Model",
-    NumberOr(),
+    number_or(),
     "How many components; below 1, as many as hold that share of the variance.",
     metavar="NUMBER",
 )
@@ -65,7 +65,7 @@ _USUAL = {"confidence": 0.95, "statistic": "combined", "lags": 0, "kernel": "rbf
 @option(
     "Model",
     "--gamma",
-    type=NumberOr("wide", "median", "scale"),
+    type=number_or("wide", "median", "scale"),
     metavar="NUMBER|wide|median|scale",
     default="wide",
     help="Coefficient of the kernel; wide sees breaks of linear relations, too.",

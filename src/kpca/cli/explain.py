@@ -11,12 +11,12 @@ from kpca.cli._command import SectionedCommand
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
-    NameList,
     RunOptions,
     components_option,
     data_options,
     model_option,
     model_options,
+    names,
     option,
     output_option,
     picture_option,
@@ -99,7 +99,7 @@ def explain(
 
 @click.command(cls=SectionedCommand, short_help="Draw the rows by many methods, and measure each.")
 @click.argument("file")
-@option("Methods", "--methods", type=NameList(), help="Such as PCA,kernel PCA,t-SNE,UMAP,Isomap,MDS; all if unsaid.")
+@option("Methods", "--methods", type=names, help="Such as PCA,kernel PCA,t-SNE,UMAP,Isomap,MDS; all if unsaid.")
 @components_option("Methods", int, "Dimensions of the maps.", default=2)
 @option(
     "Methods",

@@ -138,8 +138,8 @@ def denoise(
     images = model is not None or os.path.isdir(file)  # a folder of images goes out as one
     this.will_write_table(output, beside=data.id or data.label, folder=images)
     with this.working("Reading"):
-        opened, fitted = _model.fitted_or_loaded(this, model, file, data, settings, preimage="auto", way_back=True)
-        _model.check_way_back(fitted, model)
+        opened, fitted = _model.fitted_or_loaded(this, model, file, data, settings, preimage="auto", invertible=True)
+        _model.check_inverse(fitted, model)
         this.stage("Denoising")
         share = io.write_denoised(fitted.pipeline, opened.table, output)
     this.script.calls("kpca.io:write_denoised", MODEL, TABLE, output)
@@ -174,7 +174,7 @@ def reconstruct(
         # what kpca wrote explains itself: where there is an original, it is that which options tell how to read
         plain = data if original is None else replace(data, format=None, header=None, array=None, delimiter=None)
         opened, fitted = _model.loaded(this, model, scores, plain)
-        _model.check_way_back(fitted, model)
+        _model.check_inverse(fitted, model)
         truth = None if original is None else _model.open_for(this, original, data, fitted, to="original").table
         this.stage("Reconstructing")
         found = io.write_reconstruction(fitted.pipeline, opened.table, output, truth)

@@ -10,10 +10,10 @@ from kpca.cli import _model
 from kpca.cli._command import SectionedCommand
 from kpca.cli._options import (
     DataOptions,
-    NameList,
     RunOptions,
     components_option,
     data_options,
+    names,
     option,
     output_option,
     run_options,
@@ -26,13 +26,13 @@ from kpca.cli._run import MODEL, MODELS, Run, Source, changed
 @option(
     "Search",
     "--kernels",
-    type=NameList(),
+    type=names,
     metavar="NAMES",
     help="Kernels to try, separated by commas; linear,rbf,poly,cosine if unsaid.",
 )
 @components_option(
     "Search",
-    NameList(),
+    names,
     "Numbers of components to choose among, such as 1,2,5; up to 64 if unsaid.",
     metavar="NUMBERS",
 )

@@ -144,6 +144,7 @@ def test_scores_of_a_larger_model_are_refused(runner: CliRunner, table: str) -> 
         ("fit", Setting("approximation", None), "--approximation none"),
         ("fit", Setting("size", (64, 48)), "--size 64x48"),
         ("fit", Setting("drop", ["a", "b"]), "--drop a,b"),
+        ("fit", Setting("drop", "two words"), "--drop 'two words'"),
         ("fit", Setting("header", True), "--header"),
         ("fit", Setting("header", False), "--no-header"),
         ("detect", Setting("lags"), "--lags"),

@@ -275,7 +275,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
             if name.startswith(prefix) and name.endswith(_LEFTOVER):
                 target.with_name(name).unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"{target} must be in a folder one may change; {_reason(error)}.") from error
+        raise InputError(f"{target} must be in a writable folder; {_reason(error)}.") from error
 
 
 def _real(target: Path) -> Path:
@@ -293,7 +293,7 @@ def _reason(error: OSError) -> str:
     if error.errno == errno.ENOSPC:
         return "the disk is full: free some space or choose another path"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "there is no permission to: change it or choose another path"
+        return "no permission: change the permissions or choose another path"
     if error.errno == errno.ENOENT:
         return "there is no such file or folder: check the path"
     return f"the system says {(error.strerror or str(error)).lower()!r}: choose another path"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import signal
 import threading
 import warnings
@@ -124,7 +125,7 @@ def in_options(setting: Setting) -> str:
                 return flag if value else max(option.secondary_opts, key=len, default=f"no {flag}")
             if isinstance(value, tuple | list):
                 value = ("x" if option.name == "size" else ",").join(map(str, value))
-            return flag if value is ... else f"{flag} {'none' if value is None else value}"
+            return flag if value is ... else f"{flag} {'none' if value is None else shlex.quote(str(value))}"
     return _NOUNS.get(setting.name, str(setting))
 
 

@@ -77,7 +77,7 @@ class Run:
         if os.path.isdir(path) and suffixes:
             raise InputError(f"{path!r} must be a file or new; it is a folder: choose another name.")
         if not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK)):
-            raise InputError(f"{path!r} must be writable; there is no permission to: choose another place.")
+            raise InputError(f"{path!r} must be writable; no permission: choose another place.")
 
     def will_write_table(self, path: str | None, *, beside: str | None = None, folder: bool = False) -> None:
         """Refuse a path that no table can be written to; `beside` is a column of ids or labels that goes with it."""

@@ -35,11 +35,7 @@ _USUAL = {"confidence": 0.95, "statistic": "combined", "lags": 0, "kernel": "rbf
 @option("Model", "--normal", metavar="FILE", help="Rows to learn from what is normal; those of FILE if unsaid.")
 @option("Model", "--save", metavar="FILE", help="Save the detector (.kpca).")
 @option(
-    "Model",
-    "--confidence",
-    type=float,
-    default=0.95,
-    help="Share of normal rows that is to stay within the limit.",
+    "Model", "--confidence", type=float, default=0.95, help="Share of normal rows that is to stay within the limit."
 )
 @option(
     "Model",
@@ -56,10 +52,7 @@ _USUAL = {"confidence": 0.95, "statistic": "combined", "lags": 0, "kernel": "rbf
     help="How many rows before a row it is judged with, where rows are in the order of time.",
 )
 @components_option(
-    "Model",
-    number_or(),
-    "How many components; below 1, as many as hold that share of the variance.",
-    metavar="NUMBER",
+    "Model", number_or(), "How many components; below 1, as many as hold that share of the variance.", metavar="NUMBER"
 )
 @option("Model", "--kernel", metavar="NAME", default="rbf", help="As in kpca fit.")
 @option(

@@ -101,13 +101,7 @@ def explain(
 @click.argument("file")
 @option("Methods", "--methods", type=names, help="Such as PCA,kernel PCA,t-SNE,UMAP,Isomap,MDS; all if unsaid.")
 @components_option("Methods", int, "Dimensions of the maps.", default=2)
-@option(
-    "Methods",
-    "--max-rows",
-    type=int,
-    default=5000,
-    help="Rows up to which methods with n × n matrices take part.",
-)
+@option("Methods", "--max-rows", type=int, default=5000, help="Rows up to which methods with n × n matrices take part.")
 @output_option("Write the figures of all methods; - is standard output.")
 @picture_option("Draw the maps of all methods side by side")
 @data_options

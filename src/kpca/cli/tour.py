@@ -51,12 +51,7 @@ _BROKEN_COLUMN, _BROKEN_VALUE = "flavanoids", 0.6
     cls=SectionedCommand, short_help="A tour in a minute: fit, tune, denoise, detect, and a page to look at."
 )
 @option(
-    "Output",
-    "-o",
-    "--output",
-    metavar="FOLDER",
-    default="kpca-demo",
-    help="Where to write the pictures and the page.",
+    "Output", "-o", "--output", metavar="FOLDER", default="kpca-demo", help="Where to write the pictures and the page."
 )
 @option("Output", "--rows", type=int, default=DEFAULT_ROWS, hidden=True)
 @run_options

@@ -31,10 +31,7 @@ from kpca.cli._run import MODEL, MODELS, Run, Source, changed
     help="Kernels to try, separated by commas; linear,rbf,poly,cosine if unsaid.",
 )
 @components_option(
-    "Search",
-    names,
-    "Numbers of components to choose among, such as 1,2,5; up to 64 if unsaid.",
-    metavar="NUMBERS",
+    "Search", names, "Numbers of components to choose among, such as 1,2,5; up to 64 if unsaid.", metavar="NUMBERS"
 )
 @option(
     "Search",

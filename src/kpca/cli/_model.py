@@ -302,8 +302,8 @@ def _estimator(
     return kind(settings.components, **arguments), code
 
 
-def check_kernel(name: str, option: str = "--kernel") -> None:
-    """Refuse a kernel that there is not, before a file is read."""
+def check_kernel(name: str, param: str = "kernel") -> None:
+    """Refuse a kernel that does not exist, before a file is read."""
     import difflib
 
     from kpca import kernels
@@ -311,8 +311,8 @@ def check_kernel(name: str, option: str = "--kernel") -> None:
     known = [kernel for kernel in kernels.NAMES if kernel != "precomputed"]
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
-        hint = f": did you mean {near[0]!r}?" if near else "."
-        raise InputError(f"{option} must be one of {', '.join(sorted(known))}; got {name!r}{hint}")
+        remedy = f"did you mean {near[0]!r}?" if near else None
+        raise InputError(f"must be one of {', '.join(sorted(known))}", param=param, value=name, remedy=remedy)
 
 
 def check_inverse(fitted: Fitted, path: str | None) -> None:

@@ -75,7 +75,7 @@ def tune(
     this.will_write(output, MODELS)
     counts = _counts(components)
     for name in kernels or ():
-        _model.check_kernel(name, "--kernels")
+        _model.check_kernel(name, "kernels")
     arguments: dict[str, Any] = {"kernels": list(kernels) if kernels else None, "n_components": counts}
     arguments |= {name: settings[name] for name in ("criterion", "budget", "bandwidths")}
     arguments |= {"rule": "best" if best else "one_se", "random_state": run.seed, "refit": output is not None}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from kpca._base.errors import InputError, Setting
+from kpca._base.errors import InputError
 from kpca._base.linalg import mean_of_rows
 from kpca._base.threads import in_order
 from kpca.gram.engine import evaluator
@@ -78,20 +78,13 @@ class Distance(BaseEstimator):  # type: ignore[misc]
         scale = _scale(target.kernel)
         if scale is None or _turn(target.kernel) is None:
             raise InputError(
-                (
-                    Setting("preimage", "distance"),
-                    " needs a kernel whose distances can be turned back, which radial, linear and polynomial kernels "
-                    f"of odd degree are; got the {target.kernel.name} kernel",
-                ),
-                remedy=("take ", Setting("preimage", "ridge")),
+                "preimage='distance' needs a kernel whose distances can be turned back, which radial, linear and "
+                f"polynomial kernels of odd degree are; got the {target.kernel.name} kernel: take preimage='ridge'."
             )
         if target.expansion is None:
             raise InputError(
-                (
-                    Setting("preimage", "distance"),
-                    " needs a model that is a combination of known rows, which this one is not",
-                ),
-                remedy=("take ", Setting("preimage", "ridge")),
+                "preimage='distance' needs a model that is a combination of known rows, which this one is not: take "
+                "preimage='ridge'."
             )
         known = _Known.of(target.expansion, np.broadcast_to(np.asarray(scale, dtype=np.float64), (d,)))
         count = min(int(self.neighbours), len(known.rows))

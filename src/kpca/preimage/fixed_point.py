@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from kpca._base.errors import InputError, Setting
+from kpca._base.errors import InputError
 from kpca._base.threads import in_order
 from kpca.gram.slopes import why_not
 from kpca.gram.tiles import edges
@@ -124,11 +124,8 @@ def _radial(kernel: Kernel) -> tuple[float, RadialKernel]:
         factor, kernel = factor * kernel.factor, kernel.kernel
     if not isinstance(kernel, RadialKernel):
         raise InputError(
-            (
-                Setting("preimage", "fixed-point"),
-                f" needs a kernel of the distance, such as rbf or matern; got the {kernel.name} kernel",
-            ),
-            remedy=("take ", Setting("preimage", "ridge" if why_not(kernel) else "gradient")),
+            f"preimage='fixed-point' needs a kernel of the distance, such as rbf or matern; got the {kernel.name} "
+            f"kernel: take preimage='{'ridge' if why_not(kernel) else 'gradient'}'."
         )
     return factor or 1.0, kernel
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from kpca._base.errors import InputError, Setting
+from kpca._base.errors import InputError
 from kpca._base.linalg import mean_of_rows
 from kpca._base.threads import in_order
 from kpca.gram.slopes import Slopes, why_not
@@ -75,13 +75,13 @@ class Gradient(BaseEstimator):  # type: ignore[misc]
         reason = why_not(target.kernel)
         if reason is not None:
             raise InputError(
-                (Setting("preimage", "gradient"), f" needs a kernel with a gradient; {reason}"),
-                remedy=("take ", Setting("preimage", "ridge"), ", which learns the way back"),
+                f"preimage='gradient' needs a kernel with a gradient; {reason}: take preimage='ridge', which learns "
+                "the way back."
             )
         if target.expansion is None:
             raise InputError(
-                (Setting("preimage", "gradient"), " needs a model that is a combination of rows; this one is not"),
-                remedy=("take ", Setting("preimage", "ridge"), ", which learns the way back"),
+                "preimage='gradient' needs a model that is a combination of rows; this one is not: take "
+                "preimage='ridge', which learns the way back."
             )
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral) or self.max_iter < 1:
             raise InputError(f"max_iter must be a whole number from 1; got {self.max_iter!r}.")

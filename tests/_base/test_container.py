@@ -282,7 +282,7 @@ def test_without_permission(path: Path) -> None:
     small(path)
     path.parent.chmod(0o500)
     try:
-        with pytest.raises(InputError, match="there is no permission to"):
+        with pytest.raises(InputError, match="no permission"):
             write_container(path, {"kind": "test"}, {})
     finally:
         path.parent.chmod(0o700)
@@ -297,7 +297,7 @@ def test_without_permission(path: Path) -> None:
     [
         ("fsync", OSError(errno.ENOSPC, "No space left on device"), InputError, "the disk is full: free some space"),
         ("fsync", OSError(errno.EIO, "Input/output error"), InputError, "the system says 'input/output error'"),
-        ("replace", PermissionError(errno.EACCES, "Permission denied"), InputError, "there is no permission to"),
+        ("replace", PermissionError(errno.EACCES, "Permission denied"), InputError, "no permission"),
         ("fsync", KeyboardInterrupt(), KeyboardInterrupt, "^$"),
         ("replace", MemoryError(), MemoryError, "^$"),
     ],
@@ -363,7 +363,7 @@ def test_leftovers_of_killed_writers_are_removed(path: Path, monkeypatch: pytest
         for target in (path, path, other):
             write_container(target, {"kind": "test"}, SMALL)
     assert len(os.listdir(path.parent)) == 3
-    with monkeypatch.context() as patch, pytest.raises(InputError, match="a folder one may change; there is no perm"):
+    with monkeypatch.context() as patch, pytest.raises(InputError, match="a writable folder; no permission"):
         patch.setattr(Path, "unlink", refuse)
         remove_leftovers(path)
     remove_leftovers(path)

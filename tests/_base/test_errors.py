@@ -4,7 +4,9 @@ import pickle
 
 import pytest
 
-from kpca._base.errors import InputError, Setting
+from kpca._base.errors import InputError, InputWarning, InPython, Setting
+
+LESS = InPython("other()", Setting("other"))
 
 
 def option(setting: Setting) -> str:
@@ -27,11 +29,20 @@ def option(setting: Setting) -> str:
             "There is no label: take impute='median'.",
             "There is no --label: take --impute median.",
         ),
+        (
+            InputError(("must be ", InPython("None, "), "a number"), param="seed", remedy=("take ", LESS)),
+            "seed must be None, a number: take other().",
+            "--seed must be a number: take --other.",
+        ),
+        (InputWarning((Setting("rank", 9), " is too large")), "rank=9 is too large.", "--rank 9 is too large."),
     ],
 )
-def test_each_door_has_its_own_words(error: InputError, in_python: str, on_the_command_line: str) -> None:
+def test_each_door_has_its_own_words(
+    error: InputError | InputWarning, in_python: str, on_the_command_line: str
+) -> None:
     again = pickle.loads(pickle.dumps(error))
     for one in (error, again):
         assert str(one) == in_python
         assert one.told(option) == on_the_command_line
         assert one.param == error.param
+        assert type(one) is type(error)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from command_files import example, write
 
+from kpca._base.errors import InputError, Setting
 from kpca.cli import main
-from kpca.cli._command import _in_options
+from kpca.cli._command import in_options
 
 NAMES = ["a", "b", "c", "d", "e"]
 
@@ -132,18 +134,37 @@ def test_scores_of_a_larger_model_are_refused(runner: CliRunner, table: str) -> 
     assert not Path("back.csv").exists()
 
 
-def test_names_of_arguments_become_options() -> None:
-    said = {
-        "Raise kpca.config(memory_limit=...), please.": "Raise --memory, please.",
-        'raise it by kpca.config(memory_limit="16MiB"), or not.': "raise it by --memory 16MiB, or not.",
-        "n_components=200 is more than the 2 rows.": "--components 200 is more than the 2 rows.",
-        "take approximation='nystroem'.": "take --approximation nystroem.",
-        "lags must be a whole number.": "--lags must be a whole number.",
-        "The values of the rbf kernel must be finite.": "The values of the rbf kernel must be finite.",
-        "RBF(gamma=0.5) is narrow.": "RBF(gamma=0.5) is narrow.",
-        "y must have a label for every row; got None.": "The label must be known of every row; got None.",
-    }
-    assert {text: _in_options(text) for text in said} == said
+@pytest.mark.parametrize(
+    ("command", "setting", "words"),
+    [
+        ("fit", Setting("memory_limit"), "--memory"),
+        ("fit", Setting("memory_limit", "16MiB"), "--memory 16MiB"),
+        ("fit", Setting("n_components", 200), "--components 200"),
+        ("fit", Setting("approximation", "nystroem"), "--approximation nystroem"),
+        ("fit", Setting("approximation", None), "--approximation none"),
+        ("fit", Setting("size", (64, 48)), "--size 64x48"),
+        ("fit", Setting("drop", ["a", "b"]), "--drop a,b"),
+        ("fit", Setting("drop", "two words"), "--drop 'two words'"),
+        ("fit", Setting("header", True), "--header"),
+        ("fit", Setting("header", False), "--no-header"),
+        ("detect", Setting("lags"), "--lags"),
+        ("tune", Setting("y"), "--label"),
+        ("compare", Setting("max_rows", 10), "--max-rows 10"),
+        ("compare", Setting("random_state"), "--seed"),
+        ("explain", Setting("by", "permutation"), "--by permutation"),
+        ("transform", Setting("impute", "median"), "impute='median'"),  # an option of other commands
+        ("fit", Setting("X"), "The data"),
+    ],
+)
+def test_parameters_are_written_as_options(command: str, setting: Setting, words: str) -> None:
+    with click.Context(main.commands[command]):
+        assert in_options(setting) == words
+
+
+def test_names_inside_of_other_words_stay() -> None:
+    with click.Context(main.commands["fit"]):
+        error = InputError("The values of the rbf kernel, RBF(gamma=0.5), must be finite.")
+        assert error.told(in_options) == str(error)
 
 
 @pytest.mark.parametrize(

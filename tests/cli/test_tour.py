@@ -94,31 +94,6 @@ def test_difference_is_relative_to_the_largest() -> None:
     assert demo.Result(1.0, None, [4.0, 1.0]).difference(ours) == 0.25
 
 
-# -- where the picture goes -----------------------------------------------------------------------------------------
-
-
-def test_path_check_leaves_nothing_behind(tmp_path: Path) -> None:
-    demo.check_picture_path(tmp_path / "new.png")
-    assert list(tmp_path.iterdir()) == []
-    old = tmp_path / "old.svg"
-    old.write_text("kept")
-    demo.check_picture_path(old)
-    assert old.read_text() == "kept"
-
-
-@pytest.mark.parametrize("name", ["picture", "picture.docx", ".png"])
-def test_path_of_unknown_format(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=r"must end in \.png, \.svg, \.pdf; got"):
-        demo.check_picture_path(tmp_path / name)
-
-
-def test_path_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "folder.png").mkdir()
-    for path in (tmp_path / "absent" / "picture.png", tmp_path / "folder.png"):
-        with pytest.raises(InputError, match="place that can be written to"):
-            demo.check_picture_path(path)
-
-
 # -- pictures -------------------------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import joblib
 from scipy import sparse
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, InPython, Setting, Words
 
 ProgressCallback = Callable[[dict[str, Any]], Any]
 
@@ -105,10 +105,12 @@ def _checked(memory_limit: Any, threads: Any, progress: Any, checkpoint: Any) ->
     if memory_limit is not _UNSET:
         given["memory_limit"] = None if memory_limit is None else parse_bytes(memory_limit)
     if threads is not _UNSET:
-        given["threads"] = None if threads is None else _positive_int("threads", threads)
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1):
+            raise InputError("must be a whole number of at least 1", param="threads", value=threads)
+        given["threads"] = None if threads is None else int(threads)
     if progress is not _UNSET:
         if not (isinstance(progress, bool) or callable(progress)):
-            raise InputError(f"progress must be True, False or a callable; got {progress!r}.")
+            raise InputError("must be True, False or a callable", param="progress", value=progress)
         given["progress"] = progress
     if checkpoint is not _UNSET:
         given["checkpoint"] = None if checkpoint is None else _file_path("checkpoint", checkpoint)
@@ -118,12 +120,12 @@ def _checked(memory_limit: Any, threads: Any, progress: Any, checkpoint: Any) ->
 def _file_path(name: str, path: object) -> str:
     """Return the absolute path of a file that exists or could: the program may change its folder later."""
     if not isinstance(path, str | os.PathLike) or not (text := os.fsdecode(path)) or "\0" in text:
-        raise InputError(f"{name} must be None or the path of a file; got {path!r}.")
+        raise InputError("must be None or the path of a file", param=name, value=path)
     whole = os.path.abspath(text)
     if os.path.isdir(whole):
-        raise InputError(f"{name} must be the path of a file; got the folder {text!r}: add a name to it.")
+        raise InputError(f"must be the path of a file; got the folder {text!r}", param=name, remedy="add a name to it")
     if not os.path.isdir(os.path.dirname(whole)):
-        raise InputError(f"{name} must be a path in a folder that exists; got {text!r}: create the folder first.")
+        raise InputError("must be in a folder that exists", param=name, value=text, remedy="create the folder first")
     return whole
 
 
@@ -136,14 +138,10 @@ def parse_bytes(limit: object) -> int:
             limit = float(match[1]) * _UNITS[match[2].lower()]
     number: Any = limit
     if isinstance(limit, bool) or not isinstance(limit, Real) or not 1 <= number < 2**63:
-        raise InputError(f'memory_limit must be a number of bytes or text such as "2GiB" or "300MB"; got {given!r}.')
+        raise InputError(
+            'must be a number of bytes or text such as "2GiB" or "300MB"', param="memory_limit", value=given
+        )
     return int(number)
-
-
-def _positive_int(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1; got {value!r}.")
-    return int(value)
 
 
 def progress_callback() -> bool | ProgressCallback:
@@ -213,24 +211,23 @@ BASE = 12 * MIB
 BLAS_BUFFER = 18 * MIB
 # Needs below this are not compared with the memory that is free: to ask takes longer than such a fit.
 _UNASKED = 64 * MIB
+_LESS_WORK = ("ask for fewer ", Setting("n_components"), ", or use ", Setting("approximation", "nystroem"))
+MEMORY_LIMIT = InPython("kpca.config(memory_limit=...)", Setting("memory_limit"))  # in messages, as what to raise
 
 
-def require(
-    needed: int, budget: Callable[[], int], remedy: str = "ask for fewer n_components, or use approximation='nystroem'"
-) -> None:
-    """Raise InputError if a fit needs more memory than there may be used."""
+def require(needed: int, budget: Callable[[], int], remedy: Words = _LESS_WORK) -> None:
+    """Raise InputError if a fit needs more memory than may be used."""
     if needed <= _UNASKED and memory_limit() is None:
         return
     allowed = budget()
     if needed > allowed:
+        enough = f"{-(-needed // MIB)}MiB"
+        limit = InPython(f'kpca.config(memory_limit="{enough}")', Setting("memory_limit", enough))
         raise InputError(
-            f"About {_mib(needed)} of memory are needed here, and the memory limit is {_mib(allowed)}: raise it by "
-            f'kpca.config(memory_limit="{-(-needed // MIB)}MiB"), {remedy}.'
+            f"About {needed / MIB:,.0f} MiB of memory are needed here, and the memory limit is "
+            f"{allowed / MIB:,.0f} MiB",
+            remedy=("raise it by ", limit, ", ", *(remedy if isinstance(remedy, tuple) else (remedy,))),
         )
-
-
-def _mib(size: float) -> str:
-    return f"{size / MIB:,.0f} MiB"
 
 
 def rows_bytes(X: Any) -> int:

@@ -61,8 +61,12 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
         real = _real(target)
         part = real.with_name(f"{_part_prefix(real)}{secrets.token_hex(4)}{_LEFTOVER}")
         try:
+            digest = hashlib.sha256()
             with open(part, "xb") as file:
-                _write(file, text, arrays)
+                for piece in _pieces(text, arrays):
+                    digest.update(piece)
+                    file.write(piece)
+                file.write(digest.digest())
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(part, real)
@@ -71,14 +75,6 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
             raise
     except OSError as error:
         raise InputError(f"{target} must be writable; {_reason(error)}.") from error
-
-
-def _write(file: BinaryIO, text: bytes, arrays: Mapping[str, AnyArray]) -> None:
-    digest = hashlib.sha256()
-    for piece in _pieces(text, arrays):
-        digest.update(piece)
-        file.write(piece)
-    file.write(digest.digest())
 
 
 def _pieces(text: bytes, arrays: Mapping[str, AnyArray]) -> Iterator[Any]:
@@ -181,17 +177,14 @@ class _Reader:
             raise InputError(f"{self._target} must hold a {self._kind}; it holds {other}: choose another path.")
 
     def take(self, count: int) -> bytes:
-        """Return the next so many bytes."""
-        self._claim(count)
-        piece = self._file.read(count)
-        if len(piece) != count:
-            raise _Damaged("The file has become shorter.")
-        self._digest.update(piece)
-        return piece
+        """Return the next `count` bytes."""
+        return self.fill(count).tobytes()
 
     def fill(self, count: int) -> AnyArray:
-        """Return the next so many bytes as an array that may be changed."""
-        self._claim(count)
+        """Return the next `count` bytes as an array that may be changed."""
+        self.left -= count
+        if self.left < 0:
+            raise _Damaged("The file ends too early.")
         piece: AnyArray = np.empty(count, dtype=np.uint8)
         if count and self._file.readinto(piece.data) != count:  # type: ignore[attr-defined]  # binary files have it
             raise _Damaged("The file has become shorter.")
@@ -202,11 +195,6 @@ class _Reader:
         """Refuse a file of which something is left, or whose digest is another one."""
         if self.left != 0 or self._file.read() != self._digest.digest():
             raise _Damaged("The digest is another one.")
-
-    def _claim(self, count: int) -> None:
-        self.left -= count
-        if self.left < 0:
-            raise _Damaged("The file ends too early.")
 
 
 def _lists_in(text: bytes) -> int:
@@ -245,12 +233,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _layout(entry: dict[str, Any]) -> tuple[np.dtype[Any], list[int], int]:
     """Return the dtype, the shape and the bytes of an array."""
-    text, shape, order = entry.get("dtype"), entry.get("shape"), entry.get("order")
+    shape: Any
+    text, shape, order = (entry.get(key) for key in ("dtype", "shape", "order"))
     if not isinstance(text, str) or text[:1] not in ("<", ">", "|") or text[1:] not in _DTYPES:
         raise _Damaged("There are no such numbers.")
-    if not isinstance(shape, list) or any(type(length) is not int or not 0 <= length < 2**63 for length in shape):
-        raise _Damaged("There is no such shape.")
-    if len(shape) > _MOST_DIMENSIONS or order not in ("C", "F"):
+    whole = isinstance(shape, list) and all(type(length) is int and 0 <= length < 2**63 for length in shape)
+    if not whole or len(shape) > _MOST_DIMENSIONS or order not in ("C", "F"):
         raise _Damaged("There is no such shape.")
     dtype = np.dtype(text)
     return dtype, shape, math.prod(shape) * dtype.itemsize
@@ -275,7 +263,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
             if name.startswith(prefix) and name.endswith(_LEFTOVER):
                 target.with_name(name).unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"{target} must be in a folder one may change; {_reason(error)}.") from error
+        raise InputError(f"{target} must be in a writable folder; {_reason(error)}.") from error
 
 
 def _real(target: Path) -> Path:
@@ -293,7 +281,7 @@ def _reason(error: OSError) -> str:
     if error.errno == errno.ENOSPC:
         return "the disk is full: free some space or choose another path"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "there is no permission to: change it or choose another path"
+        return "no permission: change the permissions or choose another path"
     if error.errno == errno.ENOENT:
         return "there is no such file or folder: check the path"
     return f"the system says {(error.strerror or str(error)).lower()!r}: choose another path"

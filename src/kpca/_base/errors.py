@@ -22,10 +22,48 @@ class Setting:
         return self.name if self.value is ... else f"{self.name}={self.value!r}"
 
 
-Words = str | Setting | tuple[str | Setting, ...]
+@dataclass(frozen=True)
+class InPython:
+    """Words that only Python needs, such as None, and what other doors say instead."""
+
+    words: str
+    otherwise: str | Setting = ""
+
+    def __str__(self) -> str:
+        return self.words
 
 
-class InputError(ValueError):
+Part = str | Setting | InPython
+Words = Part | tuple[Part, ...]
+
+
+class _Sentence(Exception):
+    """A message in parts, so that each door can word the settings in it."""
+
+    def __init__(
+        self, message: Words, *, param: str | None = None, value: Any = ..., remedy: Words | None = None
+    ) -> None:
+        parts: list[Part] = [] if param is None else [Setting(param), " "]
+        parts += _parts(message)
+        if value is not ...:
+            parts.append(f"; got {value!r}")
+        if remedy is not None:
+            parts += [": ", *_parts(remedy)]
+        if not (isinstance(parts[-1], str) and parts[-1].endswith((".", "?", "!"))):
+            parts.append(".")
+        self.param, self._parts = param, tuple(parts)
+        super().__init__("".join(map(str, parts)))
+
+    def told(self, word: Callable[[Setting], str]) -> str:
+        """Return the message in the words of a door other than Python."""
+        parts = (part.otherwise if isinstance(part, InPython) else part for part in self._parts)
+        return "".join(word(part) if isinstance(part, Setting) else part for part in parts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.param, self._parts)
+
+
+class InputError(_Sentence, ValueError):
     """Data or a parameter cannot be used; the message says why and what to do instead.
 
     Parameters
@@ -44,36 +82,19 @@ class InputError(ValueError):
     ("Column 'age' has missing values: take impute='median'.", "Column 'age' has missing values: take --impute median.")
     """
 
-    def __init__(
-        self, message: Words, *, param: str | None = None, value: Any = ..., remedy: Words | None = None
-    ) -> None:
-        parts: list[str | Setting] = [] if param is None else [Setting(param), " "]
-        parts += _parts(message)
-        if value is not ...:
-            parts.append(f"; got {value!r}")
-        if remedy is not None:
-            parts += [": ", *_parts(remedy)]
-        if not str(parts[-1]).endswith((".", "?", "!")) or isinstance(parts[-1], Setting):
-            parts.append(".")
-        self.param, self._parts = param, tuple(parts)
-        super().__init__(self.told(str))
 
-    def told(self, word: Callable[[Setting], str]) -> str:
-        """Return the message with settings in the words of a door."""
-        return "".join(word(part) if isinstance(part, Setting) else part for part in self._parts)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.param, self._parts)
+class InputWarning(_Sentence, UserWarning):
+    """Data or a parameter can be used, but perhaps not as the user thinks; worded like `InputError`."""
 
 
-def _parts(words: Words) -> tuple[str | Setting, ...]:
+def _parts(words: Words) -> tuple[Part, ...]:
     return words if isinstance(words, tuple) else (words,)
 
 
-def _rebuilt(param: str | None, parts: tuple[str | Setting, ...]) -> InputError:
-    error = InputError(parts)
-    error.param = param
-    return error
+def _rebuilt(kind: type[_Sentence], param: str | None, parts: tuple[Part, ...]) -> _Sentence:
+    sentence = kind(parts)
+    sentence.param = param
+    return sentence
 
 
 class Cancelled(RuntimeError):

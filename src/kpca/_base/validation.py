@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, InPython, Setting
 
 FloatArray = NDArray[Any]
 EIGEN_SOLVERS = ("auto", "dense", "krylov", "arpack", "randomized")
@@ -23,6 +23,7 @@ EIGEN_SOLVERS = ("auto", "dense", "krylov", "arpack", "randomized")
 _ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 _ROWS_AT_ONCE = 512
 _COMPLEX = "Complex data not supported: X must hold real numbers; give real and imaginary parts as columns."
+_X = Setting("X")
 
 
 def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> Any:
@@ -48,8 +49,9 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> An
     except ValueError as error:
         text = " ".join(str(error).split())
         if "could not convert" in text or "not convertible" in text:
-            raise InputError(f"X must hold numbers only; {text.rstrip('.')}: encode or drop such columns.") from error
-        raise InputError(text if text.endswith(".") else f"{text}.") from error
+            said = f"must hold numbers only; {text.rstrip('.')}"
+            raise InputError(said, param="X", remedy="encode or drop such columns") from error
+        raise InputError(text) from error
     _check_finite(checked, names)
     return checked
 
@@ -66,13 +68,16 @@ def _check_finite(X: Any, names: list[str] | None) -> None:
     column = int(columns.min())
     what = "NaN" if np.isnan(values[bad][columns == column]).any() else "infinity"
     label = f"column {column}" + (f" ({names[column]!r})" if names and column < len(names) else "")
-    raise InputError(f"X must be finite; got {what} first in {label}: remove or impute such rows (infinity, NaN).")
+    raise InputError(
+        f"must be finite; got {what} first in {label}", param="X", remedy="remove or impute such rows (infinity, NaN)"
+    )
 
 
-def check_rows(n: int, what: str = "X") -> None:
+def check_rows(n: int, what: str | Setting = _X) -> None:
     """Refuse fewer than two rows: one has no variance."""
     if n < 2:
-        raise InputError(f"{what} must have at least 2 rows, components are directions of variance; got {n} sample(s).")
+        said = f" must have at least 2 rows, components are directions of variance; got {n} sample(s)"
+        raise InputError((what, said))
 
 
 def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
@@ -82,7 +87,8 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
     try:
         weights = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"sample_weight must be one number per row; got {type(sample_weight).__name__}.") from error
+        said = f"must be one number per row; got {type(sample_weight).__name__}"
+        raise InputError(said, param="sample_weight") from error
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
@@ -114,7 +120,16 @@ def check_operator_rows(K: LinearOperator, n: int, *, precomputed: bool) -> None
 def check_symmetric(K: Any, *, centred: bool) -> None:
     """Refuse a matrix whose (centred) form is asymmetric; a LinearOperator is asked about random vectors."""
     if isinstance(K, LinearOperator):
-        _check_symmetric_operator(K)
+        u, v = np.random.default_rng(0).standard_normal((2, K.shape[0]))
+        left, right = float(u @ np.ravel(K @ v)), float(v @ np.ravel(K @ u))
+        size = float(np.linalg.norm(K @ v) * np.linalg.norm(u))
+        if not math.isfinite(size):
+            raise InputError(
+                "A precomputed LinearOperator must give finite numbers; got NaN or infinity from a product."
+            )
+        if abs(left - right) > 1e-8 * size:
+            said = f"u'Kv = {left:.6g} but v'Ku = {right:.6g}"
+            raise InputError(f"A precomputed LinearOperator must be symmetric; {said}.")
         return
     gap, largest = _asymmetry(K, centred)
     if gap > _ASYMMETRY[K.dtype] * largest:
@@ -127,40 +142,25 @@ def check_symmetric(K: Any, *, centred: bool) -> None:
 
 def _asymmetry(K: Any, centred: bool) -> tuple[float, float]:
     """Return the largest |B_ij - B_ji| and the largest |B_ij|, a band of rows at a time."""
-    n = K.shape[0]
-    rows, columns = (
-        np.asarray(
-            K.astype(np.float64).sum(axis=axis) if sparse.issparse(K) else K.sum(axis=axis, dtype=np.float64)
-        ).ravel()
-        / n
-        for axis in (1, 0)
-    )
+    n, is_sparse = K.shape[0], sparse.issparse(K)
     # B_ij - B_ji = (K_ij - K_ji) - (tilt_i - tilt_j): centring removes any a 1' + 1 b'.
-    tilt = rows - columns if centred else np.zeros(n)
+    tilt = np.zeros(n)
+    if centred:
+        double = K.astype(np.float64) if is_sparse else K
+        rows, columns = (np.asarray(double.sum(axis=axis, dtype=np.float64)).ravel() / n for axis in (1, 0))
+        tilt = rows - columns
     gap = largest = 0.0
     for start in range(0, n, _ROWS_AT_ONCE):
         band = slice(start, start + _ROWS_AT_ONCE)
-        if sparse.issparse(K):
-            part, other = K[band].toarray().astype(np.float64), K[:, band].toarray().T.astype(np.float64)
-        else:
-            part, other = np.asarray(K[band], dtype=np.float64), np.asarray(K[:, band], dtype=np.float64).T
+        pair = (K[band].toarray(), K[:, band].toarray()) if is_sparse else (K[band], K[:, band])
+        part, other = np.asarray(pair[0], dtype=np.float64), np.asarray(pair[1], dtype=np.float64).T
         largest = max(largest, float(np.abs(part).max(initial=0.0)))
         gap = max(gap, float(np.abs(part - other - tilt[band, None] + tilt[None, :]).max(initial=0.0)))
     return gap, largest
 
 
-def _check_symmetric_operator(K: LinearOperator) -> None:
-    u, v = np.random.default_rng(0).standard_normal((2, K.shape[0]))
-    left, right = float(u @ np.ravel(K @ v)), float(v @ np.ravel(K @ u))
-    size = float(np.linalg.norm(K @ v) * np.linalg.norm(u))
-    if not math.isfinite(size):
-        raise InputError("A precomputed LinearOperator must give finite numbers; got NaN or infinity from a product.")
-    if abs(left - right) > 1e-8 * size:
-        raise InputError(f"A precomputed LinearOperator must be symmetric; u'Kv = {left:.6g} but v'Ku = {right:.6g}.")
-
-
 def check_scores(scores: Any, k: int, dtype: np.dtype[Any]) -> FloatArray:
-    """Return scores as `transform` gives them, for the way back."""
+    """Return scores as `transform` gives them, to be mapped back."""
     try:
         checked = np.ascontiguousarray(scores, dtype=dtype)
     except (TypeError, ValueError) as error:
@@ -175,14 +175,14 @@ def check_scores(scores: Any, k: int, dtype: np.dtype[Any]) -> FloatArray:
 def whole_number(name: str, number: Any, least: int) -> int:
     """Return a whole number, or raise InputError for what is none, or too small a one."""
     if isinstance(number, bool) or not isinstance(number, Integral) or int(number) < least:
-        raise InputError(f"{name} must be a whole number from {least}; got {number!r}.")
+        raise InputError(f"must be a whole number from {least}", param=name, value=number)
     return int(number)
 
 
 def check_jobs(jobs: Any) -> None:
     """Refuse what is no number of threads."""
     if jobs is not None and not (isinstance(jobs, Integral) and jobs != 0):
-        raise InputError(f"n_jobs must be None, -1 or a whole number of threads; got {jobs!r}.")
+        raise InputError("must be None, -1 or a whole number of threads", param="n_jobs", value=jobs)
 
 
 def seed_of(random_state: Any) -> int:
@@ -190,9 +190,8 @@ def seed_of(random_state: Any) -> int:
     try:
         return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
-        raise InputError(
-            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState; got {random_state!r}."
-        ) from error
+        allowed = ("must be ", InPython("None, "), "a whole number from 0 to 2**32 - 1", InPython(" or a RandomState"))
+        raise InputError(allowed, param="random_state", value=random_state) from error
 
 
 @contextmanager
@@ -214,32 +213,23 @@ def check_n_components(k: Any, *, auto: bool = False) -> None:
     whole = isinstance(k, Integral) and not isinstance(k, bool)
     real = isinstance(k, Real) and not whole
     if not (k is None or (whole and k >= 1) or (real and 0 < k < 1)):
-        allowed = "None, a whole number from 1, or a fraction between 0 and 1"
-        allowed = f"{allowed}, or 'auto'" if auto else allowed
-        raise InputError(f"n_components must be {allowed}; got {k!r}.")
+        allowed = "a whole number from 1, or a fraction between 0 and 1" + (", or 'auto'" if auto else "")
+        raise InputError(("must be ", InPython("None, "), allowed), param="n_components", value=k)
 
 
 def check_parameters(estimator: Any) -> None:
     """Check every constructor parameter that is not checked where it is used."""
     check_n_components(estimator.n_components, auto=True)
-    _check_one_of("eigen_solver", estimator.eigen_solver, EIGEN_SOLVERS)
-    _check_real("tol", estimator.tol, minimum=0.0)
-    _check_real("alpha", estimator.alpha, minimum=0.0)
-    limit = estimator.max_iter
+    solver, limit = estimator.eigen_solver, estimator.max_iter
+    if solver not in EIGEN_SOLVERS:
+        raise InputError(f"must be one of {', '.join(map(repr, EIGEN_SOLVERS))}", param="eigen_solver", value=solver)
+    for name, value in (("tol", estimator.tol), ("alpha", estimator.alpha)):
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+            raise InputError("must be a number of at least 0", param=name, value=value)
     if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
-        raise InputError(f"max_iter must be None or a whole number of passes from 1; got {limit!r}.")
+        raise InputError("must be None or a whole number of passes from 1", param="max_iter", value=limit)
     check_jobs(estimator.n_jobs)
     wants_back = estimator.fit_inverse_transform or estimator.preimage is not None
     if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed" and wants_back:
         name = "fit_inverse_transform" if estimator.preimage is None else "find pre-images"
         raise InputError(f"Cannot {name} with a precomputed kernel: there is no data to return to.")
-
-
-def _check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
-
-
-def _check_real(name: str, value: object, *, minimum: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not minimum <= float(value) < math.inf:
-        raise InputError(f"{name} must be a number of at least {minimum:g}; got {value!r}.")

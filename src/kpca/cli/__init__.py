@@ -6,12 +6,11 @@ import click
 
 from kpca import __version__
 from kpca.cli._command import CONTEXT, Commands
-from kpca.cli.demo import demo
 from kpca.cli.detect import detect
-from kpca.cli.explain import compare, explain
+from kpca.cli.explain import compare, explain, report
 from kpca.cli.fit import denoise, fit, reconstruct, transform
 from kpca.cli.info import export, info
-from kpca.cli.report import report
+from kpca.cli.tour import demo
 from kpca.cli.tune import tune
 
 _EPILOG = """\b

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import signal
 import threading
 import warnings
@@ -17,7 +18,7 @@ from typing import Any
 
 import click
 
-from kpca._base.errors import Cancelled, InputError
+from kpca._base.errors import Cancelled, InputError, InputWarning, Setting
 from kpca._base.files import silence_stdout
 
 BAD_INPUT = 2
@@ -28,15 +29,20 @@ _LAST = "Run"  # the section of what all commands have
 
 
 class SectionOption(click.Option):
-    """An option that knows under which heading of the help it stands."""
+    """An option that knows under which heading of the help it stands, and for which parameters of Python."""
 
-    def __init__(self, *args: Any, section: str = "Options", **kwargs: Any) -> None:
-        self.section = section
+    def __init__(self, *args: Any, section: str = "Options", stands_for: tuple[str, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.section, self.stands_for = section, stands_for or (self.name,)
 
 
 class SectionedCommand(click.Command):
     """A command whose options are listed under headings."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; messages name its options."""
+        with _errors_in_one_line():
+            return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section in the order in which the sections first appear, `Run` at the end."""
@@ -103,60 +109,27 @@ def _errors_in_one_line() -> Iterator[None]:
 
 def _line(error: BaseException | str) -> str:
     """Return a message as one line without control characters, which a terminal would obey."""
-    words = _in_options(" ".join(str(error).split()))
+    told = error.told(in_options) if isinstance(error, InputError | InputWarning) else str(error)
+    words = " ".join(told.split())
     words = re.sub(r"'?[^\s']*kpca-\w+/standard input'?", "standard input", words)
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in words)
 
 
-# Arguments of Python that are options here, as messages of the package name them.
-_OPTIONS = {
-    **{
-        name: f"--{name}" for name in ("approximation", "preimage", "kernel", "gamma", "degree", "coef0", "tol", "rank")
-    },
-    **{name: f"--{name}" for name in ("scale", "encode", "impute", "array", "header", "delimiter", "size", "format")},
-    **{name: f"--{name}" for name in ("statistic", "confidence", "lags", "bandwidths", "budget", "criterion")},
-    **{name: f"--{name}" for name in ("threads", "columns", "drop", "label", "id", "text")},
-    "n_components": "--components",
-    "memory_limit": "--memory",
-    "random_state": "--seed",
-    "max_rows": "--max-rows",
-}
-_NAMED = "|".join(_OPTIONS)
-_REWORDED = (
-    (r"size=\(height, width\)", "--size HEIGHTxWIDTH"),
-    (r"size must be \(height, width\)", "--size must be HEIGHTxWIDTH"),
-    (r"must be None, ", "must be "),  # None is what an option is that was left out
-    (r" or a RandomState\b", ""),
-    (r"\btake permutation_importance, which\b", "take --by permutation, which"),
-    (r"^X must\b", "The data must"),
-    (r"^y must have a label for every row\b", "The label must be known of every row"),
-    (r"^y must\b", "The label must"),
-    (r"; y holds\b", "; it holds"),
-    (r"\bpass y, or use 'reconstruction'", "name it by --label, or take --criterion reconstruction"),
-    (r"^cv must be from 2 folds to one per row, (\d+); got (\d+)\.", r"The data must have at least \2 rows; got \1."),
-)
+def in_options(setting: Setting) -> str:
+    """Return a setting as the shell writes it, or as Python does where this command has no such option."""
+    context = click.get_current_context(silent=True)
+    for option in context.command.params if context is not None else ():
+        if isinstance(option, SectionOption) and setting.name in option.stands_for:
+            flag, value = max(option.opts, key=len), setting.value
+            if isinstance(value, bool):
+                return flag if value else max(option.secondary_opts, key=len, default=f"no {flag}")
+            if isinstance(value, tuple | list):
+                value = ("x" if option.name == "size" else ",").join(map(str, value))
+            return flag if value is ... else f"{flag} {'none' if value is None else shlex.quote(str(value))}"
+    return _NOUNS.get(setting.name, str(setting))
 
 
-def _in_options(text: str) -> str:
-    """Return a message with what it says of Python's arguments said of options."""
-    for pattern, words in _REWORDED:
-        text = re.sub(pattern, words, text)
-    text = re.sub(r'kpca\.config\((memory_limit|threads)="?([\w.]+?)"?\)', r"\1=\2", text)
-    text = re.sub(rf"\b({_NAMED})=(?:['\"]([\w-]+)['\"]|\.\.\.)", _with_value, text)
-    # others may be part of how a kernel is written: RBF(gamma=0.5)
-    text = re.sub(r"\b(n_components|rank|memory_limit|threads|max_rows)=([\w.+-]*\w)", _with_value, text)
-    text = re.sub(rf"(?<=the column that )({_NAMED})(?= names\b)", _flag, text)
-    text = re.sub(rf"(?:^|(?<=[.;:] ))({_NAMED})(?= (?:must|is for|needs)\b)", _flag, text)
-    text = re.sub(r"^criterion '(\w+)' must", r"--criterion \1 must", text)
-    return re.sub(r"\b(memory_limit|n_components|random_state|max_rows)\b", _flag, text)
-
-
-def _flag(found: re.Match[str]) -> str:
-    return _OPTIONS[found[1]]
-
-
-def _with_value(found: re.Match[str]) -> str:
-    return f"{_flag(found)} {found[2]}" if found[2] else _flag(found)
+_NOUNS = {"X": "The data"}
 
 
 @contextmanager
@@ -195,12 +168,6 @@ def check_settled() -> None:
             )
 
 
-def check_standard_input(*paths: str | None) -> None:
-    """Refuse to read two things from standard input, which has one."""
-    if sum(path == "-" for path in paths) > 1:
-        raise click.UsageError("Standard input can be read once only: give - for one file, and names for the others.")
-
-
 @contextmanager
 def warnings_as_notes(heard: list[str], *, quiet: bool) -> Iterator[None]:
     """Collect warnings, each once, and print them as notes on stderr."""
@@ -222,8 +189,3 @@ def warnings_as_notes(heard: list[str], *, quiet: bool) -> Iterator[None]:
 def is_terminal(stream: Any) -> bool:
     """Return True if somebody looks at what is written there."""
     return bool(getattr(stream, "isatty", lambda: False)())
-
-
-def stdout_is_taken(*paths: str | None) -> bool:
-    """Return True if one of the outputs goes to standard output, where nothing else may then be printed."""
-    return any(path == "-" for path in paths)

@@ -13,57 +13,41 @@ import click
 from kpca.cli._command import SectionOption
 
 Callback = Callable[..., Any]
+Decorator = Callable[[Callback], Callback]
 FORMATS = ("csv", "tsv", "npy", "npz", "parquet", "feather", "arrow", "zarr", "h5ad")
 SCALES = ("auto", "standard", "robust", "minmax", "none")
 
 
-class NameList(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.4 on
-    """Names separated by commas; a name with a comma in it stands in double quotes."""
-
-    name = "names"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Return the names."""
-        if not isinstance(value, str):
-            return tuple(value)
-        names = tuple(name.strip() for name in next(csv.reader([value], skipinitialspace=True), []))
-        if not names or not all(names):
-            self.fail(f"{value!r} must be names separated by commas.", param, ctx)
-        return names
+def names(value: str) -> tuple[str, ...]:
+    """Return names that are separated by commas; a name with a comma in it stands in double quotes."""
+    found = tuple(name.strip() for name in next(csv.reader([value], skipinitialspace=True), []))
+    if not found or not all(found):
+        raise click.BadParameter(f"{value!r} must be names separated by commas.")
+    return found
 
 
-class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """HEIGHTxWIDTH in pixels."""
-
-    name = "HEIGHTxWIDTH"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """Return both numbers."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
-        height, _, width = value.lower().partition("x")
-        if not (height.isdecimal() and width.isdecimal()):
-            self.fail(f"{value!r} must be of the form 64x48.", param, ctx)
-        return int(height), int(width)
+def _size(value: str) -> tuple[int, int]:
+    """Return HEIGHTxWIDTH as two numbers of pixels."""
+    height, _, width = value.lower().partition("x")
+    if not (height.isdecimal() and width.isdecimal()):
+        raise click.BadParameter(f"{value!r} must be of the form 64x48.")
+    return int(height), int(width)
 
 
-class NumberOr(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A number, or one of some words."""
+def number_or(*words: str) -> Callable[[Any], Any]:
+    """Return what reads a number, whole where it is, or one of some words."""
 
-    def __init__(self, *words: str, whole: bool = False) -> None:
-        self.words, self.whole = words, whole
-        self.name = "|".join(["number", *words])
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the word, a whole number where it is one, or a number."""
-        if not isinstance(value, str) or value in self.words:
+    def read(value: Any) -> Any:
+        if not isinstance(value, str) or value in words:
             return value
         for kind in (int, float):
             try:
                 return kind(value)
             except ValueError:
                 continue
-        self.fail(f"{value!r} must be a number{''.join(f' or {word}' for word in self.words)}.", param, ctx)
+        raise click.BadParameter(f"{value!r} must be a number{''.join(f' or {word}' for word in words)}.")
+
+    return read
 
 
 @dataclass(frozen=True)
@@ -89,32 +73,32 @@ class DataOptions:
 class ModelOptions:
     """Which model is fitted."""
 
-    components: Any = 10
-    kernel: str = "rbf"
-    gamma: Any = "median"
-    degree: float = 3.0
-    coef0: float = 1.0
-    center: bool = True
-    approximation: str = "auto"
-    rank: int | None = None
-    preimage: str | None = None
-    tol: float = 0.0
+    components: Any
+    kernel: str
+    gamma: Any
+    degree: float
+    coef0: float
+    center: bool
+    approximation: str
+    rank: int | None
+    preimage: str | None
+    tol: float
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """How a command runs and what it prints."""
 
-    seed: int = 0
-    memory: str | None = None
-    threads: int | None = None
-    device: str = "cpu"
-    json: bool = False
-    quiet: bool = False
-    show_code: bool = False
+    seed: int
+    memory: str | None
+    threads: int | None
+    device: str
+    json: bool
+    quiet: bool
+    show_code: bool
 
 
-def _gathered(kind: type, name: str, *options: Callable[[Callback], Callback]) -> Callable[[Callback], Callback]:
+def _gathered(kind: type, name: str, *options: Decorator) -> Decorator:
     """Return a decorator that adds options to a command and hands them over as one object."""
 
     def decorate(callback: Callback) -> Callback:
@@ -131,185 +115,103 @@ def _gathered(kind: type, name: str, *options: Callable[[Callback], Callback]) -
     return decorate
 
 
-def _option(section: str, *names: str, **settings: Any) -> Callable[[Callback], Callback]:
-    return click.option(*names, cls=SectionOption, section=section, **settings)
+def option(section: str, *names: str, show_default: bool = True, **settings: Any) -> Decorator:
+    """Return an option under a heading of the help, which shows its default if there is one."""
+    shown = show_default and settings.get("default") is not None
+    return click.option(*names, cls=SectionOption, section=section, show_default=shown, **settings)
 
 
-_columns = [
-    _option("Data", "--columns", type=NameList(), help="Use these columns only, separated by commas."),
-    _option("Data", "--drop", type=NameList(), help="Leave these columns out."),
-    _option(
-        "Data",
-        "--label",
-        metavar="NAME",
-        help="Column with what is known of the rows, a class or a number: it colours pictures and is not analysed.",
-    ),
-    _option("Data", "--id", metavar="NAME", help="Column that names the rows; results keep it."),
+def output_option(what: str, **settings: Any) -> Decorator:
+    """Return the option -o/--output of a command."""
+    return option("Output", "-o", "--output", metavar="FILE", help=what, **settings)
+
+
+def picture_option(what: str) -> Decorator:
+    """Return the option --picture of a command."""
+    return option("Output", "--picture", metavar="FILE", help=f"{what} (.png, .svg or .pdf).")
+
+
+def model_option(what: str, **settings: Any) -> Decorator:
+    """Return the option --model of a command."""
+    return option("Model", "--model", metavar="FILE", help=what, **settings)
+
+
+def components_option(section: str, kind: Any, what: str, **settings: Any) -> Decorator:
+    """Return the option -k/--components of a command."""
+    return option(section, "-k", "--components", stands_for=("n_components",), type=kind, help=what, **settings)
+
+
+_data, _model, _run = (functools.partial(option, section) for section in ("Data", "Model", "Run"))
+_LABEL = "Column with what is known of the rows, a class or a number: it colours pictures and is not analysed."
+_names = [
+    _data("--label", metavar="NAME", stands_for=("label", "y"), help=_LABEL),
+    _data("--id", metavar="NAME", help="Column that names the rows; results keep it."),
 ]
 _format = [
-    _option("Data", "--format", type=click.Choice(FORMATS), help="What the file is, where its name does not say it."),
-    _option(
-        "Data", "--header/--no-header", default=None, help="Whether the first line has names; found out if unsaid."
-    ),
-    _option("Data", "--array", metavar="NAME", help="Which array of an .npz or Zarr file has the rows."),
-    _option("Data", "--delimiter", metavar="CHAR", help="What separates columns; found out if unsaid."),
+    _data("--format", type=click.Choice(FORMATS), help="What the file is, where its name does not say it."),
+    _data("--header/--no-header", default=None, help="Whether the first line has names; found out if unsaid."),
+    _data("--array", metavar="NAME", help="Which array of an .npz or Zarr file has the rows."),
+    _data("--delimiter", metavar="CHAR", help="What separates columns; found out if unsaid."),
 ]
-_treatment = [
-    _option("Data", "--text", metavar="NAME", help="Column of texts, turned into TF-IDF weights of words."),
-    _option(
-        "Data",
-        "--encode",
-        type=click.Choice(["onehot"]),
-        help="Turn columns of categories into columns of 0 and 1, one for each value.",
-    ),
-    _option(
-        "Data",
-        "--impute",
-        type=click.Choice(["median", "mean", "drop"]),
-        help="Fill missing values, or drop such rows; without it they are refused.",
-    ),
-    _option(
-        "Data",
-        "--scale",
-        type=click.Choice(SCALES),
-        default="auto",
-        show_default=True,
-        help="How columns are scaled; auto is standard for tables, none for images, texts and sparse data.",
-    ),
-]
+_ENCODE = "Turn columns of categories into columns of 0 and 1, one for each value."
+_IMPUTE = "Fill missing values, or drop such rows; without it they are refused."
+_SCALE = "How columns are scaled; auto is standard for tables, none for images, texts and sparse data."
+_SIZE = "Resize the images of a folder to this height and width, such as 64x48."
 
-_size = _option(
-    "Data",
-    "--size",
-    type=Size(),
-    metavar="HxW",
-    help="Resize the images of a folder to this height and width, such as 64x48.",
+data_options = _gathered(
+    DataOptions,
+    "data",
+    _data("--columns", type=names, help="Use these columns only, separated by commas."),
+    _data("--drop", type=names, help="Leave these columns out."),
+    *_names,
+    _data("--text", metavar="NAME", help="Column of texts, turned into TF-IDF weights of words."),
+    _data("--encode", type=click.Choice(["onehot"]), help=_ENCODE),
+    _data("--impute", type=click.Choice(["median", "mean", "drop"]), help=_IMPUTE),
+    _data("--scale", type=click.Choice(SCALES), default="auto", help=_SCALE),
+    *_format,
+    _data("--size", type=_size, metavar="HxW", help=_SIZE),
 )
-
-data_options = _gathered(DataOptions, "data", *_columns, *_treatment, *_format, _size)
 # for a model that knows which columns it takes and how it treats them
-new_data_options = _gathered(DataOptions, "data", _columns[2], _columns[3], *_format)
+new_data_options = _gathered(DataOptions, "data", *_names, *_format)
+
+_COMPONENTS = "How many components; below 1, as many as hold that share of the variance; auto finds out."
+_KERNEL = "How rows are compared; kpca info --kernels lists the kernels."
+_GAMMA = "Coefficient of the kernel; larger is narrower. median follows the distances of the rows."
+_CENTER = "Whether the mean is taken out in feature space; it is, unless you say --no-center."
+_APPROXIMATION = "auto is exact for up to 20,000 rows, and takes landmarks (nystroem) beyond."
+_RANK = "How many landmarks (nystroem) or random features (rff); 1000 if unsaid, 300 beyond memory."
+_PREIMAGE = "How to come back from components to data; denoise and reconstruct need one."
+_TOL = "Largest residual allowed, relative to the largest eigenvalue; 0 is as small as can be."
+_APPROXIMATIONS = click.Choice(["auto", "none", "nystroem", "rff"])
+_PREIMAGES = click.Choice(["none", "auto", "ridge", "fixed-point", "distance", "gradient"])
 
 model_options = _gathered(
     ModelOptions,
     "settings",
-    _option(
-        "Model",
-        "-k",
-        "--components",
-        type=NumberOr("auto"),
-        metavar="NUMBER|auto",
-        default=10,
-        show_default=True,
-        help="How many components; below 1, as many as hold that share of the variance; auto finds out.",
-    ),
-    _option(
-        "Model",
-        "--kernel",
-        metavar="NAME",
-        default="rbf",
-        show_default=True,
-        help="How rows are compared; kpca info --kernels lists the kernels.",
-    ),
-    _option(
-        "Model",
-        "--gamma",
-        type=NumberOr("median", "scale"),
-        metavar="NUMBER|median|scale",
-        default="median",
-        show_default=True,
-        help="Coefficient of the kernel; larger is narrower. median follows the distances of the rows.",
-    ),
-    _option("Model", "--degree", type=float, default=3.0, show_default=True, help="Degree of the kernel poly."),
-    _option(
-        "Model", "--coef0", type=float, default=1.0, show_default=True, help="Constant in the kernels poly and sigmoid."
-    ),
-    _option(
-        "Model",
-        "--center/--no-center",
-        default=True,
-        help="Whether the mean is taken out in feature space; it is, unless you say --no-center.",
-    ),
-    _option(
-        "Model",
-        "--approximation",
-        type=click.Choice(["auto", "none", "nystroem", "rff"]),
-        default="auto",
-        show_default=True,
-        help="auto is exact for up to 20,000 rows, and takes landmarks (nystroem) beyond.",
-    ),
-    _option(
-        "Model",
-        "--rank",
-        type=int,
-        help="How many landmarks (nystroem) or random features (rff); 1000 if unsaid, 300 beyond memory.",
-    ),
-    _option(
-        "Model",
-        "--preimage",
-        type=click.Choice(["none", "auto", "ridge", "fixed-point", "distance", "gradient"]),
-        default=None,
-        help="How to come back from components to data; denoise and reconstruct need one.",
-    ),
-    _option(
-        "Model",
-        "--tol",
-        type=float,
-        default=0.0,
-        help="Largest residual allowed, relative to the largest eigenvalue; 0 is as small as can be.",
-    ),
+    components_option("Model", number_or("auto"), _COMPONENTS, metavar="NUMBER|auto", default=10),
+    _model("--kernel", metavar="NAME", default="rbf", help=_KERNEL),
+    _model("--gamma", type=number_or("median", "scale"), metavar="NUMBER|median|scale", default="median", help=_GAMMA),
+    _model("--degree", type=float, default=3.0, help="Degree of the kernel poly."),
+    _model("--coef0", type=float, default=1.0, help="Constant in the kernels poly and sigmoid."),
+    _model("--center/--no-center", default=True, show_default=False, help=_CENTER),
+    _model("--approximation", type=_APPROXIMATIONS, default="auto", help=_APPROXIMATION),
+    _model("--rank", type=int, help=_RANK),
+    _model("--preimage", type=_PREIMAGES, help=_PREIMAGE),
+    _model("--tol", type=float, default=0.0, show_default=False, help=_TOL),
 )
+
+_SEED = "Where random numbers start; the same seed gives the same result."
+_MEMORY = "How much memory may be used, such as 2GiB; half of what is free if unsaid."
+_QUIET = "Print errors only, and what goes to standard output by -o -, --json or --show-code."
 
 run_options = _gathered(
     RunOptions,
     "run",
-    _option(
-        "Run",
-        "--seed",
-        type=int,
-        default=0,
-        show_default=True,
-        help="Where random numbers start; the same seed gives the same result.",
-    ),
-    _option(
-        "Run",
-        "--memory",
-        metavar="SIZE",
-        help="How much memory may be used, such as 2GiB; half of what is free if unsaid.",
-    ),
-    _option("Run", "--threads", type=int, help="How many threads compute; one per core if unsaid."),
-    _option("Run", "--device", type=click.Choice(["cpu"]), default="cpu", show_default=True, help="Where to compute."),
-    _option("Run", "--json", is_flag=True, help="Print the result as JSON on standard output."),
-    _option(
-        "Run",
-        "-q",
-        "--quiet",
-        is_flag=True,
-        help="Print errors only, and what goes to standard output by -o -, --json or --show-code.",
-    ),
-    _option("Run", "--show-code", is_flag=True, help="Print the Python that does the same, after the run."),
+    _run("--seed", type=int, default=0, stands_for=("random_state",), help=_SEED),
+    _run("--memory", metavar="SIZE", stands_for=("memory_limit",), help=_MEMORY),
+    _run("--threads", type=int, help="How many threads compute; one per core if unsaid."),
+    _run("--device", type=click.Choice(["cpu"]), default="cpu", help="Where to compute."),
+    _run("--json", is_flag=True, help="Print the result as JSON on standard output."),
+    _run("-q", "--quiet", is_flag=True, help=_QUIET),
+    _run("--show-code", is_flag=True, help="Print the Python that does the same, after the run."),
 )
-
-
-def output_option(what: str, *, default: str | None = None, required: bool = False) -> Callable[[Callback], Callback]:
-    """Return the option -o/--output of a command."""
-    return _option(
-        "Output",
-        "-o",
-        "--output",
-        metavar="FILE",
-        default=default,
-        show_default=bool(default),
-        required=required,
-        help=what,
-    )
-
-
-def picture_option(what: str) -> Callable[[Callback], Callback]:
-    """Return the option --picture of a command."""
-    return _option("Output", "--picture", metavar="FILE", help=f"{what} (.png, .svg or .pdf).")
-
-
-def extra_option(section: str, *names: str, **settings: Any) -> Callable[[Callback], Callback]:
-    """Return an option of one command only, under a heading."""
-    return _option(section, *names, **settings)

@@ -1,7 +1,8 @@
-"""A bar with the time left, from what the library says of its progress."""
+"""One run of a command: what it writes and prints where, the bar while it works, and the Python that does the same."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import os
@@ -14,33 +15,244 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kpca._base.errors import InputError
 from kpca.cli._command import is_terminal, warnings_as_notes
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
 
+    from kpca.cli._options import RunOptions
 
-class Bar:
+PICTURES = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
+MODELS = (".kpca",)
+# what outputs are made with, so that its absence is noticed before a long fit and not after it
+_NEEDED = {
+    PICTURES: ("matplotlib", "Pictures need matplotlib", "plot"),
+    PAGES: ("plotly", "A report needs plotly", "web"),
+}
+_NARROWEST = 12  # letters of a column of texts, however narrow the terminal
+
+
+class Run:
+    """What a command prints: results on stdout, everything else on stderr.
+
+    `reads` are the files it reads; `data` is where rows go, - for stdout, which results must then leave alone.
+    """
+
+    def __init__(self, options: RunOptions, *, reads: Sequence[str | None] = (), data: str | None = None) -> None:
+        if list(reads).count("-") > 1:
+            raise click.UsageError(
+                "Standard input can be read once only: give - for one file, and names for the others."
+            )
+        if data == "-" and options.json:
+            raise click.UsageError("--json and an output to - both want standard output: give -o a file.")
+        self.options, self._taken = options, data == "-"
+        self._reads = [path for path in reads if path not in (None, "-")]
+        self.script = Script(memory_limit=options.memory, threads=options.threads)
+        self._started = time.perf_counter()
+        self._notes: list[str] = []
+        self._bar: _Bar | None = None
+
+    # -- outputs, checked before anything is computed --
+
+    def will_write(self, path: str | None, suffixes: Sequence[str] = ()) -> None:
+        """Refuse a path that nothing can be written to, so that hours of work are not lost at their end.
+
+        Files that are read are not written to: a slip of the hand must not cost somebody the data.
+        """
+        if path is None or (path == "-" and not suffixes):
+            return
+        if suffixes and os.path.splitext(path)[1].lower() not in suffixes:
+            raise InputError(f"The name of this output must end in {' or '.join(suffixes)}; got {path!r}: rename it.")
+        library, what, extra = _NEEDED.get(tuple(suffixes), ("sys", "", ""))
+        if importlib.util.find_spec(library) is None:
+            raise InputError(f"{what}, which is not installed: pip install 'kpca[{extra}]'.")
+        if any(_is_same(path, str(file)) for file in self._reads):
+            raise InputError(f"{path!r} must not be read and written at once: give the output another name.")
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            raise InputError(f"The folder of {path!r} must exist; there is no {folder!r}: make it first.")
+        if os.path.isdir(path) and suffixes:
+            raise InputError(f"{path!r} must be a file or new; it is a folder: choose another name.")
+        if not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK)):
+            raise InputError(f"{path!r} must be writable; no permission: choose another place.")
+
+    def will_write_table(self, path: str | None, *, beside: str | None = None, folder: bool = False) -> None:
+        """Refuse a path that no table can be written to; `beside` is a column of ids or labels that goes with it."""
+        from kpca.data.formats import FORMATS, by_name
+
+        if path is None or path == "-":
+            return
+        format = by_name(path)[0]
+        if format is None and not (folder and not os.path.splitext(path)[1]):
+            ends = ", ".join(f".{name}" for name in FORMATS)
+            new = ", or be that of a new folder for images" if folder else ""
+            raise InputError(f"The name of this output must end in {ends}{new}; got {path!r}: rename it.")
+        if format == "npy" and beside is not None:
+            raise InputError(
+                f"{path!r} can hold one array of numbers only, and no column {beside!r} beside it: write .npz, .csv or "
+                ".parquet instead."
+            )
+        self.will_write(path)
+
+    def say_where(self, outputs: dict[str, str | None]) -> None:
+        """Say where each output is; those to standard output need no words."""
+        self.say(*(f"{what} in {path} ({size_of(path)})." for what, path in outputs.items() if path not in (None, "-")))
+
+    # -- the work --
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """Apply the settings, and show a bar while the work is done, if somebody looks."""
+        from kpca._base.config import config
+
+        given: dict[str, Any] = dict(self.script.settings)
+        with ExitStack() as stack:
+            stack.enter_context(warnings_as_notes(self._notes, quiet=self.options.quiet))
+            if not self.options.quiet and is_terminal(sys.stderr):
+                self._bar = _Bar(stack.enter_context(_rich_progress()), what)
+                stack.callback(setattr, self, "_bar", None)
+                given["progress"] = self._bar.heard
+            stack.enter_context(config(**given))
+            yield
+
+    def stage(self, what: str) -> None:
+        """Say what is being done now, if there is a bar to say it with."""
+        if self._bar is not None:
+            self._bar.stage(what)
+
+    # -- results --
+
+    @property
+    def console(self) -> Console:
+        """Where results for people go."""
+        from rich.console import Console
+
+        stream = sys.stderr if self._taken else sys.stdout
+        width = None if is_terminal(stream) or "COLUMNS" in os.environ else 100
+        return Console(file=stream, highlight=False, width=width, soft_wrap=False)
+
+    @property
+    def _speaks(self) -> bool:
+        """Whether results are printed for people."""
+        return not (self.options.json or self.options.quiet)
+
+    def say(self, *sentences: str) -> None:
+        """Print sentences for people, none of which is taken for markup."""
+        for sentence in sentences if self._speaks else ():
+            if not sentence or sentence not in self._notes:  # else it was said already, as a note
+                self.console.print(sentence, markup=False, soft_wrap=True)
+
+    def table(
+        self,
+        title: str,
+        headers: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        caption: str = "",
+        *,
+        of: int | None = None,
+    ) -> None:
+        """Print a table for people; columns of numbers are aligned to the right.
+
+        Where there are more rows than are shown, `of` in all, the caption says of what.
+        """
+        if not self._speaks or not rows:
+            return
+        from rich import box
+        from rich.cells import cell_len
+        from rich.table import Table
+        from rich.text import Text
+
+        if of is not None:
+            caption = f"... and {of - len(rows):,} more{caption}" if of > len(rows) else ""
+        table = Table(title=title, caption=caption or None, title_justify="left", caption_justify="left")
+        table.box, table.title_style, table.caption_style = box.SIMPLE_HEAD, "bold", "dim"
+        console, needed = self.console, 2
+        for column, header in enumerate(headers):
+            numbers = all(_is_number(row[column]) for row in rows)
+            longest = max(map(cell_len, [header, *(row[column] for row in rows)]))
+            needed += 3 + (longest if numbers else min(longest, _NARROWEST))
+            table.add_column(header, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
+        # half a number is a wrong one: lines may be longer than the terminal is wide
+        console.width = max(console.width, needed)
+        for row in rows:
+            table.add_row(*(Text(" ".join(cell.split())) for cell in row))
+        console.print(table)
+
+    def finish(self, **result: Any) -> None:
+        """Print the result as JSON, if asked, and the code that does the same, if asked."""
+        if self.options.json:
+            seconds = round(time.perf_counter() - self._started, 3)
+            whole = {"command": click.get_current_context().info_name, **result, "notes": self._notes}
+            whole |= {"seconds": seconds, **({"code": str(self.script)} if self.options.show_code else {})}
+            click.echo(json.dumps(_jsonable(whole), indent=2, ensure_ascii=False))
+        elif self.options.show_code:
+            click.echo(str(self.script), err=self._taken)
+
+
+def _is_same(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # one of them is not there
+        return False
+
+
+def size_of(path: Any) -> str:
+    """Return the size of a file, or of all files of a folder, in words."""
+    from kpca.estimators.plan import size_words
+
+    folder = os.path.isdir(path)
+    files = [os.path.join(root, name) for root, _, names in os.walk(path) for name in names] if folder else [path]
+    return size_words(sum(os.path.getsize(file) for file in files))
+
+
+def _is_number(cell: str) -> bool:
+    """Return True for a number, with or without a unit, and for the lack of one."""
+    return bool(re.fullmatch(r"(unknown|nan|[-+−]?(\d[\d,.]*|\.\d+)(e[-+]?\d+)?( ?(%|s|[KMGT]iB))?)?", cell.strip()))
+
+
+def _jsonable(value: Any) -> Any:
+    """Return a value as JSON can hold it: arrays as lists, and null for what is no finite number."""
+    if isinstance(value, dict):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _jsonable(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, int | str) else str(value)
+
+
+# -- A bar with the time left, from what the library says of its progress ---------------------------------------------
+
+_COMMON = ("pass", "residual", "tol", "elapsed", "remaining", "of", "method", "number")
+
+
+class _Bar:
     """A bar on a terminal; `heard` is what `kpca.config(progress=...)` is given."""
 
     def __init__(self, progress: Progress, what: str) -> None:
         self._progress = progress
-        self._what = what
-        self._task: TaskID = progress.add_task(what, total=None, left="")
-        self._worst = 0.0  # the residual of the first pass: where an iteration started from
-        self._fresh = True  # nothing was heard of this part of the work yet
+        self._task: TaskID | None = None
+        self.stage(what)
 
     def stage(self, what: str) -> None:
         """Begin another part of the work, whose length is not known yet."""
-        self._what, self._worst, self._fresh = what, 0.0, True
-        # a new one, as a bar with a known length cannot be given an unknown one again
-        self._progress.remove_task(self._task)
+        self._what = what
+        self._worst = 0.0  # the residual of the first pass: where an iteration started from
+        self._fresh = True  # nothing was heard of this part of the work yet
+        if self._task is not None:  # a bar with a known length cannot be given an unknown one again
+            self._progress.remove_task(self._task)
         self._task = self._progress.add_task(what, total=None, left="")
 
     def heard(self, state: dict[str, Any]) -> bool:
         """Show a state that the library reports; never asks it to stop."""
         share, detail = self._share(state)
         left = state.get("remaining", math.nan)
+        assert self._task is not None
         self._progress.update(
             self._task,
             description=f"{self._what}{detail}",
@@ -74,151 +286,84 @@ class Bar:
         return min(max(share, 0.0), 1.0), f", pass {state['pass']}"
 
 
-_COMMON = ("pass", "residual", "tol", "elapsed", "remaining", "of", "method", "number")
-
-
 def _time(seconds: float) -> str:
     if seconds < 99:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-# -- One run of a command: its settings, what it prints where, and the bar while it works -----------------------------
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from kpca.cli._options import RunOptions
-
-
-_NARROWEST = 12  # letters of a column of texts, however narrow the terminal
-
-
-class Run:
-    """What a command prints: results on stdout, everything else on stderr.
-
-    `taken` says that data goes to stdout, so that results must not.
-    """
-
-    def __init__(self, options: RunOptions, *, taken: bool = False) -> None:
-        if taken and options.json:
-            raise click.UsageError("--json and an output to - both want standard output: give -o a file.")
-        self.options, self._taken = options, taken
-        self._started = time.perf_counter()
-        self._notes: list[str] = []
-        self._stage: Any = None
-
-    @contextmanager
-    def working(self, what: str) -> Iterator[None]:
-        """Apply the settings, and show a bar while the work is done, if somebody looks."""
-        from kpca._base.config import config
-
-        given: dict[str, Any] = {}
-        if self.options.memory is not None:
-            given["memory_limit"] = self.options.memory
-        if self.options.threads is not None:
-            given["threads"] = self.options.threads
-        with ExitStack() as stack:
-            stack.enter_context(warnings_as_notes(self._notes, quiet=self.options.quiet))
-            if not self.options.quiet and is_terminal(sys.stderr):
-                self._stage = Bar(stack.enter_context(_rich_progress()), what)
-                stack.callback(setattr, self, "_stage", None)
-                given["progress"] = self._stage.heard
-            stack.enter_context(config(**given))
-            yield
-
-    def stage(self, what: str) -> None:
-        """Say what is being done now, if there is a bar to say it with."""
-        if self._stage is not None:
-            self._stage.stage(what)
-
-    @property
-    def console(self) -> Console:
-        """Where results for people go."""
-        from rich.console import Console
-
-        stream = sys.stderr if self._taken else sys.stdout
-        width = None if is_terminal(stream) or "COLUMNS" in os.environ else 100
-        return Console(file=stream, highlight=False, width=width, soft_wrap=False)
-
-    @property
-    def speaks(self) -> bool:
-        """Whether results are printed for people."""
-        return not (self.options.json or self.options.quiet)
-
-    def say(self, *sentences: str) -> None:
-        """Print sentences for people, none of which is taken for markup."""
-        if self.speaks:
-            for sentence in sentences:
-                if sentence and sentence in self._notes:  # said already, as a note
-                    continue
-                self.console.print(sentence, markup=False, soft_wrap=True)
-
-    def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> None:
-        """Print a table for people; columns of numbers are aligned to the right."""
-        if not self.speaks or not rows:
-            return
-        from rich import box
-        from rich.cells import cell_len
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(title=title, caption=caption or None, title_justify="left", caption_justify="left")
-        table.box, table.title_style, table.caption_style = box.SIMPLE_HEAD, "bold", "dim"
-        console, needed = self.console, 2
-        for column, header in enumerate(headers):
-            numbers = all(_is_number(row[column]) for row in rows)
-            longest = max(map(cell_len, [header, *(row[column] for row in rows)]))
-            needed += 3 + (longest if numbers else min(longest, _NARROWEST))
-            table.add_column(header, justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
-        # half a number is a wrong one: lines may be longer than the terminal is wide
-        console.width = max(console.width, needed)
-        for row in rows:
-            table.add_row(*(Text(" ".join(cell.split())) for cell in row))
-        console.print(table)
-
-    def finish(self, result: dict[str, Any], code: str = "") -> None:
-        """Print the result as JSON, if asked, and the code that does the same, if asked."""
-        if self.options.json:
-            whole = {**result, "notes": self._notes, "seconds": round(time.perf_counter() - self._started, 3)}
-            if self.options.show_code:
-                whole["code"] = code
-            click.echo(json.dumps(jsonable(whole), indent=2, ensure_ascii=False))
-        elif self.options.show_code:
-            click.echo(code, err=self._taken)
-
-
-@contextmanager
-def _rich_progress() -> Iterator[Any]:
+def _rich_progress() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = [
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}", markup=False),
-    ]
-    with Progress(*columns, console=Console(stderr=True, highlight=False), transient=True) as progress:
-        yield progress
+    text, left = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[left]"))
+    columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn(), left)
+    return Progress(*columns, console=Console(stderr=True, highlight=False), transient=True)
 
 
-def _is_number(cell: str) -> bool:
-    """Return True for a number, with or without a unit, and for the lack of one."""
-    return bool(re.fullmatch(r"(unknown|nan|[-+−]?(\d[\d,.]*|\.\d+)(e[-+]?\d+)?( ?(%|s|[KMGT]iB))?)?", cell.strip()))
+# -- The Python that does what a command did --------------------------------------------------------------------------
+
+_WIDTH = 100
 
 
-def jsonable(value: Any) -> Any:
-    """Return a value as JSON can hold it: arrays as lists, and null for what is no finite number."""
-    if isinstance(value, dict):
-        return {str(key): jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(item) for item in value]
-    if hasattr(value, "tolist"):
-        return jsonable(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    return str(value)
+class Source(str):
+    """Source text that stands for itself."""
+
+
+MODEL, TABLE = Source("model"), Source("table")
+
+
+class Script:
+    """Lines of a program, with the settings of `kpca.config` before them; None is none.
+
+    A function is named with the module it is imported from, as in "kpca.io:open_table" or "kpca:plots.save"; one of
+    kpca itself is written whole, as in "kpca.load".
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = {name: value for name, value in settings.items() if value is not None}
+        self._imports: set[tuple[str, str]] = set()  # modules and what is imported from them
+        self._lines: list[str] = []
+
+    def add(self, *lines: str) -> None:
+        """Add lines, each a statement."""
+        self._lines += lines
+
+    def calls(self, function: str, *args: Any, to: str = "", **kwargs: Any) -> None:
+        """Add a call whose result has the name `to`, if any."""
+        made = self.made(function, *args, **kwargs)
+        self.add(f"{to} = {made}" if to else made)
+
+    def made(self, function: str, *args: Any, **kwargs: Any) -> Source:
+        """Return a call as source text; arguments are shown by `repr`, unless they are `Source` already."""
+        name = self.uses(function)
+        parts = [*map(_text, args), *(f"{key}={_text(value)}" for key, value in kwargs.items())]
+        line = f"{name}({', '.join(parts)})"
+        inside = "".join(f"    {part},\n" for part in parts)
+        return Source(line if len(line) <= _WIDTH else f"{name}(\n{inside})")
+
+    def uses(self, function: str) -> str:
+        """Import a function, and return what it is called then."""
+        module, _, name = function.rpartition(":")
+        self._imports.add((module, name.partition(".")[0]))
+        return name
+
+    def __str__(self) -> str:
+        modules = sorted({module for module, _ in self._imports} | ({""} if self.settings else set()))
+        head = []
+        for module in modules:
+            names = ", ".join(sorted(name for home, name in self._imports if home == module))
+            head += [f"from {module} import {names}"] if module else ["import kpca", *([""] if modules[1:] else [])]
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        return "\n".join([*head, "", *([f"kpca.set_config({settings})"] if settings else []), *self._lines])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Source):
+        return str(value).replace("\n", "\n    ")
+    return repr(list(value)) if isinstance(value, tuple) else repr(value)
+
+
+def changed(values: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are not what they are anyway."""
+    return {name: value for name, value in values.items() if value != usual.get(name)}

@@ -1,4 +1,4 @@
-"""`kpca fit`: a file becomes a model."""
+"""`kpca fit`: a file becomes a model; `kpca transform`, `denoise` and `reconstruct`: a model at work on files."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ from dataclasses import replace
 
 import click
 
-from kpca.cli._code import Source, call
-from kpca.cli._command import SectionedCommand, check_standard_input, stdout_is_taken
+from kpca.cli import _model
+from kpca.cli._command import SectionedCommand
 from kpca.cli._options import (
     DataOptions,
     ModelOptions,
     RunOptions,
     data_options,
-    extra_option,
+    model_option,
     model_options,
     new_data_options,
+    option,
     output_option,
     picture_option,
     run_options,
 )
+from kpca.cli._run import MODEL, MODELS, PICTURES, TABLE, Run, Source
 
 
 @click.command(cls=SectionedCommand, short_help="Find the components of a file, and save the model.")
 @click.argument("file")
 @output_option("Where to write the model; the name of the data with .kpca if unsaid.")
-@extra_option("Output", "--scores", metavar="FILE", help="Write the scores of the rows, too; - is standard output.")
+@option("Output", "--scores", metavar="FILE", help="Write the scores of the rows, too; - is standard output.")
 @picture_option("Draw the rows on the first two components, and the spectrum")
 @model_options
 @data_options
@@ -50,55 +52,43 @@ def fit(
     kpca fit flowers.csv --label species --picture flowers.png
     kpca fit reviews.parquet --text review --kernel cosine -k 20
     """
-    from kpca import save
-    from kpca.cli import _model
-    from kpca.cli._outputs import PICTURES, check_output, check_table_output, draw_overview, where
-    from kpca.cli._run import Run
-    from kpca.io.results import write_scores
+    from kpca import io, plots
 
-    this = Run(run, taken=scores == "-")
+    this = Run(run, reads=[file], data=scores)
     target = output or _model.default_output(file, ".kpca")
-    check_output(target, (".kpca",))
-    check_table_output(scores, inputs=[file], beside=data.id or data.label)
-    check_output(picture, PICTURES)
+    this.will_write(target, MODELS)
+    this.will_write_table(scores, beside=data.id or data.label)
+    this.will_write(picture, PICTURES)
     with this.working("Reading"):
-        ready = _model.fitted_or_loaded(this, None, file, data, settings)
-        fitted, table, script = ready.fitted, ready.data.table, ready.script
+        opened, fitted = _model.fitted_or_loaded(this, None, file, data, settings)
         this.stage("Saving")
-        save(fitted.pipeline, target, about=fitted.about)
-        script.add(call("kpca.save", Source("model"), target))
+        io.save(fitted.pipeline, target, about=fitted.about)
+        this.script.calls("kpca.save", MODEL, target)
         if scores is not None:
             this.stage("Writing scores")
-            write_scores(fitted.pipeline, table, scores)
-            script.needs("from kpca.io import write_scores")
-            script.add(call("write_scores", Source("model"), Source("table"), scores))
+            io.write_scores(fitted.pipeline, opened.table, scores)
+            this.script.calls("kpca.io:write_scores", MODEL, TABLE, scores)
         if picture is not None:
             this.stage("Drawing")
-            draw_overview(picture, fitted.pipeline, table)
-            script.needs("from kpca import plots")
-            script.add(
+            plots.save(plots.overview(fitted.model, *_model.shown_rows(fitted, opened)), picture)
+            this.script.add(
                 "rows = model[0].prepare(table.whole())",
                 "figure = plots.overview(model[-1], model[-1].transform(rows.X), rows.labels)",
-                call("plots.save", Source("figure"), picture),
             )
-    this.say(ready.data.sentence)
+            this.script.calls("kpca:plots.save", Source("figure"), picture)
+    this.say(opened.sentence)
     _model.show_model(this, fitted)
-    outputs = {"model": target, "scores": scores, "picture": picture}
-    this.say(*where({"The model is": target, "The scores are": scores, "The picture is": picture}))
-    result = {"command": "fit", "data": ready.data.facts, "model": _model.spectrum_facts(fitted.model)}
-    this.finish({**result, "outputs": {what: path for what, path in outputs.items() if path}}, str(script))
+    this.say_where({"The model is": target, "The scores are": scores, "The picture is": picture})
+    outputs = _model.given(model=target, scores=scores, picture=picture)
+    this.finish(data=opened.facts, model=_model.spectrum_facts(fitted.model), outputs=outputs)
 
 
-# -- `kpca transform`, `kpca denoise` and `kpca reconstruct`: a saved model at work on files --------------------------
-
-_model_option = extra_option(
-    "Model", "--model", metavar="FILE", required=True, help="A model that kpca fit or kpca tune wrote."
-)
+_saved_model = model_option("A model that kpca fit or kpca tune wrote.", required=True)
 
 
 @click.command(cls=SectionedCommand, short_help="Write the scores of new rows.")
 @click.argument("file")
-@_model_option
+@_saved_model
 @output_option("Where to write the scores, in any format that can be read; - is standard output.", default="-")
 @new_data_options
 @run_options
@@ -111,28 +101,22 @@ def transform(*, file: str, model: str, output: str, data: DataOptions, run: Run
     kpca transform new.csv --model flowers.kpca -o scores.parquet
     cat new.csv | kpca transform - --model flowers.kpca > scores.csv
     """
-    from kpca.cli import _model
-    from kpca.cli._outputs import check_table_output, where
-    from kpca.cli._run import Run
-    from kpca.io.results import write_scores
+    from kpca import io
 
-    check_standard_input(file, model)
-    this = Run(run, taken=stdout_is_taken(output))
-    check_table_output(output, inputs=[file, model])
+    this = Run(run, reads=[file, model], data=output)
+    this.will_write_table(output)
     with this.working("Reading"):
-        ready = _model.loaded(this, model, file, data)
+        opened, fitted = _model.loaded(this, model, file, data)
         this.stage("Writing scores")
-        count = write_scores(ready.fitted.pipeline, ready.data.table, output)
-    this.say(*where({f"Scores of {count:,} rows are": output}))
-    ready.script.needs("from kpca.io import write_scores")
-    ready.script.add(call("write_scores", Source("model"), Source("table"), output))
-    result = {"command": "transform", "data": ready.data.facts, "rows": count, "components": ready.fitted.score_names}
-    this.finish({**result, "output": output}, str(ready.script))
+        count = io.write_scores(fitted.pipeline, opened.table, output)
+    this.script.calls("kpca.io:write_scores", MODEL, TABLE, output)
+    this.say_where({f"Scores of {count:,} rows are": output})
+    this.finish(data=opened.facts, rows=count, components=fitted.score_names, output=output)
 
 
 @click.command(cls=SectionedCommand, short_help="Remove what the components do not explain.")
 @click.argument("file")
-@extra_option("Model", "--model", metavar="FILE", help="What kpca fit --preimage auto wrote; fitted to FILE if unsaid.")
+@model_option("What kpca fit --preimage auto wrote; fitted to FILE if unsaid.")
 @output_option("Where to write the cleaned rows; - is standard output; a new folder for images.", default="-")
 @model_options
 @data_options
@@ -148,31 +132,26 @@ def denoise(
     \b
     kpca denoise spectra.csv -k 20 -o clean.csv
     """
-    from kpca.cli import _model
-    from kpca.cli._outputs import check_table_output, where
-    from kpca.cli._run import Run
-    from kpca.io.results import write_denoised
+    from kpca import io
 
-    check_standard_input(file, model)
-    this = Run(run, taken=stdout_is_taken(output))
+    this = Run(run, reads=[file, model], data=output)
     images = model is not None or os.path.isdir(file)  # a folder of images goes out as one
-    check_table_output(output, inputs=[file, model], beside=data.id or data.label, folder=images)
+    this.will_write_table(output, beside=data.id or data.label, folder=images)
     with this.working("Reading"):
-        ready = _model.fitted_or_loaded(this, model, file, data, settings, preimage="auto", way_back=True)
-        _model.check_way_back(ready.fitted, model)
+        opened, fitted = _model.fitted_or_loaded(this, model, file, data, settings, preimage="auto", invertible=True)
+        _model.check_inverse(fitted, model)
         this.stage("Denoising")
-        share = write_denoised(ready.fitted.pipeline, ready.data.table, output)
+        share = io.write_denoised(fitted.pipeline, opened.table, output)
+    this.script.calls("kpca.io:write_denoised", MODEL, TABLE, output)
     this.say(f"{100 * share:.2f} % of the variance of the rows was removed.")
-    this.say(*where({"The cleaned rows are": output}))
-    ready.script.needs("from kpca.io import write_denoised")
-    ready.script.add(call("write_denoised", Source("model"), Source("table"), output))
-    this.finish({"command": "denoise", "data": ready.data.facts, "removed": share, "output": output}, str(ready.script))
+    this.say_where({"The cleaned rows are": output})
+    this.finish(data=opened.facts, removed=share, output=output)
 
 
 @click.command(cls=SectionedCommand, short_help="Turn scores back into data.")
 @click.argument("scores")
-@_model_option
-@extra_option("Data", "--original", metavar="FILE", help="The rows the scores are of; tells what was lost.")
+@_saved_model
+@option("Data", "--original", metavar="FILE", help="The rows the scores are of; tells what was lost.")
 @output_option("Where to write the rows; - is standard output.", default="-")
 @new_data_options
 @run_options
@@ -187,36 +166,23 @@ def reconstruct(
     \b
     kpca reconstruct scores.parquet --model spectra.kpca --original spectra.csv -o back.csv
     """
-    from kpca.cli import _model
-    from kpca.cli._model import opened_for
-    from kpca.cli._outputs import check_table_output, where
-    from kpca.cli._run import Run
-    from kpca.io.results import write_reconstruction
+    from kpca import io
 
-    check_standard_input(scores, model, original)
-    this = Run(run, taken=stdout_is_taken(output))
-    check_table_output(output, inputs=[scores, model, original], folder=True)
+    this = Run(run, reads=[scores, model, original], data=output)
+    this.will_write_table(output, folder=True)
     with this.working("Reading"):
         # what kpca wrote explains itself: where there is an original, it is that which options tell how to read
         plain = data if original is None else replace(data, format=None, header=None, array=None, delimiter=None)
-        ready = _model.loaded(this, model, scores, plain)
-        fitted, script = ready.fitted, ready.script
-        _model.check_way_back(fitted, model)
-        arguments = [Source("model"), Source("table"), output]
-        truth = None
-        if original is not None:
-            opened = opened_for(original, data, fitted)
-            truth = opened.table
-            opened.code(script, "original")
-            arguments.append(Source("original"))
+        opened, fitted = _model.loaded(this, model, scores, plain)
+        _model.check_inverse(fitted, model)
+        truth = None if original is None else _model.open_for(this, original, data, fitted, to="original").table
         this.stage("Reconstructing")
-        found = write_reconstruction(fitted.pipeline, ready.data.table, output, truth)
+        found = io.write_reconstruction(fitted.pipeline, opened.table, output, truth)
+    beside = [] if truth is None else [Source("original")]
+    this.script.calls("kpca.io:write_reconstruction", MODEL, TABLE, output, *beside)
     share = f"{100 * found.size_ratio:.3g} % of the room of the data, beside the model"
     this.say(f"{found.rows:,} rows from {len(fitted.score_names)} components: the scores take {share}.")
     if found.error is not None:
         this.say(f"{100 * found.error:.2f} % of the variance of the original is lost.")
-    this.say(*where({"The rows are": output}))
-    script.needs("from kpca.io import write_reconstruction")
-    script.add(call("write_reconstruction", *arguments))
-    result = {"command": "reconstruct", "rows": found.rows, "size_ratio": found.size_ratio, "lost": found.error}
-    this.finish({**result, "output": output}, str(script))
+    this.say_where({"The rows are": output})
+    this.finish(rows=found.rows, size_ratio=found.size_ratio, lost=found.error, output=output)

@@ -1,4 +1,4 @@
-"""`kpca info`: what is in a file, of data or of a model; and which kernels there are."""
+"""`kpca info`: what is in a file, of data or of a model; `kpca export`: a model for other programs and for people."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 import click
 
 from kpca._base.errors import InputError
-from kpca.cli._code import Script, Source, call
+from kpca.cli import _model
 from kpca.cli._command import SectionedCommand
-from kpca.cli._options import DataOptions, RunOptions, extra_option, new_data_options, output_option, run_options
+from kpca.cli._options import DataOptions, RunOptions, new_data_options, option, output_option, run_options
+from kpca.cli._run import MODEL, Run, Source, changed, size_of
 
 _SHOWN = 40  # columns in the table
 
 
 @click.command(cls=SectionedCommand, short_help="Tell what is in a file, of data or of a model.")
 @click.argument("file", required=False)
-@extra_option("Output", "--kernels", is_flag=True, help="List the kernels, with their formulas.")
+@option("Output", "--kernels", is_flag=True, help="List the kernels, with their formulas.")
 @new_data_options
 @run_options
 def info(*, file: str | None, kernels: bool, data: DataOptions, run: RunOptions) -> None:
@@ -28,8 +29,6 @@ def info(*, file: str | None, kernels: bool, data: DataOptions, run: RunOptions)
     kpca info flowers.kpca
     kpca info --kernels
     """
-    from kpca.cli._run import Run
-
     this = Run(run)
     if kernels:
         _show_kernels(this)
@@ -41,17 +40,11 @@ def info(*, file: str | None, kernels: bool, data: DataOptions, run: RunOptions)
         _show_table(this, file, data)
 
 
-def _show_saved(this: Any, path: str) -> None:
-    from kpca import load
-    from kpca.cli import _model
-    from kpca.cli._outputs import size_of
-    from kpca.io.models import read_about
+def _show_saved(this: Run, path: str) -> None:
+    from kpca import io
 
     with this.working("Reading"):
-        header = read_about(path)
-        loaded = load(path)
-    steps = [step for _, step in loaded.steps] if hasattr(loaded, "steps") else [loaded]
-    model = steps[-1]
+        header, (*before, model) = io.read_about(path), _model.steps_of(io.load(path))
     about = dict(header.about or {})
     this.say(f"{path}: {type(model).__name__}, saved by kpca {header.saved_with.get('kpca')}, {size_of(path)}.")
     facts = about.get("data")
@@ -59,64 +52,45 @@ def _show_saved(this: Any, path: str) -> None:
         this.say(f"Fitted to {facts.get('name')}, {facts.get('rows')} rows (SHA-256 {str(facts.get('sha256'))[:12]}…).")
     if about.get("command"):
         this.say(f"By: {about['command']}")
-    result: dict[str, Any] = {"command": "info", "file": path, "class": type(model).__name__, "about": about}
+    result: dict[str, Any] = {}
     if hasattr(model, "eigenvalues_"):
-        if len(steps) == 1:
-            fitted = _model.Fitted(_model.untreated(model), model, about)
-        else:
-            fitted = _model.Fitted(steps[0], model, about)
-        _model.show_model(this, fitted)
+        _model.show_model(this, _model.Fitted(before[0] if before else _model.untreated(model), model, about))
         result["model"] = _model.spectrum_facts(model)
     elif hasattr(model, "limits_"):
-        limits = model.limits_
-        named = {name: getattr(limits, name) for name in ("t2", "spe", "combined")}
-        this.say(", ".join(f"limit of {name} {value:.4g}" for name, value in named.items()) + ".")
-        result["limits"] = named
-    script = Script("import kpca")
-    script.add(f"model = {call('kpca.load', path)}", "print(model)")
-    this.finish(result, str(script))
+        result["limits"] = {name: getattr(model.limits_, name) for name in ("t2", "spe", "combined")}
+        this.say(", ".join(f"limit of {name} {value:.4g}" for name, value in result["limits"].items()) + ".")
+    this.script.calls("kpca.load", path, to="model")
+    this.script.add("print(model)")
+    this.finish(file=path, **{"class": type(model).__name__}, about=about, **result)
 
 
-def _show_table(this: Any, path: str, options: DataOptions) -> None:
-    from kpca.cli._model import Data
-    from kpca.io.summary import summary_of
+def _show_table(this: Run, path: str, options: DataOptions) -> None:
+    from kpca.io import summary_of
 
     with this.working("Reading"):
-        opened = Data.opened(path, options)
+        opened = _model.open_data(this, path, options)
         columns = summary_of(opened.table)
     this.say(opened.sentence)
+    headers = ["name", "kind", "missing", "smallest", "mean", "largest", "different"]
     rows = [
         [column.name, column.kind, f"{column.missing:,}", *(_short(value) for value in column.figures)]
         for column in columns[:_SHOWN]
     ]
-    more = len(columns) - len(rows)
-    this.table(
-        "Columns",
-        ["name", "kind", "missing", "smallest", "mean", "largest", "different"],
-        rows,
-        f"... and {more:,} more columns" if more > 0 else "",
-    )
-    script = Script()
-    opened.code(script)
-    script.needs("from kpca.io import summary_of")
-    script.add("for column in summary_of(table):\n    print(column)")
+    this.table("Columns", headers, rows, " columns", of=len(columns))
+    this.script.uses("kpca.io:summary_of")
+    this.script.add("for column in summary_of(table):\n    print(column)")
     entries = [
-        {
-            "name": column.name,
-            "kind": column.kind,
-            "missing": column.missing,
-            **dict(zip(("smallest", "mean", "largest", "different"), column.figures, strict=True)),
-        }
+        dict(zip(headers, (column.name, column.kind, column.missing, *column.figures), strict=True))
         for column in columns
     ]
-    this.finish({"command": "info", "data": opened.facts, "columns": entries}, str(script))
+    this.finish(data=opened.facts, columns=entries)
 
 
 def _short(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def _show_kernels(this: Any) -> None:
+def _show_kernels(this: Run) -> None:
     import numpy as np
 
     from kpca import kernels
@@ -126,20 +100,15 @@ def _show_kernels(this: Any) -> None:
         made = kernels.resolve(name, np.zeros((1, 1)), gamma=1.0)
         rows.append([name, (type(made).__doc__ or "").strip().splitlines()[0]])
     this.table("Kernels", ["name", "what it is"], rows)
-    script = Script("from kpca import kernels")
-    script.add("for name in sorted(kernels.NAMES):\n    print(name)")
-    this.finish({"command": "info", "kernels": [{"name": name, "about": text} for name, text in rows]}, str(script))
-
-
-# -- `kpca export`: a model for other programs, and its card for people -----------------------------------------------
+    this.script.uses("kpca:kernels")
+    this.script.add("for name in sorted(kernels.NAMES):\n    print(name)")
+    this.finish(kernels=[{"name": name, "about": text} for name, text in rows])
 
 
 @click.command(cls=SectionedCommand, short_help="Write a model for other programs, or a card about it.")
 @click.argument("model")
 @output_option("Where to write: .onnx for other programs, .md for a model card.", required=True)
-@extra_option(
-    "Output", "--dtype", type=click.Choice(["float32", "float64"]), help="Of ONNX; that of the model if unsaid."
-)
+@option("Output", "--dtype", type=click.Choice(["float32", "float64"]), help="Of ONNX; that of the model if unsaid.")
 @run_options
 def export(*, model: str, output: str, dtype: str | None, run: RunOptions) -> None:
     """Write a MODEL for other programs (.onnx), or a card about it for people (.md).
@@ -148,33 +117,26 @@ def export(*, model: str, output: str, dtype: str | None, run: RunOptions) -> No
     kpca export flowers.kpca -o flowers.onnx
     kpca export flowers.kpca -o flowers.md
     """
-    from kpca import load
-    from kpca.cli import _model
-    from kpca.cli._outputs import check_output, where
-    from kpca.cli._run import Run
+    from kpca import io
 
     suffix = os.path.splitext(output)[1].lower()
     if suffix not in (".onnx", ".md"):
         raise InputError(f"The name of an export must end in .onnx or .md; got {output!r}: rename it.")
     this = Run(run)
-    check_output(output)
-    script = _model.started(this)
-    script.add(f"model = {call('kpca.load', model)}")
+    this.will_write(output)
+    this.script.calls("kpca.load", model, to="model")
     with this.working("Exporting"):
-        loaded = load(model)
+        loaded = io.load(model)
         if suffix == ".onnx":
-            from kpca.io.onnx import export as export_onnx
+            from kpca.io import onnx
 
-            export_onnx(loaded, output, dtype=dtype)
-            script.needs("from kpca.io import onnx")
-            given = {} if dtype is None else {"dtype": dtype}
-            script.add(call("onnx.export", Source("model"), output, **given))
+            onnx.export(loaded, output, dtype=dtype)
+            this.script.calls("kpca.io:onnx.export", MODEL, output, **changed({"dtype": dtype}, {}))
         else:
             from kpca.io.card import write_card
-            from kpca.io.models import read_about
 
-            write_card(loaded, output, read_about(model).about)
-            script.needs("from kpca.io.card import write_card", "from kpca.io.models import read_about")
-            script.add(call("write_card", Source("model"), output, Source(call("read_about", model) + ".about")))
-    this.say(*where({"The export is": output}))
-    this.finish({"command": "export", "model": model, "output": output}, str(script))
+            write_card(loaded, output, io.read_about(model).about)
+            about = this.script.made("kpca.io.models:read_about", model)
+            this.script.calls("kpca.io.card:write_card", MODEL, output, Source(f"{about}.about"))
+    this.say_where({"The export is": output})
+    this.finish(model=model, output=output)

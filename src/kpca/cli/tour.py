@@ -1,6 +1,9 @@
-"""What `kpca demo` does: a fit on digits that ship with scikit-learn, and a race with scikit-learn on the same task.
+"""`kpca demo`: what a user sees first, on data that ships with scikit-learn.
 
-Every contender runs in a fresh process (`python -m kpca.demo JOB`, all in JSON), so that its memory is its own.
+A fit of digits and a race with scikit-learn on the same task, a kernel chosen, images cleaned, an odd wine found, and a
+page about it all.
+
+Every contender of the race runs in a fresh process, so that its memory is its own.
 """
 
 from __future__ import annotations
@@ -13,29 +16,144 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.datasets import load_digits, load_wine, make_circles
-from sklearn.decomposition import PCA
+import click
 
 from kpca._base.errors import InputError
-from kpca.detector import KernelPCADetector
-from kpca.estimators.kernel_pca import KernelPCA
-from kpca.selection import tune
+from kpca.cli._command import SectionedCommand
+from kpca.cli._options import RunOptions, option, run_options
+from kpca.cli._run import Run
 
-FloatArray = NDArray[Any]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kpca import KernelPCA
+
+    FloatArray = NDArray[Any]
+
 DEFAULT_ROWS = 4000
 N_COMPONENTS = 10
-PICTURE_FORMATS = (".png", ".svg", ".pdf")
 _COPIES = 5
 _NOISE = 2.0  # standard deviation added to all copies but the first, in grey levels of 0 to 16
 _FEWEST = 2 * N_COMPONENTS
+IMAGE_SHAPE = (8, 8)
+_GREYS = 16.0
+_FITTED_IMAGES = 1200
+_ADDED_NOISE = 0.25
+_SHOWN_IMAGES = 8
+# A usual value of one column of the wines, but not in a wine that is otherwise like the first.
+_BROKEN_COLUMN, _BROKEN_VALUE = "flavanoids", 0.6
 
 
-@dataclass(frozen=True)
-class Component:
+@click.command(
+    cls=SectionedCommand, short_help="A tour in a minute: fit, tune, denoise, detect, and a page to look at."
+)
+@option(
+    "Output", "-o", "--output", metavar="FOLDER", default="kpca-demo", help="Where to write the pictures and the page."
+)
+@option("Output", "--rows", type=int, default=DEFAULT_ROWS, hidden=True)
+@run_options
+def demo(*, output: str, rows: int, run: RunOptions) -> None:
+    """Show what kernel PCA does, on data that comes with scikit-learn; takes less than a minute.
+
+    Fits 4,000 images of digits and races scikit-learn, tunes a kernel to two rings, takes noise out of images, finds a
+    wine that is none, and writes pictures and a page about the digits.
+    """
+    from kpca import plots
+
+    this, folder = Run(run), Path(output)
+    X, labels = load(rows)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"The folder {str(folder)!r} must be one that can be made; the system says {error.strerror!r}: give "
+            "another one with --output."
+        ) from error
+    with this.working("Fitting"):
+        model, scores = fit(X)
+        plots.save(plots.overview(model, scores, labels), folder / "map.png")
+        results = {}
+        for contender in CONTENDERS:
+            this.stage(f"The same fit in a new process: {contender.name}")
+            results[contender] = race(contender, len(X), float(model.gamma_))
+    this.say(
+        f"1. Fit. {len(X):,} images of handwritten digits, {X.shape[1]} pixels each; Gaussian kernel, gamma = "
+        f"{model.gamma_:.3g} by the median rule; {model.n_passes_} passes over the kernel matrix."
+    )
+    _show_components(this, components(model))
+    _show_race(this, results)
+    with this.working("Tuning"):
+        reason = choose()
+    this.say(f"2. Tune. Two rings, one inside the other: {reason}", "")
+    with this.working("Denoising"):
+        images, errors = clean()
+        names = ["as it was", "with noise", "cleaned"]
+        figure = plots.gallery(images, IMAGE_SHAPE, rows=names, limits=(0.0, 1.0), inverted=True)
+        plots.save(figure, folder / "denoised.png")
+    this.say(
+        f"3. Denoise. Images of digits with noise: mean squared error {errors['noisy']:.3f} before, "
+        f"{errors['cleaned']:.3f} after; PCA reaches {errors['pca']:.3f} at best.",
+        "",
+    )
+    with this.working("Watching"):
+        odd = watch()
+    this.say(
+        f"4. Detect. A wine with {odd.changed} {odd.value:g}, which others have, too, but not wines like it: statistic "
+        f"{odd.statistic:.0f}, the limit is {odd.limit:.0f}; most of it comes from {odd.found}.",
+        "",
+    )
+    with this.working("Writing the page"):
+        write_page(folder / "report.html")
+    this.say(
+        f"5. Look. The page about the digits is {folder / 'report.html'}: open it in a browser.",
+        f"   Pictures are in {folder / 'map.png'} and {folder / 'denoised.png'}.",
+    )
+    this.script.uses("kpca.cli:tour")
+    this.script.add("X, labels = tour.load()", "model, scores = tour.fit(X)")
+    this.script.add('print(tour.choose(), tour.clean()[1], tour.watch(), sep="\\n")')
+    this.finish(
+        rows=len(X),
+        eigenvalues=model.eigenvalues_,
+        race={contender.name: vars(found) for contender, found in results.items()},
+        tuned=reason,
+        errors=errors,
+        odd=odd._asdict(),
+        outputs={name: str(folder / name) for name in ("report.html", "map.png", "denoised.png")},
+    )
+
+
+# -- 1. Fit: digits, and the race -------------------------------------------------------------------------------------
+
+
+def load(rows: int = DEFAULT_ROWS) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return images of digits and what they show: 1797 scans, then the same ones again with noise.
+
+    # shape: (rows, 64), (rows,)
+    """
+    import numpy as np
+    from sklearn.datasets import load_digits
+
+    digits, labels = load_digits(return_X_y=True)
+    available = _COPIES * len(digits)
+    if not _FEWEST <= rows <= available:
+        raise InputError(f"The demonstration has {_FEWEST} to {available} rows to offer; got a request for {rows}.")
+    X = np.tile(digits, (_COPIES, 1))
+    X[len(digits) :] += np.random.default_rng(0).normal(0.0, _NOISE, (available - len(digits), X.shape[1]))
+    return X[:rows], np.tile(labels, _COPIES)[:rows]
+
+
+def fit(X: FloatArray) -> tuple[KernelPCA, FloatArray]:
+    """Return the fitted model of the demonstration, and the scores of the rows of X.  # shape: (rows, k)"""
+    from kpca import KernelPCA
+
+    model = KernelPCA(n_components=N_COMPONENTS, kernel="rbf", gamma="median")
+    return model, model.fit_transform(X)
+
+
+class Component(NamedTuple):
     """A row of the first table; shares are of the whole variance."""
 
     number: int
@@ -45,6 +163,29 @@ class Component:
     residual: float
 
 
+def components(model: KernelPCA) -> list[Component]:
+    """Return what is known about each component of a fitted model."""
+    values, shares = model.eigenvalues_.tolist(), model.explained_variance_ratio_.tolist()
+    bounds = (model.eigenvalue_bounds_ * (shares[0] / values[0])).tolist()
+    residuals = model.residuals_.tolist()
+    return [Component(i + 1, values[i], shares[i], tuple(bounds[i]), residuals[i]) for i in range(len(values))]
+
+
+def _show_components(this: Run, rows: list[Component]) -> None:
+    lines = [
+        [
+            str(row.number),
+            f"{row.eigenvalue:.4f}",
+            *(f"{100 * share:.4f} %" for share in (row.share, *row.share_bounds)),
+            f"{row.residual:.0e}",
+        ]
+        for row in rows
+    ]
+    headers = ["component", "eigenvalue", "variance", "at least", "at most", "residual"]
+    caption = "Bounds contain the exact value; where they are wide, an eigenvalue between them may have been missed."
+    this.table("Components", headers, lines, caption)
+
+
 @dataclass(frozen=True)
 class Contender:
     """Who takes part in the race: the module with its KernelPCA, and the eigensolver."""
@@ -52,6 +193,14 @@ class Contender:
     name: str
     module: str
     eigen_solver: str = "auto"
+
+
+# scikit-learn's "auto" solves the whole matrix from 10 components on; it has an iterative solver for those who ask.
+CONTENDERS = (
+    Contender("kpca", "kpca.estimators.kernel_pca"),
+    Contender('scikit-learn, eigen_solver="auto"', "sklearn.decomposition"),
+    Contender('scikit-learn, eigen_solver="arpack"', "sklearn.decomposition", "arpack"),
+)
 
 
 @dataclass(frozen=True)
@@ -64,79 +213,15 @@ class Result:
 
     def difference(self, other: Result) -> float:
         """Return the largest difference of eigenvalues, over the largest eigenvalue of the other."""
-        gaps = np.abs(np.subtract(self.eigenvalues, other.eigenvalues))
-        return float(gaps.max()) / max(other.eigenvalues)
-
-
-# scikit-learn's "auto" solves the whole matrix from 10 components on; it has an iterative solver for those who ask.
-CONTENDERS = (
-    Contender("kpca", "kpca.estimators.kernel_pca"),
-    Contender('scikit-learn, eigen_solver="auto"', "sklearn.decomposition"),
-    Contender('scikit-learn, eigen_solver="arpack"', "sklearn.decomposition", "arpack"),
-)
-
-
-def load(rows: int = DEFAULT_ROWS) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Return images of digits and what they show: 1797 scans, then the same ones again with noise.
-
-    # shape: (rows, 64), (rows,)
-    """
-    digits, labels = load_digits(return_X_y=True)
-    available = _COPIES * len(digits)
-    if not _FEWEST <= rows <= available:
-        raise InputError(f"The demonstration has {_FEWEST} to {available} rows to offer; got a request for {rows}.")
-    X = np.tile(digits, (_COPIES, 1))
-    X[len(digits) :] += np.random.default_rng(0).normal(0.0, _NOISE, (available - len(digits), X.shape[1]))
-    return X[:rows], np.tile(labels, _COPIES)[:rows]
-
-
-def fit(X: FloatArray) -> tuple[KernelPCA, FloatArray]:
-    """Return the fitted model of the demonstration, and the scores of the rows of X.  # shape: (rows, k)"""
-    model = KernelPCA(n_components=N_COMPONENTS, kernel="rbf", gamma="median")
-    return model, model.fit_transform(X)
-
-
-def components(model: KernelPCA) -> list[Component]:
-    """Return what is known about each component of a fitted model."""
-    total = float(model.eigenvalues_[0] / model.explained_variance_ratio_[0])
-    return [
-        Component(number, float(value), float(share), (float(low) / total, float(high) / total), float(residual))
-        for number, (value, share, (low, high), residual) in enumerate(
-            zip(
-                model.eigenvalues_,
-                model.explained_variance_ratio_,
-                model.eigenvalue_bounds_,
-                model.residuals_,
-                strict=True,
-            ),
-            start=1,
-        )
-    ]
-
-
-def check_picture_path(path: Path) -> None:
-    """Refuse a path that no picture can be written to, before anything is computed."""
-    if path.suffix.lower() not in PICTURE_FORMATS:
-        raise InputError(f"The name of the picture must end in {', '.join(PICTURE_FORMATS)}; got {str(path)!r}.")
-    existed = path.exists()
-    try:
-        path.open("ab").close()
-        if not existed:
-            path.unlink()
-    except OSError as error:
-        raise InputError(
-            f"The picture must have a place that can be written to; {str(path)!r} cannot ({error.strerror}): "
-            "give another one with --output, or --no-picture."
-        ) from error
-
-
-# -- the race -------------------------------------------------------------------------------------------------------
+        pairs = zip(self.eigenvalues, other.eigenvalues, strict=True)
+        return max(abs(mine - theirs) for mine, theirs in pairs) / max(other.eigenvalues)
 
 
 def race(contender: Contender, rows: int, gamma: float) -> Result:
     """Fit in a process of its own, with the data already there and the library imported when the clock starts."""
     job = json.dumps({"contender": asdict(contender), "rows": rows, "gamma": gamma})
-    done = subprocess.run([sys.executable, "-m", "kpca.cli.tour", job], capture_output=True, text=True, check=False)
+    code = "import sys; from kpca.cli import tour; print(tour._run_job(sys.argv[1]))"
+    done = subprocess.run([sys.executable, "-c", code, job], capture_output=True, text=True, check=False)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise RuntimeError(f"{contender.name} could not be measured: {lines[-1]}")
@@ -146,9 +231,8 @@ def race(contender: Contender, rows: int, gamma: float) -> Result:
 def _run_job(job: str) -> str:
     """Return the result of a job, both in JSON."""
     task = json.loads(job)
-    contender = Contender(**task["contender"])
     X, _ = load(task["rows"])
-    model = _estimator(contender, task["gamma"])
+    model = _estimator(Contender(**task["contender"]), task["gamma"])
     _restart_peak()
     before = _memory("VmRSS")
     started = time.perf_counter()
@@ -191,61 +275,63 @@ def _restart_peak() -> None:
         return
 
 
-if __name__ == "__main__":
-    print(_run_job(sys.argv[1]))
+def _show_race(this: Run, results: dict[Contender, Result]) -> None:
+    ours = next(iter(results.values()))
+    lines = [
+        [
+            contender.name,
+            f"{result.seconds:.2f} s",
+            "unknown" if result.peak_bytes is None else f"{result.peak_bytes / 2**20:,.0f} MiB",
+            "" if result is ours else f"{result.difference(ours):.0e}",
+        ]
+        for contender, result in results.items()
+    ]
+    caption = (
+        "Memory above what data and imports take; differences of eigenvalues relative to the largest. From 10 "
+        'components on, "auto" solves the whole matrix.'
+    )
+    this.table("The same fit, each in a process of its own", ["", "time", "peak memory", "differs by"], lines, caption)
 
-# -- The rest of `kpca demo`: choosing a kernel, cleaning images, finding what is odd, and a page about it all --------
 
-IMAGE_SHAPE = (8, 8)
-_GREYS = 16.0
-_FITTED_IMAGES = 1200
-_ADDED_NOISE = 0.25
-_SHOWN_IMAGES = 8
-# A usual value of one column of the wines, but not in a wine that is otherwise like the first.
-_BROKEN_COLUMN, _BROKEN_VALUE = "flavanoids", 0.6
+# -- 2. to 5. Choosing a kernel, cleaning images, finding what is odd, and a page -------------------------------------
 
 
 def choose() -> str:
     """Tune on two rings, which no line separates; return why this kernel."""
+    from sklearn.datasets import make_circles
+
+    from kpca.selection import tune
+
     rings, ring = make_circles(400, factor=0.3, noise=0.05, random_state=0)
     return tune(rings, ring, n_components=1).reason
 
 
-@dataclass(frozen=True)
-class Cleaned:
-    """Images without noise, with it, and cleaned; mean squared errors of grey levels from 0 to 1."""
+def clean() -> tuple[list[FloatArray], dict[str, float]]:
+    """Learn digits from some images, take the noise out of others, and do the same by PCA at its best.
 
-    model: KernelPCA
-    true: FloatArray
-    noisy: FloatArray
-    clean: FloatArray
-    error_before: float
-    error_after: float
-    error_of_pca: float
+    Returns some images as they were, with noise and cleaned, and mean squared errors of grey levels from 0 to 1.
+    """
+    import numpy as np
+    from sklearn.datasets import load_digits
+    from sklearn.decomposition import PCA
 
-    def rows(self) -> list[FloatArray]:
-        """Return some images as the rows of a gallery: as they were, with noise, cleaned."""
-        return [images[:_SHOWN_IMAGES] for images in (self.true, self.noisy, self.clean)]
+    from kpca import KernelPCA
 
-
-def clean() -> Cleaned:
-    """Learn digits from some images, take the noise out of others, and do the same by PCA at its best."""
     X = load_digits().data / _GREYS
     known, true = X[:_FITTED_IMAGES], X[_FITTED_IMAGES:]
     noisy = true + np.random.default_rng(0).normal(scale=_ADDED_NOISE, size=true.shape)
-    model = KernelPCA(100, kernel="rbf", gamma="median", preimage="auto").fit(known)
-    cleaned = model.denoise(noisy)
+    cleaned = KernelPCA(100, kernel="rbf", gamma="median", preimage="auto").fit(known).denoise(noisy)
+
+    def error(rows: FloatArray) -> float:
+        return float(np.square(rows - true).mean())
+
     linear = (PCA(count).fit(known) for count in range(5, 40, 2))
-    by_pca = min(_error(pca.inverse_transform(pca.transform(noisy)), true) for pca in linear)
-    return Cleaned(model, true, noisy, cleaned, _error(noisy, true), _error(cleaned, true), by_pca)
+    by_pca = min(error(pca.inverse_transform(pca.transform(noisy))) for pca in linear)
+    shown = [images[:_SHOWN_IMAGES] for images in (true, noisy, cleaned)]
+    return shown, {"noisy": error(noisy), "cleaned": error(cleaned), "pca": by_pca}
 
 
-def _error(rows: FloatArray, true: FloatArray) -> float:
-    return float(np.square(rows - true).mean())
-
-
-@dataclass(frozen=True)
-class Odd:
+class Odd(NamedTuple):
     """A row with a broken relation between its columns, judged by a detector that never saw one."""
 
     changed: str
@@ -257,18 +343,25 @@ class Odd:
 
 def watch() -> Odd:
     """Learn what wines are like, and judge one whose flavanoids do not fit the rest of it."""
+    from sklearn.datasets import load_wine
+
+    from kpca import KernelPCADetector
+
     wine = load_wine()
     names = list(wine.feature_names)
     detector = KernelPCADetector().fit(wine.data)
     row = wine.data[:1].copy()
     row[0, names.index(_BROKEN_COLUMN)] = _BROKEN_VALUE
     statistic = -float(detector.score_samples(row)[0])
-    worst = int(np.argmax(detector.contributions(row).values[0]))
+    worst = int(detector.contributions(row).values[0].argmax())
     return Odd(_BROKEN_COLUMN, _BROKEN_VALUE, statistic, -float(detector.offset_), names[worst])
 
 
 def write_page(path: Path) -> None:
     """Write a report on the digits."""
+    from sklearn.datasets import load_digits
+
+    from kpca import KernelPCA
     from kpca.report import report_on
 
     digits = load_digits()

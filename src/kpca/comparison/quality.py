@@ -17,7 +17,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 
 KINDS = ("auto", "classes", "numbers")
 # Whole numbers pass for classes where there are few of them, or this many rows for each: one per fold.
@@ -72,7 +72,9 @@ def _target(name: str, values: NDArray[Any], kind: str) -> Target:
         raise InputError(f"y must hold real numbers or classes; {name} is complex: take its size, or its parts.")
     numeric = values.dtype.kind in "iuf"
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise InputError(f"y must have no gaps; {name} holds NaN or infinity: leave such rows out.")
+        raise InputError(
+            ("must have no gaps; ", Setting(name), " holds NaN or infinity"), param="y", remedy="leave such rows out"
+        )
     if kind == "numbers" and values.dtype.kind not in "iufb":
         raise InputError(f"target_kind='numbers' needs numbers; {name} is of type {values.dtype}.")
     if kind == "numbers" or (kind == "auto" and numeric and not _pass_for_classes(values)):
@@ -83,7 +85,9 @@ def _target(name: str, values: NDArray[Any], kind: str) -> Target:
 def _without_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """Return numbers where all objects are numbers, else texts."""
     if any(_is_gap(value) for value in values.tolist()):
-        raise InputError(f"y must have no gaps; {name} holds None or NaN: leave such rows out.")
+        raise InputError(
+            ("must have no gaps; ", Setting(name), " holds None or NaN"), param="y", remedy="leave such rows out"
+        )
     if all(isinstance(value, bool | int | float | np.number | np.bool_) for value in values.tolist()):
         return values.astype(np.float64)
     return values.astype(str)

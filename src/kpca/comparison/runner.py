@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
-from kpca._base.config import memory_budget
+from kpca._base.config import MEMORY_LIMIT, memory_budget
 from kpca._base.errors import Cancelled, InputError
 from kpca._base.progress import item_monitor
 from kpca._base.validation import check_data, seed_of, whole_number
@@ -155,7 +155,7 @@ class _Data:
         rows = check_data(_Unfitted(), X if in_memory(X) else _loaded(X), reset=True)
         n, d = rows.shape
         if n < _FEWEST_ROWS:
-            raise InputError(f"X must have at least {_FEWEST_ROWS} rows to have neighbours; got {n} sample(s).")
+            raise InputError(f"must have at least {_FEWEST_ROWS} rows to have neighbours; got {n} sample(s)", param="X")
         notes = []
         if sparse.issparse(rows) and n * d * rows.dtype.itemsize <= _DENSE_BYTES:
             rows = rows.toarray()
@@ -187,8 +187,8 @@ def _loaded(X: Any) -> Any:
     size = (source.n_rows or 0) * source.n_columns * source.dtype.itemsize
     if not source.sparse and size > memory_budget():
         raise InputError(
-            f"compare holds all rows, {size_words(size)}; {size_words(memory_budget())} may be used: give a sample of "
-            "the rows, or raise kpca.config(memory_limit=...)."
+            f"compare holds all rows, {size_words(size)}; {size_words(memory_budget())} may be used",
+            remedy=("give a sample of the rows, or raise ", MEMORY_LIMIT),
         )
     return stacked(list(source.chunks()))
 

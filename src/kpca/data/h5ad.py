@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.config import memory_budget
+from kpca._base.config import MEMORY_LIMIT, memory_budget
 from kpca._base.errors import InputError
 from kpca.data.rows import Layout, Rows, float_dtype
 from kpca.data.sources import default_rows
@@ -290,8 +290,8 @@ def _check_room(name: str, size: int) -> None:
     """Refuse to read more at once than memory may be used for: a small file can claim to hold any number of zeros."""
     if size > memory_budget():
         raise InputError(
-            f"Reading {name!r} needs {size / 2**20:,.0f} MiB at once; {memory_budget() / 2**20:,.0f} may be used: "
-            "take fewer columns or an embedding in it (use_rep), or raise kpca.config(memory_limit=...)."
+            f"Reading {name!r} needs {size / 2**20:,.0f} MiB at once; {memory_budget() / 2**20:,.0f} may be used",
+            remedy=("take fewer columns or an embedding in it (use_rep), or raise ", MEMORY_LIMIT),
         )
 
 

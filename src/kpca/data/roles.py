@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.text import short_name
 from kpca.data.rows import Layout, Rows, Table, Texts, default_names, printable, quoted
 from kpca.data.sources import default_rows
@@ -128,7 +128,9 @@ class _Finder:
         near = difflib.get_close_matches(name, known[:10_000], n=1, cutoff=0.6)
         same = [other for other in known if other.lower() == name.strip().lower()]
         hint = f"did you mean {quoted((same or near)[0])}?" if same or near else f"it has {_some(known)}."
-        raise InputError(f"{self._where} must have the column that {option} names; it has no {quoted(name)}: {hint}")
+        raise InputError(
+            (f"{self._where} must have the column that ", Setting(option), f" names; it has no {quoted(name)}: {hint}")
+        )
 
 
 def _some(names: Sequence[str]) -> str:

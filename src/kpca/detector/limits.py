@@ -52,7 +52,7 @@ class Statistics:
 def check_statistic(name: Any) -> str:
     """Return the name of a statistic, or raise InputError."""
     if not isinstance(name, str) or name not in STATISTICS:
-        raise InputError(f"statistic must be 't2', 'spe' or 'combined'; got {name!r}.")
+        raise InputError("must be 't2', 'spe' or 'combined'", param="statistic", value=name)
     return name
 
 
@@ -222,7 +222,7 @@ def check_limit(method: Any, confidence: Any) -> None:
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"limit must be 'quantile', 'theory' or 'kde'; got {method!r}.")
     if not isinstance(confidence, Real) or not 0.0 < float(confidence) < 1.0:
-        raise InputError(f"confidence must be a number between 0 and 1, such as 0.99; got {confidence!r}.")
+        raise InputError("must be a number between 0 and 1, such as 0.99", param="confidence", value=confidence)
 
 
 def _quantile(values: FloatArray, weights: FloatArray, level: float) -> float:

@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from kpca import kernels
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, InputWarning, Setting
 from kpca._base.threads import kept_single_threaded
 from kpca.detector.limits import Measure
 from kpca.estimators.incremental import IncrementalKernelPCA
@@ -294,12 +294,11 @@ def warn_of_model(model: Model, measure: Measure, residuals: FloatArray | None) 
         )
     below = 0.0 if residuals is None else float(np.mean(residuals < -_NEGATIVE * measure.variances.sum()))
     if below:
-        warnings.warn(
+        said = (
             f"The SPE of {below:.0%} of the rows is negative: the kernel is not positive semidefinite, its residuals "
-            "are no squared lengths, and rows far away can look normal; take another kernel, or statistic='t2'.",
-            UserWarning,
-            stacklevel=4,
+            "are no squared lengths, and rows far away can look normal; take another kernel, or "
         )
+        warnings.warn(InputWarning((said, Setting("statistic", "t2"))), stacklevel=4)
 
 
 @contextmanager

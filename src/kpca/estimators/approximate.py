@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.config import memory_budget, require, row_columns
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.linalg import largest_eigenpairs
 from kpca._base.progress import row_monitor
 from kpca._base.threads import single_threaded
@@ -118,8 +118,8 @@ def fit_map(
 
 def _too_few(rank: int, wanted: int) -> InputError:
     return InputError(
-        f"{wanted} components need at least as many features; rank={rank}: raise the rank of the approximation, or ask "
-        "for fewer components."
+        (f"{wanted} components need at least as many features; ", Setting("rank", rank)),
+        remedy="raise the rank of the approximation, or ask for fewer components",
     )
 
 

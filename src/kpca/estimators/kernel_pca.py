@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import kernels
-from kpca._base.config import memory_budget, memory_limit, thread_count
-from kpca._base.errors import InputError
+from kpca._base.config import MEMORY_LIMIT, memory_budget, memory_limit, thread_count
+from kpca._base.errors import InputError, InputWarning, Setting
 from kpca._base.validation import (
     check_data,
     check_parameters,
@@ -227,8 +227,13 @@ class KernelPCA(FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         size = (source.n_rows or 0) * source.n_columns * source.dtype.itemsize
         if not source.sparse and size > memory_budget():
             raise InputError(
-                f"An exact fit holds all rows, {size / 2**20:,.0f} MiB; {memory_budget() / 2**20:,.0f} may be used: "
-                "take approximation='nystroem', which reads them in chunks, or raise kpca.config(memory_limit=...)."
+                f"An exact fit holds all rows, {size / 2**20:,.0f} MiB; {memory_budget() / 2**20:,.0f} may be used",
+                remedy=(
+                    "take ",
+                    Setting("approximation", "nystroem"),
+                    ", which reads them in chunks, or raise ",
+                    MEMORY_LIMIT,
+                ),
             )
         return stacked(list(source.chunks()))
 
@@ -346,7 +351,8 @@ class KernelPCA(FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if isinstance(wanted, Integral):
             wanted = int(wanted)
             if wanted > n:
-                warnings.warn(f"n_components={wanted} is more than the {n} rows; {n} are returned.", stacklevel=3)
+                said = f" is more than the {n} rows; {n} are returned"
+                warnings.warn(InputWarning((Setting("n_components", wanted), said)), stacklevel=3)
                 wanted = n
         return Request(
             n_components=wanted,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import memory_budget, require
+from kpca._base.errors import Setting
 from kpca.estimators.memory import DECIDED_BY_ROWS, MOST_DECIDED, deciding_rows, decision_bytes, fits_dense
 from kpca.estimators.parallel_analysis import ParallelAnalysis, deflated_analysis, leading_values, parallel_analysis
 from kpca.kernels import Kernel
@@ -81,7 +82,11 @@ def choose_count(
     X = drawn_rows(X, weights, most, seed)
     n, d = X.shape
     dense = not sparse.issparse(X) or fits_dense(n, d)
-    require(decision_bytes(n, d if dense else 0, threads), memory_budget, "or give n_components as a number")
+    require(
+        decision_bytes(n, d if dense else 0, threads),
+        memory_budget,
+        ("or give ", Setting("n_components"), " as a number"),
+    )
     if d == 1:
         choice = _by_elbow(leading_values(kernel, X, min(n - 1, MOST_DECIDED), center=True, threads=threads)[0])
         choice = Choice(choice.count, f"A single column has nothing to permute. {choice.reason}")

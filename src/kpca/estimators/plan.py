@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from kpca import kernels
 from kpca._base.config import BASE, memory_budget, memory_limit, require, thread_count
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.validation import check_data, check_parameters, check_rows
 from kpca.estimators import memory
 from kpca.estimators.cost import (
@@ -546,7 +546,7 @@ def _finished(problem: Problem, **found: Any) -> Plan:
     if isinstance(problem.n_components, str) and problem.kernel is not None:
         m, dense = deciding_rows(problem.n, problem.d), problem.nnz is None
         deciding = memory.decision_bytes(m, problem.d if dense else 0, problem.threads)
-        require(deciding, lambda: problem.limit, "or give n_components as a number")
+        require(deciding, lambda: problem.limit, ("or give ", Setting("n_components"), " as a number"))
         found["memory_bytes"] = max(found["memory_bytes"], deciding)
         found["memory_bound"] = max(found["memory_bound"], deciding)
         found["seconds"] += decision_seconds(problem, m)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca._base.errors import InputError
+from kpca._base.config import MEMORY_LIMIT
+from kpca._base.errors import InputError, Setting
 from kpca._base.threads import single_threaded
 from kpca.estimators.memory import dense_bytes
 from kpca.features.guess import coarse_eigenvalues
@@ -122,6 +123,11 @@ def _require_memory(n: int, k: int, budget: int, held: int) -> None:
     if needed > budget:
         raise InputError(
             f"{k} components of {n} rows need the whole kernel matrix, {needed / 2**20:,.0f} MiB; the memory limit is "
-            f"{budget / 2**20:,.0f} MiB: ask for n_components below {int(n * _LARGE_SHARE)}, or raise "
-            f"kpca.config(memory_limit=...)."
+            f"{budget / 2**20:,.0f} MiB",
+            remedy=(
+                "ask for ",
+                Setting("n_components"),
+                f" below {int(n * _LARGE_SHARE)}, or raise ",
+                MEMORY_LIMIT,
+            ),
         )

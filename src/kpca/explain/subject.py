@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.config import thread_count
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, InPython, Setting
 from kpca._base.validation import whole_number
 from kpca.data.frames import column_names
 from kpca.data.sources import as_source, in_memory, sample_rows
@@ -170,8 +170,11 @@ class Subject:
         reason = why_no_derivatives(projection)
         if reason is not None:
             raise InputError(
-                f"{what} needs gradients, and there are none: {reason}; take permutation_importance, which only "
-                "shuffles columns."
+                (
+                    f"{what} needs gradients, and there are none: {reason}; take ",
+                    InPython("permutation_importance", Setting("by", "permutation")),
+                    ", which only shuffles columns",
+                )
             )
         return derivatives_of(_chosen(projection, components), threads=self.threads)
 

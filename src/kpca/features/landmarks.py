@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, InputWarning, Setting
 from kpca._base.linalg import mean_of_rows
 from kpca._base.threads import single_threaded
 from kpca.features.nystroem_map import NystroemMap
@@ -121,15 +121,17 @@ def check_rank(rank: object, n: int) -> tuple[int, float]:
     """Return (count, 0), or (0, fraction) where a fraction of the trace was given."""
     if isinstance(rank, Integral) and not isinstance(rank, bool):
         if int(rank) < 1:
-            raise InputError(f"rank must be at least 1; got {rank}.")
+            raise InputError("must be at least 1", param="rank", value=int(rank))
         if int(rank) > n:
             raise InputError(
-                f"rank must be at most the number of rows with positive weight; got {rank} for {n} sample(s)."
+                f"must be at most the number of rows with positive weight; got {rank} for {n} sample(s)", param="rank"
             )
         return int(rank), 0.0
     if isinstance(rank, Real) and not isinstance(rank, bool) and 0 < float(rank) < 1:
         return 0, float(rank)
-    raise InputError(f"rank must be a whole number from 1, or a fraction of the trace between 0 and 1; got {rank!r}.")
+    raise InputError(
+        "must be a whole number from 1, or a fraction of the trace between 0 and 1", param="rank", value=rank
+    )
 
 
 def unexplained_fraction(
@@ -189,8 +191,9 @@ def _by_pivots(task: _Task) -> Landmarks:
     if not count:
         raise InputError("Some k(x, x) must be positive to choose landmarks by; all are 0: look at data and kernel.")
     if count < task.rank and not task.fraction:
+        said = f"{count} landmarks explain all rows to rounding; no more are returned, though "
         warnings.warn(
-            f"{count} landmarks explain all rows to rounding; no more are returned, though rank={task.rank}.",
+            InputWarning((said, Setting("rank", task.rank))),
             stacklevel=4,
         )
     return Landmarks(task.X[found.indices], found.indices, "rpcholesky")

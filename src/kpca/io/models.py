@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from kpca import __version__
-from kpca._base.config import memory_budget
+from kpca._base.config import MEMORY_LIMIT, memory_budget
 from kpca._base.container import read_container, read_header, write_container
 from kpca._base.errors import InputError
 from kpca.io.portable.pack import Document, packed
@@ -220,7 +220,8 @@ def _check_memory(path: str | os.PathLike[str]) -> None:
     if size > _LARGE and size > memory_budget():
         raise InputError(
             f"{os.fspath(path)} must fit in memory to be loaded; it takes {size / 2**20:,.0f} MiB, and "
-            f"{memory_budget() / 2**20:,.0f} may be used: raise kpca.config(memory_limit=...)."
+            f"{memory_budget() / 2**20:,.0f} may be used",
+            remedy=("raise ", MEMORY_LIMIT),
         )
 
 

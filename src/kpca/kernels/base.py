@@ -23,7 +23,7 @@ Matrix: TypeAlias = Any
 def finite(name: str, value: object) -> float:
     """Return `value` as a float; it must be a finite real number."""
     if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)) or not math.isfinite(value):
-        raise InputError(f"{name} must be a finite number; got {value!r}: give one, such as 1.0.")
+        raise InputError("must be a finite number", param=name, value=value, remedy="give one, such as 1.0")
     return float(value)
 
 
@@ -31,7 +31,7 @@ def positive(name: str, value: object) -> float:
     """Return `value` as a float; it must be a finite number above zero."""
     number = finite(name, value)
     if number <= 0:
-        raise InputError(f"{name} must be positive; got {value!r}: give a number above 0.")
+        raise InputError("must be positive", param=name, value=value, remedy="give a number above 0")
     return number
 
 
@@ -39,7 +39,7 @@ def non_negative(name: str, value: object) -> float:
     """Return `value` as a float; it must be a finite number, zero or above."""
     number = finite(name, value)
     if number < 0:
-        raise InputError(f"{name} must not be negative; got {value!r}: give 0 or a number above it.")
+        raise InputError("must not be negative", param=name, value=value, remedy="give 0 or a number above it")
     return number
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import euclidean_distances
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca.kernels.base import Kernel, Matrix, as_float64, canonical, check_features, positive_or_each
 from kpca.kernels.blocks import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
 from kpca.kernels.callables import from_callable
@@ -56,7 +56,9 @@ def _by_rule(rule: str, X: Matrix) -> float:
         return 1.0
     gamma = 1.0 / spread
     if not (math.isfinite(gamma) and gamma > 0):
-        raise InputError(f"gamma={rule!r} must find a finite bandwidth; got a spread of {spread:g}: rescale X.")
+        raise InputError(
+            (Setting("gamma", rule), f" must find a finite bandwidth; got a spread of {spread:g}"), remedy="rescale X"
+        )
     return gamma
 
 

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca.estimators.fitted import NEIGHBOURS, restoration_errors
 from kpca.estimators.parallel_analysis import parallel_analysis
 from kpca.features.projection import MatrixProjection
@@ -265,7 +265,10 @@ def check_criterion(criterion: Any, y: NDArray[Any] | None, predictor: Any = Non
     if not (isinstance(criterion, str) or callable(criterion)):
         raise InputError(f"criterion must be a name or a scorer of scikit-learn; got {criterion!r}.")
     if y is None:
-        raise InputError(f"criterion {criterion!r} must be given labels; got none: pass y, or use 'reconstruction'.")
+        raise InputError(
+            (Setting("criterion", criterion), " must be given labels; got none"),
+            remedy=("give ", Setting("y"), ", or take ", Setting("criterion", "reconstruction")),
+        )
     if criterion == "knn" and predictor is None:
         return Prediction(continuous)
     if predictor is not None and (isinstance(predictor, type) or not hasattr(predictor, "get_params")):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from kpca._base.config import config, progress_callback
-from kpca._base.errors import Cancelled, InputError
+from kpca._base.errors import Cancelled, InputError, InPython
 from kpca._base.validation import check_data, check_rows, whole_number
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.estimators.kernel_pca import KernelPCA
@@ -60,16 +60,18 @@ def check_labels(y: Any, n: int) -> NDArray[Any]:
     try:
         labels = np.asarray(y)
     except ValueError as error:
-        raise InputError(f"y must have one entry per row, {n} in all; got entries of different lengths.") from error
+        raise InputError(
+            f"must have one entry per row, {n} in all; got entries of different lengths", param="y"
+        ) from error
     if labels.ndim not in (1, 2) or len(labels) != n:
-        raise InputError(f"y must have one entry per row, {n} in all; got shape {labels.shape}.")
+        raise InputError(f"must have one entry per row, {n} in all; got shape {labels.shape}", param="y")
     if labels.dtype.kind == "O" or (labels.dtype.kind == "U" and not isinstance(y, np.ndarray)):
         labels = _of_objects(np.asarray(y, dtype=object))  # as text, NaN would be a class
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.dtype.kind == "f":
         if not np.isfinite(labels).all():
-            raise InputError("y must be finite; got NaN or infinity: remove such rows.")
+            raise InputError("must be finite; got NaN or infinity", param="y", remedy="remove such rows")
         whole = labels.ndim == 1 and (labels == np.round(labels)).all()
         if whole and np.abs(labels).max() < 2**53 and _shared(labels):
             labels = labels.astype(np.int64)  # classes that went through a float column
@@ -78,9 +80,13 @@ def check_labels(y: Any, n: int) -> NDArray[Any]:
     elif labels.dtype.kind in "mM":
         labels = labels.astype(str)
     elif labels.dtype.kind not in "biuU":
-        raise InputError(f"y must be classes or real numbers; got {labels.dtype}: convert them to text or numbers.")
+        raise InputError(
+            f"must be classes or real numbers; got {labels.dtype}", param="y", remedy="convert them to text or numbers"
+        )
     if labels.ndim == 2 and labels.dtype.kind != "f":
-        raise InputError(f"y must be one class per row, or numbers; got {labels.dtype} of shape {labels.shape}.")
+        raise InputError(
+            f"must be one class per row, or numbers; got {labels.dtype} of shape {labels.shape}", param="y"
+        )
     return labels
 
 
@@ -96,7 +102,7 @@ def _of_objects(entries: NDArray[Any]) -> NDArray[Any]:
     missing = kinds & {type(None)} or any(kind.__name__ in ("NAType", "NaTType") for kind in kinds)
     numbers = all(issubclass(kind, Real) for kind in kinds)
     if missing or (not numbers and any(isinstance(entry, float) and math.isnan(entry) for entry in entries.ravel())):
-        raise InputError("y must have a label for every row; got None or NaN: remove such rows.")
+        raise InputError("must be known for every row; got None or NaN", param="y", remedy="remove such rows")
     if numbers:
         return entries.astype(np.int64 if all(issubclass(kind, Integral) for kind in kinds) else np.float64)
     return entries.astype(str)
@@ -110,18 +116,22 @@ def component_counts(wanted: Any, most: int) -> tuple[int, ...]:
     if isinstance(wanted, Sequence | np.ndarray) and not isinstance(wanted, str):
         several = list(wanted)
     if not several:
-        raise InputError(f"n_components must be a whole number, a list of them or None; got {wanted!r}.")
+        raise InputError("must be a whole number, a list of them or None", param="n_components", value=wanted)
     for count in several:
         if isinstance(count, bool) or not isinstance(count, Integral) or not 1 <= int(count) <= most:
-            raise InputError(f"n_components must be whole numbers from 1 to {most} for these rows; got {count!r}.")
+            raise InputError(
+                f"must be whole numbers from 1 to {most} for these rows", param="n_components", value=count
+            )
     return tuple(sorted({int(count) for count in several}))
 
 
 def folds_of(cv: Any, n: int, y: NDArray[Any] | None, seed: int) -> list[tuple[Indices, Indices]]:
     """Return pairs of row numbers to fit to and to judge by."""
     if isinstance(cv, Integral) and not isinstance(cv, bool):
-        if not 2 <= int(cv) <= n:
-            raise InputError(f"cv must be from 2 folds to one per row, {n}; got {cv!r}.")
+        if int(cv) < 2:
+            raise InputError(f"must be from 2 folds to one per row, {n}", param="cv", value=cv)
+        if int(cv) > n:
+            raise InputError((f"must have at least {cv} rows", InPython(f" for cv={cv} folds")), param="X", value=n)
         sizes = np.zeros(1) if y is None or y.dtype.kind == "f" else np.unique(y, return_counts=True)[1]
         if sizes.max() >= int(cv):
             splitter: Any = StratifiedKFold(int(cv), shuffle=True, random_state=seed % 2**32)
@@ -176,7 +186,9 @@ def parse_seconds(budget: Any) -> float | None:
         unit = unit if unit in _UNITS else unit.removesuffix("s")
         seconds = float(match[1]) * _UNITS[unit] if match and unit in _UNITS else None
     if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0 < float(seconds) < float("inf"):
-        raise InputError(f'budget must be None, seconds, or text such as "60s" or "2min"; got {budget!r}.')
+        raise InputError(
+            ("must be ", InPython("None, "), 'seconds, or text such as "60s" or "2min"'), param="budget", value=budget
+        )
     return float(seconds)
 
 

@@ -26,7 +26,7 @@ from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel
 from kpca.selection.candidates import Candidate, candidates
 from kpca.selection.criteria import check_criterion
-from kpca.selection.rows import FOLDS, Clock, folds_of, searched_rows
+from kpca.selection.rows import FOLDS, Clock, folds_of, searched_rows, some_rows
 from kpca.selection.trials import Bench
 from kpca.spectrum import Spectrum
 
@@ -273,30 +273,32 @@ def _fitted(follower: Follower, candidate: Candidate) -> Spectrum:
 
 
 def _alignments(kernels: Sequence[Kernel], X: Any, center: bool, seed: int) -> FloatArray:
-    """Return <B, L> / (|B| |L|) of each kernel matrix B with that of the linear kernel, both centred, on some rows."""
-    with single_threaded():  # the products are small, and threads that wait would take the cores from the next
-        return _aligned(kernels, X, center, seed)
-
-
-def _aligned(kernels: Sequence[Kernel], X: Any, center: bool, seed: int) -> FloatArray:
-    n = X.shape[0]
-    if n > _ALIGNED_ROWS:
-        X = X[np.sort(np.random.default_rng(seed).choice(n, _ALIGNED_ROWS, replace=False))]
+    """Return the alignment of each kernel matrix with that of the linear kernel, both centred, on some rows."""
+    X = some_rows(X, _ALIGNED_ROWS, seed)
     ones = np.ones(X.shape[0])
     rows = X.astype(np.float64)
     if not sparse.issparse(rows) and center:
         rows = rows - rows.mean(axis=0)
-    L = (rows @ rows.T).toarray() if sparse.issparse(rows) else rows @ rows.T
-    if center:
-        L = centred(L, ones)
-    L /= max(float(np.abs(L).max()), 1e-300)
     family = {None if kernel.shared is None else kernel.shared[0] for kernel in kernels}
     shared = SharedArguments(kernels, X, budget=2**24) if len(family) == 1 and None not in family else None
     found = []
-    for kernel in kernels:
-        B = Gram(kernel, X, arguments=shared).matrix()
-        B = centred(B, ones) if center else B
-        B = B / max(float(np.abs(B).max()), 1e-300)  # squares of large values would overflow
-        size = float(np.linalg.norm(B)) * float(np.linalg.norm(L))
-        found.append(float(np.vdot(B, L)) / size if size > 0 else np.nan)
+    with single_threaded():  # the products are small, and threads that wait would take the cores from the next
+        L = (rows @ rows.T).toarray() if sparse.issparse(rows) else rows @ rows.T
+        L = centred(L, ones) if center else L
+        for kernel in kernels:
+            B = Gram(kernel, X, arguments=shared).matrix()
+            found.append(alignment_of(centred(B, ones) if center else B, L))
     return np.array(found)
+
+
+def alignment_of(A: FloatArray, B: FloatArray) -> float:
+    """Return <A, B> / (|A| |B|), NaN if one of them is 0."""
+    A, B = in_unit_range(A), in_unit_range(B)
+    sizes = float(np.linalg.norm(A)) * float(np.linalg.norm(B))
+    return float(np.vdot(A, B)) / sizes if sizes > 0 else float("nan")
+
+
+def in_unit_range(A: Any) -> Any:
+    """Return A over its largest entry: squares then neither overflow nor vanish."""
+    largest = float(abs(A).max()) if A.size else 0.0
+    return A / largest if largest > 0 else A

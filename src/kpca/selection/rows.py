@@ -44,15 +44,26 @@ def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> 
     rows = check_data(KernelPCA(), X, reset=True)
     check_rows(rows.shape[0])
     labels = None if y is None else check_labels(y, rows.shape[0])
-    if rows.shape[0] > max_rows:
+    some = row_sample(rows.shape[0], max_rows, seed)
+    if some is not None:
         if numbered:
             raise InputError(
                 f"cv must be a number of folds or a splitter where rows are sampled, row numbers mean others then; got "
                 f"{rows.shape[0]} rows and max_rows={max_rows}."
             )
-        some = np.sort(np.random.default_rng(seed).choice(rows.shape[0], max_rows, replace=False))
         rows, labels = rows[some], None if labels is None else labels[some]
     return rows, labels
+
+
+def row_sample(n: int, most: int, seed: int) -> Indices | None:
+    """Return the numbers of at most so many of n rows, ascending, the same for the same seed; None is all of them."""
+    return None if n <= most else np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
+
+
+def some_rows(X: Any, most: int, seed: int) -> Any:
+    """Return X, or a sample of its rows where there are more than so many."""
+    some = row_sample(X.shape[0], most, seed)
+    return X if some is None else X[some]
 
 
 def check_labels(y: Any, n: int) -> NDArray[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.config import memory_budget, thread_count
+from kpca._base.config import thread_count
 from kpca._base.errors import InputError
 from kpca._base.progress import step_monitor
 from kpca._base.threads import single_threaded
@@ -148,15 +148,12 @@ def path(
     whole_number("n_components", n_components, 1)
     check_jobs(n_jobs)
     if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < float("inf"):
-        raise InputError(f"tol must be a number of at least 0; got {tol!r}.")
+        raise InputError("must be a number of at least 0", param="tol", value=tol)
     rows, labels = searched_rows(X, y, max_rows, seed, cv)
     k = min(int(n_components), rows.shape[0] - 1)
     name, along = _along(kernel, parameter, grid, rows, fixed)
-    threads = thread_count(n_jobs)
-    finest = FINEST_TOL[rows.dtype]
-    request = Request(
-        k, tol=float(tol) or finest, center=bool(center), seed=seed, threads=threads, budget=memory_budget
-    )
+    tol = float(tol) or FINEST_TOL[rows.dtype]
+    request = Request(k, tol=tol, center=bool(center), seed=seed, threads=thread_count(n_jobs))
     judged = None if criterion is None else check_criterion(criterion, labels, predictor)
     report = step_monitor(len(along) * (1 if judged is None else 2), "fit")
     with clock.stopping():
@@ -165,21 +162,16 @@ def path(
         if judged is not None:
             folds = folds_of(cv, rows.shape[0], labels, seed) if judged.held_out else []
             further = replace(request, n_components=k + judged.beyond)
-            bench = Bench(
-                along, rows, labels, folds=folds, criterion=judged, counts=[k], request=further, fewer=judged.held_out
-            )
-            scores, errors = np.empty(len(along)), np.empty(len(along))
+            bench = Bench(along, rows, labels, folds, judged, [k], further, fewer=judged.held_out)
             trials = []
-            for i, candidate in enumerate(along):
-                trial = bench.try_(candidate)
-                trials.append(trial)
-                scores[i] = judged.score(trial.means)[0]
-                size = trial.losses.shape[1]
-                errors[i] = float(np.std(trial.losses[0], ddof=1)) / np.sqrt(size) if size > 1 else np.nan
+            for candidate in along:
+                trials.append(bench.try_(candidate))
                 if report is not None:
-                    report(label=candidate.label, score=float(scores[i]))
+                    report(label=candidate.label, score=float(judged.score(trials[-1].means)[0]))
             if all(trial.failure for trial in trials):
                 raise InputError(trials[0].failure)
+            scores = np.array([judged.score(trial.means)[0] for trial in trials])
+            errors = np.array([trial.error(0) for trial in trials])
     return Path(
         kernel=along[0].name,
         parameter=name,
@@ -197,7 +189,7 @@ def path(
 def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[str, Any]) -> tuple[str, list[Candidate]]:
     """Return the parameter that varies, and the kernels in the order of its values."""
     if not isinstance(kernel, str):
-        raise InputError(f"kernel must be a name, such as 'rbf'; got {kernel!r}.")
+        raise InputError("must be a name, such as 'rbf'", param="kernel", value=kernel)
     degrees = kernel in ("poly", "polynomial")
     name = parameter or ("degree" if degrees else "gamma")
     if name not in _PARAMETERS:
@@ -216,26 +208,24 @@ def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[st
             found = candidates({kernel: count}, X, count)
             found[0].kernel.check(X)
             if "gamma" not in found[0].parameters:
-                raise InputError(f"kernel must have a bandwidth to vary; {kernel!r} has none: try 'rbf'.")
+                raise InputError(f"must have a bandwidth to vary; {kernel!r} has none: try 'rbf'.", param="kernel")
             grid = sorted({one.parameters["gamma"] for one in found})
     try:
         values = sorted({float(value) for value in grid})
-    except (TypeError, ValueError) as error:
-        raise InputError(f"grid must be a list of numbers, or how many; got {_short(grid)}.") from error
+    except (TypeError, ValueError):
+        values = []
     if not values:
-        raise InputError(f"grid must be a list of numbers, or how many; got {_short(grid)}.")
+        got = f"an array of shape {grid.shape}" if isinstance(grid, np.ndarray) else repr(grid)
+        raise InputError(f"grid must be a list of numbers, or how many; got {got}.")
     lists = {other: [value] for other, value in fixed.items()}
     if degrees and name == "degree":
         lists.setdefault("gamma", ["scale"])
     along = [candidates({kernel: {**lists, name: [value]}}, X, 1)[0] for value in values]
     along[0].kernel.check(X)
     if len({candidate.kernel for candidate in along}) < len(along):
-        raise InputError(f"kernel must depend on the parameter that varies; {kernel!r} does not on {name!r}.")
+        message = f"must depend on the parameter that varies; {kernel!r} does not on {name!r}."
+        raise InputError(message, param="kernel")
     return name, along
-
-
-def _short(grid: Any) -> str:
-    return f"an array of shape {grid.shape}" if isinstance(grid, np.ndarray) else repr(grid)
 
 
 def _spectra(along: Sequence[Candidate], X: Any, k: int, request: Request, report: Any) -> dict[str, FloatArray]:

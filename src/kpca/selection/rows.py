@@ -1,4 +1,4 @@
-"""What a search is made on: rows, labels, folds and numbers of components, checked."""
+"""What a search is made on: rows, labels, folds, numbers of components, and a budget of time, all of it checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from kpca._base.config import config, progress_callback
-from kpca._base.errors import Cancelled, InputError
+from kpca._base.errors import Cancelled, InputError, Setting
 from kpca._base.validation import check_data, check_rows, whole_number
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.estimators.kernel_pca import KernelPCA
@@ -27,32 +27,31 @@ LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FOLDS = 3
 # Whole numbers are classes if there are no more of them, or if so many rows share one, on average.
 _FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
+_UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "m": 60.0, "minute": 60.0, "h": 3600.0}
+_UNITS |= {"hour": 3600.0, "ms": 1e-3}
 
 
 def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> tuple[Any, NDArray[Any] | None]:
     """Return the rows of a search with their labels: all, or a sample of at most so many."""
     whole_number("max_rows", max_rows, 4)
     numbered = not (isinstance(cv, Integral) or cv is None or hasattr(cv, "split") or isinstance(cv, str))
-    if not in_memory(X):
-        if y is not None:
-            raise InputError("Labels must come with rows in memory; these are read in chunks: load a sample of both.")
-        if numbered:
-            raise InputError("cv must be a number of folds or a splitter for rows that are read in chunks.")
-        rows = check_data(KernelPCA(), sample_rows(as_source(X), max_rows, seed), reset=True)
-        check_rows(rows.shape[0])
-        return rows, None
-    rows = check_data(KernelPCA(), X, reset=True)
+    loaded = in_memory(X)
+    if not loaded and y is not None:
+        raise InputError("Labels must come with rows in memory; these are read in chunks: load a sample of both.")
+    if not loaded and numbered:
+        raise InputError("cv must be a number of folds or a splitter for rows that are read in chunks.")
+    rows = check_data(KernelPCA(), X if loaded else sample_rows(as_source(X), max_rows, seed), reset=True)
     check_rows(rows.shape[0])
     labels = None if y is None else check_labels(y, rows.shape[0])
     some = row_sample(rows.shape[0], max_rows, seed)
-    if some is not None:
-        if numbered:
-            raise InputError(
-                f"cv must be a number of folds or a splitter where rows are sampled, row numbers mean others then; got "
-                f"{rows.shape[0]} rows and max_rows={max_rows}."
-            )
-        rows, labels = rows[some], None if labels is None else labels[some]
-    return rows, labels
+    if some is None:
+        return rows, labels
+    if numbered:
+        message = (
+            "cv must be a number of folds or a splitter where rows are sampled, row numbers mean others then; got "
+        )
+        raise InputError((f"{message}{rows.shape[0]} rows and ", Setting("max_rows", max_rows)))
+    return rows[some], None if labels is None else labels[some]
 
 
 def row_sample(n: int, most: int, seed: int) -> Indices | None:
@@ -117,14 +116,14 @@ def component_counts(wanted: Any, most: int) -> tuple[int, ...]:
     """Return the numbers of components to try, ascending, none larger than the rows of the fits allow."""
     if wanted is None:
         return tuple(count for count in LADDER if count <= most)
-    several = [wanted]
-    if isinstance(wanted, Sequence | np.ndarray) and not isinstance(wanted, str):
-        several = list(wanted)
+    listed = isinstance(wanted, Sequence | np.ndarray) and not isinstance(wanted, str)
+    several = list(wanted) if listed else [wanted]
     if not several:
-        raise InputError(f"n_components must be a whole number, a list of them or None; got {wanted!r}.")
+        raise InputError("must be a whole number, a list of them or None", param="n_components", value=wanted)
     for count in several:
         if isinstance(count, bool) or not isinstance(count, Integral) or not 1 <= int(count) <= most:
-            raise InputError(f"n_components must be whole numbers from 1 to {most} for these rows; got {count!r}.")
+            message = f"must be whole numbers from 1 to {most} for these rows"
+            raise InputError(message, param="n_components", value=count)
     return tuple(sorted({int(count) for count in several}))
 
 
@@ -134,10 +133,8 @@ def folds_of(cv: Any, n: int, y: NDArray[Any] | None, seed: int) -> list[tuple[I
         if not 2 <= int(cv) <= n:
             raise InputError(f"cv must be from 2 folds to one per row, {n}; got {cv!r}.")
         sizes = np.zeros(1) if y is None or y.dtype.kind == "f" else np.unique(y, return_counts=True)[1]
-        if sizes.max() >= int(cv):
-            splitter: Any = StratifiedKFold(int(cv), shuffle=True, random_state=seed % 2**32)
-        else:
-            splitter = KFold(int(cv), shuffle=True, random_state=seed % 2**32)
+        kind: Any = StratifiedKFold if sizes.max() >= int(cv) else KFold
+        splitter = kind(int(cv), shuffle=True, random_state=seed % 2**32)
     else:
         try:
             splitter = check_cv(cv)
@@ -146,7 +143,7 @@ def folds_of(cv: Any, n: int, y: NDArray[Any] | None, seed: int) -> list[tuple[I
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a class has fewer members than there are folds
-            pairs = [(fit, held_out) for fit, held_out in splitter.split(np.empty((n, 1)), y)]
+            pairs = list(splitter.split(np.empty((n, 1)), y))
     except (TypeError, ValueError) as error:
         said = " ".join(str(error).split())
         raise InputError(f"cv must be able to split these rows, of which scikit-learn says: {said}") from error
@@ -170,12 +167,6 @@ def _numbers(part: Any, n: int) -> Indices:
     return numbers.astype(np.intp)
 
 
-# -- A budget of time, and what is left of it -------------------------------------------------------------------------
-
-_UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "m": 60.0, "minute": 60.0, "h": 3600.0}
-_UNITS |= {"hour": 3600.0, "ms": 1e-3}
-
-
 def parse_seconds(budget: Any) -> float | None:
     """Return a budget in seconds from a number or from text such as "60s" or "2 min"; None is no limit."""
     if budget is None:
@@ -187,7 +178,7 @@ def parse_seconds(budget: Any) -> float | None:
         unit = unit if unit in _UNITS else unit.removesuffix("s")
         seconds = float(match[1]) * _UNITS[unit] if match and unit in _UNITS else None
     if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0 < float(seconds) < float("inf"):
-        raise InputError(f'budget must be None, seconds, or text such as "60s" or "2min"; got {budget!r}.')
+        raise InputError('must be None, seconds, or text such as "60s" or "2min"', param="budget", value=budget)
     return float(seconds)
 
 
@@ -203,12 +194,10 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start."""
         return time.perf_counter() - self._started
 
     @property
     def left(self) -> float:
-        """Seconds until the end of the budget."""
         return float("inf") if self.budget is None else self.budget - self.elapsed
 
     @contextmanager

@@ -109,9 +109,8 @@ class Bench:
         missing = np.full((len(self.counts), 1), np.nan)
         losses = np.concatenate([part for part, _ in parts], axis=1) if parts else missing
         found = min((components for _, components in parts), default=0)
-        return KernelTrial(
-            candidate, self.counts, losses, self.X.shape[0], time.perf_counter() - started, failure, found
-        )
+        seconds = time.perf_counter() - started
+        return KernelTrial(candidate, tuple(self.counts), losses, self.X.shape[0], seconds, failure, found)
 
     def _losses(self, candidate: Candidate, number: int) -> tuple[FloatArray, int]:
         """Return the losses on one fold, and how many components there were.  # shape: (len(counts), m)"""

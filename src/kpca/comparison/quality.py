@@ -18,11 +18,12 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from kpca._base.errors import InputError
+from kpca.selection.rows import name_classes, plain_labels
 
 FloatArray = NDArray[Any]
 KINDS = ("auto", "classes", "numbers")
-# Whole numbers pass for classes where there are few of them, or this many rows for each: one per fold.
-_FEW, _EACH = 10, 5
+# Whole numbers pass for classes where there are so few of them, or five rows for each: one per fold.
+_FEW = 10
 _FOLDS = 5
 _PAIRS = 200_000  # whose distances are correlated: their chance error is some 0.002
 
@@ -69,40 +70,21 @@ def _columns(y: Any) -> list[tuple[str, NDArray[Any]]]:
 
 
 def _target(name: str, values: NDArray[Any], kind: str) -> TargetColumn:
-    if values.dtype.kind == "O":
-        values = _without_objects(name, values)
+    plain = plain_labels(values) if values.dtype.kind == "O" else values
+    if plain is None:
+        raise InputError(f"y must have no gaps; {name} holds None or NaN: leave such rows out.")
+    values = plain
     if values.dtype.kind == "c":
         raise InputError(f"y must hold real numbers or classes; {name} is complex: take its size, or its parts.")
-    numeric = values.dtype.kind in "iuf"
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise InputError(f"y must have no gaps; {name} holds NaN or infinity: leave such rows out.")
     if kind == "numbers" and values.dtype.kind not in "iufb":
         raise InputError(f"target_kind='numbers' needs numbers; {name} is of type {values.dtype}.")
-    if kind == "numbers" or (kind == "auto" and numeric and not _pass_for_classes(values)):
+    fractions = values.dtype.kind in "iuf" and not (values == np.round(values)).all()
+    many = values.dtype.kind in "iuf" and not name_classes(values, min(_FEW, len(values) / 2))
+    if kind == "numbers" or (kind == "auto" and (fractions or many)):
         return TargetColumn(name, values.astype(np.float64), classes=False)
     return TargetColumn(name, np.unique(values, return_inverse=True)[1].astype(np.intp), classes=True)
-
-
-def _without_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers where all objects are numbers, else texts."""
-    if any(_is_gap(value) for value in values.tolist()):
-        raise InputError(f"y must have no gaps; {name} holds None or NaN: leave such rows out.")
-    if all(isinstance(value, bool | int | float | np.number | np.bool_) for value in values.tolist()):
-        return values.astype(np.float64)
-    return values.astype(str)
-
-
-def _is_gap(value: Any) -> bool:
-    # pandas' NA answers every question with itself, also whether it is itself; NaN says no
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124
-
-
-def _pass_for_classes(values: NDArray[Any]) -> bool:
-    """Whether these numbers can be names: whole, and each there often enough."""
-    if not (values == np.round(values)).all():
-        return False
-    distinct = len(np.unique(values))
-    return distinct <= min(_FEW, len(values) / 2) or len(values) >= _EACH * distinct
 
 
 class Yardstick:

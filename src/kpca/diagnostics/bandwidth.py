@@ -168,7 +168,7 @@ def linear_in_disguise(case: Case) -> Look | str:
     answer is right, and available for less. Rows of many more features than rows often come to this at every bandwidth,
     as all their distances are alike.
     """
-    if case.linear:
+    if isinstance(case.kernel, kernels.Linear):
         return "the kernel is linear"
     if case.no_data:
         return case.no_data

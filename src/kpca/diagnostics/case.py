@@ -117,11 +117,6 @@ class Case:
     threads: int
 
     @property
-    def linear(self) -> bool:
-        """True if this is PCA."""
-        return isinstance(self.kernel, Linear)
-
-    @property
     def precomputed(self) -> bool:
         """True if there is a matrix in the place of rows of data."""
         return isinstance(self.kernel, Entries)

@@ -284,10 +284,6 @@ def _by_parallel(question: _Question, method: str = "parallel") -> ComponentCoun
     return _counted(choice.count, method, choice.reason, eigenvalue=found.values, null=found.null)
 
 
-def _by_horn(question: _Question) -> ComponentCount:
-    return _by_parallel(question, "horn")
-
-
 @dataclass(frozen=True)
 class _Curve:
     """A measure of held-out rows for some numbers of components: its mean over folds, and the error of that."""
@@ -322,6 +318,10 @@ class _Curve:
         place = int(np.argmax(self.means >= self.means[best] - self.errors[best]))
         return place, f"against {self.means[best]:.4g} +- {self.errors[best]:.2g} with {self.counts[best]}"
 
+    def counted(self, place: int, method: str, reason: str, measure: str) -> ComponentCount:
+        curve = {"components": self.counts, measure: self.means, "error": self.errors}
+        return _counted(self.counts[place], method, reason, **curve)
+
 
 def _counts_to_try(most: int) -> list[int]:
     """Return 1, 2, ... 10, then steps of a quarter, up to `most`, which is the last."""
@@ -352,8 +352,7 @@ def _by_neighbours(question: _Question) -> ComponentCount:
         f"The smallest number within one standard error of the best: {measure} {curve.means[place]:.4g} with "
         f"{curve.counts[place]}, {best}."
     )
-    measured = {"components": curve.counts, "score": curve.means, "error": curve.errors}
-    return _counted(curve.counts[place], "knn", reason, **measured)
+    return curve.counted(place, "knn", reason, "score")
 
 
 def _by_reconstruction(question: _Question) -> ComponentCount:
@@ -395,8 +394,7 @@ def _by_reconstruction(question: _Question) -> ComponentCount:
             f"No number restores {question.threshold:.4g} of the variance of held-out rows; {curve.counts[place]} is "
             f"the smallest within one standard error of the best: {curve.means[place]:.4g}, {best}."
         )
-    measured = {"components": curve.counts, "share": curve.means, "error": curve.errors}
-    return _counted(curve.counts[place], "reconstruction", reason, **measured)
+    return curve.counted(place, "reconstruction", reason, "share")
 
 
 def _restored(known: FloatArray, rows: FloatArray, new: FloatArray, threads: int) -> FloatArray:
@@ -436,7 +434,7 @@ def _by_stability(question: _Question) -> ComponentCount:
 
 _METHODS: dict[str, Callable[[_Question], ComponentCount]] = {
     "parallel": _by_parallel,
-    "horn": _by_horn,
+    "horn": lambda question: _by_parallel(question, "horn"),
     "fraction": _by_fraction,
     "elbow": _by_elbow,
     "knn": _by_neighbours,

@@ -71,17 +71,10 @@ class Path:
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return an entry per value, as plain data."""
-        return [
-            {
-                self.parameter: float(value),
-                "participation": float(self.participation[i]),
-                "alignment": float(self.alignment[i]),
-                "eigenvalues": self.eigenvalues[i].tolist(),
-                "explained_variance_ratio": self.explained_variance_ratio[i].tolist(),
-                "score": None if self.scores is None else float(self.scores[i]),
-            }
-            for i, value in enumerate(self.values)
-        ]
+        names = ("participation", "alignment", "eigenvalues", "explained_variance_ratio")
+        columns = {self.parameter: self.values.tolist(), **{name: getattr(self, name).tolist() for name in names}}
+        columns["score"] = [None] * len(self.values) if self.scores is None else self.scores.tolist()
+        return [{name: column[i] for name, column in columns.items()} for i in range(len(self.values))]
 
     def __str__(self) -> str:
         best = self.best if self.scores is not None and np.isfinite(self.scores).any() else None
@@ -255,9 +248,9 @@ def _fitted(follower: Follower, candidate: Candidate) -> Spectrum:
         warnings.simplefilter("ignore")
         try:
             return follower(candidate.kernel).spectrum
-        except InputError:
-            raise
         except ValueError as error:
+            if isinstance(error, InputError):
+                raise
             said = " ".join(str(error).split())
             raise InputError(f"{candidate.label} must be a kernel of these rows; it is not: {said}") from error
 

@@ -74,16 +74,19 @@ def check_labels(y: Any, n: int) -> NDArray[Any]:
     if labels.ndim not in (1, 2) or len(labels) != n:
         raise InputError(f"y must have one entry per row, {n} in all; got shape {labels.shape}.")
     if labels.dtype.kind == "O" or (labels.dtype.kind == "U" and not isinstance(y, np.ndarray)):
-        labels = _of_objects(np.asarray(y, dtype=object))  # as text, NaN would be a class
+        plain = plain_labels(np.asarray(y, dtype=object))  # as text, NaN would be a class
+        if plain is None:
+            raise InputError("y must have a label for every row; got None or NaN: remove such rows.")
+        labels = plain
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.dtype.kind == "f":
         if not np.isfinite(labels).all():
             raise InputError("y must be finite; got NaN or infinity: remove such rows.")
         whole = labels.ndim == 1 and (labels == np.round(labels)).all()
-        if whole and np.abs(labels).max() < 2**53 and _shared(labels):
+        if whole and np.abs(labels).max() < 2**53 and name_classes(labels):
             labels = labels.astype(np.int64)  # classes that went through a float column
-    elif labels.dtype.kind in "iu" and labels.ndim == 1 and not _shared(labels):
+    elif labels.dtype.kind in "iu" and labels.ndim == 1 and not name_classes(labels):
         labels = labels.astype(np.float64)  # numbers, not names
     elif labels.dtype.kind in "mM":
         labels = labels.astype(str)
@@ -94,22 +97,21 @@ def check_labels(y: Any, n: int) -> NDArray[Any]:
     return labels
 
 
-def _shared(labels: NDArray[Any]) -> bool:
+def name_classes(labels: NDArray[Any], few: float = _FEW_CLASSES) -> bool:
     """Return True for numbers that name classes: there are few of them, or many rows share one."""
     different = len(np.unique(labels))
-    return different <= _FEW_CLASSES or _ROWS_OF_A_CLASS * different <= len(labels)
+    return different <= few or _ROWS_OF_A_CLASS * different <= len(labels)
 
 
-def _of_objects(entries: NDArray[Any]) -> NDArray[Any]:
-    """Return objects as numbers, if they all are, else as text."""
+def plain_labels(entries: NDArray[Any]) -> NDArray[Any] | None:
+    """Return objects as numbers, if they all are, else as text; None if some are missing."""
     kinds = {type(entry) for entry in entries.ravel()}
-    missing = kinds & {type(None)} or any(kind.__name__ in ("NAType", "NaTType") for kind in kinds)
-    numbers = all(issubclass(kind, Real) for kind in kinds)
-    if missing or (not numbers and any(isinstance(entry, float) and math.isnan(entry) for entry in entries.ravel())):
-        raise InputError("y must have a label for every row; got None or NaN: remove such rows.")
-    if numbers:
-        return entries.astype(np.int64 if all(issubclass(kind, Integral) for kind in kinds) else np.float64)
-    return entries.astype(str)
+    if all(issubclass(kind, Real | np.bool_) for kind in kinds):
+        whole = all(issubclass(kind, Integral | np.bool_) for kind in kinds)
+        return entries.astype(np.int64 if whole else np.float64)
+    missing = any(kind.__name__ in ("NoneType", "NAType", "NaTType") for kind in kinds)
+    gaps = missing or any(isinstance(entry, float) and math.isnan(entry) for entry in entries.ravel())
+    return None if gaps else entries.astype(str)
 
 
 def component_counts(wanted: Any, most: int) -> tuple[int, ...]:

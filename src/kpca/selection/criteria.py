@@ -43,9 +43,14 @@ class Criterion(abc.ABC):
     def title(self) -> str:
         """What the score is, in words."""
 
-    @abc.abstractmethod
     def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
         """Return the loss of each held-out row, or one for all, by number of components.  # shape: (len(counts), m)"""
+        first = ((fitted.scores[:, :count], fitted.held_out_scores[:, :count]) for count in counts)
+        return np.array([self.loss(fitted, scores, new) for scores, new in first])
+
+    def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
+        """Return the losses by the first scores of the fitted rows, and of the held-out ones.  # shape: (m,)"""
+        raise NotImplementedError
 
     def score(self, loss: FloatArray) -> FloatArray:
         """Return a mean loss as a score, larger is better."""
@@ -64,13 +69,8 @@ class Restoration(Criterion):
     name = "reconstruction"
     title = "share of the variance of held-out rows that their scores restore"
 
-    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
-        rows = []
-        for count in counts:
-            scores, new = fitted.scores[:, :count], fitted.held_out_scores[:, :count]
-            errors = restoration_errors(fitted.X, scores, fitted.held_out, new, self.neighbours)
-            rows.append(errors / fitted.variance)
-        return np.array(rows)
+    def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
+        return restoration_errors(fitted.X, scores, fitted.held_out, new, self.neighbours) / fitted.variance
 
 
 @dataclass(frozen=True)
@@ -102,22 +102,16 @@ class Prediction(Criterion):
     def title(self) -> str:
         return "R² of k nearest neighbours" if self.continuous else "accuracy of k nearest neighbours"
 
-    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
-        """Return the losses by row: 1 for a wrong class, or the squared error over the variance of y."""
+    def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
+        """Return 1 for a wrong class, or the squared error over the variance of y.  # shape: (m,)"""
         y, truth, spread = fitted.y, fitted.held_out_y, fitted.y_variance
         assert y is not None and truth is not None
-        neighbours = min(self.neighbours, len(y))
-        rows = []
-        for count in counts:
-            scores, new = fitted.scores[:, :count], fitted.held_out_scores[:, :count]
-            predicted = _neighbours(self.continuous, neighbours).fit(scores, y).predict(new)
-            if not self.continuous:
-                rows.append((predicted != truth).astype(np.float64))
-                continue
-            assert spread is not None
-            gap = np.square(predicted - truth).reshape(len(truth), -1)
-            rows.append((gap / np.where(spread > 0, spread, 1.0)).mean(axis=1))
-        return np.array(rows)
+        predicted = _neighbours(self.continuous, min(self.neighbours, len(y))).fit(scores, y).predict(new)
+        if not self.continuous:
+            return np.asarray(predicted != truth, dtype=np.float64)
+        assert spread is not None
+        gap = np.square(predicted - truth).reshape(len(truth), -1)
+        return np.asarray((gap / np.where(spread > 0, spread, 1.0)).mean(axis=1))
 
 
 @dataclass(frozen=True)
@@ -135,18 +129,13 @@ class Scored(Criterion):
         predictor = _neighbours(self.continuous, NEIGHBOURS) if self.predictor is None else self.predictor
         return f"{self.name} of {type(predictor).__name__}"
 
-    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
-        """Return minus the score of the fold.  # shape: (len(counts), 1)"""
-        return np.array([[-self._score(fitted, count)] for count in counts])
-
-    def _score(self, fitted: FittedFold, count: int) -> float:
-        scores, new = fitted.scores[:, :count], fitted.held_out_scores[:, :count]
+    def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
         if self.predictor is None:
             predictor = _neighbours(self.continuous, min(NEIGHBOURS, len(scores)))
         else:
             predictor = clone(self.predictor)
         try:
-            return float(self.scorer(predictor.fit(scores, fitted.y), new, fitted.held_out_y))
+            return -np.array([float(self.scorer(predictor.fit(scores, fitted.y), new, fitted.held_out_y))])
         except (AttributeError, TypeError, ValueError) as error:
             said = " ".join(str(error).split()).rstrip(".")
             judged = f"must be able to judge {type(predictor).__name__} on these labels; it says: {said}."

@@ -47,10 +47,8 @@ def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> 
     if some is None:
         return rows, labels
     if numbered:
-        message = (
-            "cv must be a number of folds or a splitter where rows are sampled, row numbers mean others then; got "
-        )
-        raise InputError((f"{message}{rows.shape[0]} rows and ", Setting("max_rows", max_rows)))
+        message = f"cv must be a number of folds or a splitter where rows are sampled; got {rows.shape[0]} rows and "
+        raise InputError((message, Setting("max_rows", max_rows)), remedy="row numbers would mean other rows")
     return rows[some], None if labels is None else labels[some]
 
 

@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_info
 import kpca
 from kpca import InputError
 from kpca.comparison import NAMES, Comparison, methods, runner
-from kpca.comparison import methods as measuring
+from kpca.comparison import runner as measuring
 
 FAST = ["PCA", "incremental PCA", "randomised PCA", "kernel PCA", "MDS", "Isomap", "t-SNE"]  # all but UMAP
 LINEAR = FAST[:3]

@@ -10,15 +10,15 @@ from reference import one_standard_error
 from kpca.kernels import RBF, Linear
 from kpca.selection.candidates import Candidate
 from kpca.selection.outcome import choose
-from kpca.selection.trials import Trial
+from kpca.selection.trials import KernelTrial
 
 
-def trials_of(losses, linear: int | None = None) -> list[Trial]:
+def trials_of(losses, linear: int | None = None) -> list[KernelTrial]:
     """Trials with these losses, the kernel of one of them linear."""
     kernels = [Linear() if i == linear else RBF(1.0 + i) for i in range(len(losses))]
     counts = tuple(2**i for i in range(len(losses[0])))
     return [
-        Trial(Candidate({"kernel": kernel}, kernel), counts, np.array(one, dtype=np.float64), 10, 0.0)
+        KernelTrial(Candidate({"kernel": kernel}, kernel), counts, np.array(one, dtype=np.float64), 10, 0.0)
         for kernel, one in zip(kernels, losses, strict=True)
     ]
 
@@ -74,7 +74,7 @@ def test_nan_and_infinity_never_win() -> None:
 
 def test_a_failed_trial_beside_others() -> None:
     trials = trials_of([[[1.0, 2.0, 3.0]], [[np.nan, np.nan, np.nan]]])
-    failed = Trial(trials[1].candidate, (1,), np.full((1, 1), np.nan), 10, 0.0, "no")
+    failed = KernelTrial(trials[1].candidate, (1,), np.full((1, 1), np.nan), 10, 0.0, "no")
     assert choose([trials[0], failed], "one_se").trial is trials[0]
 
 

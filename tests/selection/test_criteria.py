@@ -19,7 +19,7 @@ from kpca.estimators.exact import Request
 from kpca.estimators.fitted import restoration_errors, total_variance
 from kpca.estimators.parallel_analysis import parallel_analysis
 from kpca.selection.candidates import candidates
-from kpca.selection.criteria import NAMES, Gap, HeldOutVariance, Prediction, Reconstruction, check_criterion
+from kpca.selection.criteria import NAMES, Gap, HeldOutVariance, Prediction, Restoration, check_criterion
 from kpca.selection.rows import check_labels, folds_of
 from kpca.selection.stability import bootstrap_stability
 from kpca.selection.trials import Bench
@@ -100,7 +100,7 @@ def test_reconstruction(name: str, kind: str) -> None:
         for fit, held_out in folds():
             scores, new_scores = slow_scores(name, whole[fit], whole[held_out], count)
             truth.append(reference.restoration_errors(whole[fit], scores, whole[held_out], new_scores) / spread)
-        losses = trial_of(name, Reconstruction(), X).losses[place]
+        losses = trial_of(name, Restoration(), X).losses[place]
         assert losses.shape == (N,)
         assert np.allclose(losses, np.concatenate(truth), rtol=1e-4 if "32" in kind else 1e-8)
 
@@ -138,7 +138,7 @@ def test_the_variance_of_rows_that_are_all_alike_is_one(rows) -> None:
 def test_one_row_far_out_does_not_make_its_fold_all_that_counts() -> None:
     """Errors are relative to the variance of all rows: that of a fit without the far row is 1e16 times smaller."""
     X = np.vstack([DENSE, [[1e8, 0, 0, 0, 0, 0]]])
-    losses = trial_of("rbf", Reconstruction(), X, pairs=folds(N + 1)).losses
+    losses = trial_of("rbf", Restoration(), X, pairs=folds(N + 1)).losses
     assert losses.max() < 100
 
 
@@ -147,7 +147,7 @@ def test_one_row_far_out_does_not_make_its_fold_all_that_counts() -> None:
 def test_the_order_of_held_out_rows_does_not_matter(seed: int) -> None:
     order = np.random.default_rng(seed).permutation(15)
     pair = (np.arange(30), np.arange(30, 45))
-    for criterion, y in ((Reconstruction(), None), (HeldOutVariance(), None), (Prediction(True), NUMBERS)):
+    for criterion, y in ((Restoration(), None), (HeldOutVariance(), None), (Prediction(True), NUMBERS)):
         first = trial_of("rbf", criterion, y=y, pairs=[pair]).losses
         second = trial_of("rbf", criterion, y=y, pairs=[(pair[0], pair[1][order])]).losses
         assert np.allclose(first[:, order], second, rtol=1e-9)
@@ -156,14 +156,14 @@ def test_the_order_of_held_out_rows_does_not_matter(seed: int) -> None:
 @settings(max_examples=20)
 @given(st.floats(-1e4, 1e4), st.sampled_from(["rbf", "laplacian", "matern52"]))
 def test_radial_kernels_do_not_see_a_shift(shift: float, name: str) -> None:
-    for criterion in (Reconstruction(), HeldOutVariance()):
+    for criterion in (Restoration(), HeldOutVariance()):
         here, there = (trial_of(name, criterion, X).losses for X in (DENSE, DENSE + shift))
         assert np.allclose(here, there, rtol=1e-5, atol=1e-7)
 
 
 @given(st.sampled_from([1e-12, 1e-3, 1e12]))
 def test_scores_have_no_units(scale: float) -> None:
-    for criterion in (Reconstruction(), HeldOutVariance()):
+    for criterion in (Restoration(), HeldOutVariance()):
         here = trial_of("rbf", criterion, DENSE).losses
         there = trial_of("rbf", criterion, DENSE * scale, gamma=0.05 / scale**2).losses
         assert np.allclose(here, there, rtol=1e-5, atol=1e-9)
@@ -329,10 +329,10 @@ def test_scores_are_larger_the_better_and_never_minus_zero(name: str) -> None:
 
 
 def test_nothing_said_is_by_what_there_is() -> None:
-    assert check_criterion(None, None) == Reconstruction()
+    assert check_criterion(None, None) == Restoration()
     assert check_criterion(None, CLASSES) == Prediction(False)
     assert check_criterion(None, NUMBERS) == Prediction(True)
-    own = Reconstruction(neighbours=1)
+    own = Restoration(neighbours=1)
     assert check_criterion(own, None) is own
 
 
@@ -425,7 +425,7 @@ def test_kernels_that_fail_are_results() -> None:
     ):
         (candidate,) = candidates(kernel, rows, 1)
         request = Request(29, tol=1e-6)
-        bench = Bench([candidate], rows, None, folds=folds(), criterion=Reconstruction(), counts=(29,), request=request)
+        bench = Bench([candidate], rows, None, folds=folds(), criterion=Restoration(), counts=(29,), request=request)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             trial = bench.try_(candidate)

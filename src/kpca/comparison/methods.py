@@ -1,18 +1,12 @@
-"""What a call takes: its time, its memory, and the warnings it gives on the way."""
+"""The methods that can be compared: each builds its estimator for the data it will meet, and notes what it changed."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import difflib
-import functools
-import gc
 import inspect
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,130 +20,17 @@ from kpca._base.errors import InputError
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.plan import size_words
 
-_STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-# What Python shows nobody but the author of the code that warns.
-_FOR_AUTHORS = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The result of a call, or the exception it ended in, and what it took."""
-
-    value: Any
-    error: Exception | None
-    seconds: float
-    peak_bytes: int | None  # above what the process held before; None where the system does not tell
-    warnings: tuple[str, ...]
-
-
-def measure(call: Callable[[], Any]) -> Measured:
-    """Call once; an exception is part of the result, one that is none of the program's (Ctrl-C) goes on its way."""
-    value, failure = None, None
-    with heard() as said:
-        restarted = _restart_peak()
-        before = _memory("VmRSS")
-        started = time.perf_counter()
-        try:
-            value = call()
-        except Exception as error:  # whatever it is, the other methods must still be heard
-            failure = error
-        seconds = time.perf_counter() - started
-        after = _memory("VmHWM")
-    peak = max(after - before, 0) if restarted and before is not None and after is not None else None
-    return Measured(value, failure, seconds, peak, tuple(said))
-
-
-@contextlib.contextmanager
-def heard() -> Iterator[list[str]]:
-    """Collect, in place of printing, what is warned of: each text once, on one line."""
-    said: list[str] = []
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield said
-    finally:
-        texts = (one_line(w.message) for w in caught if not issubclass(w.category, _FOR_AUTHORS))
-        said.extend(dict.fromkeys(texts))
-
-
-def one_line(message: object) -> str:
-    """Return a text without its line breaks."""
-    return " ".join(str(message).split())
-
-
-@contextlib.contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Seed NumPy's global generator: Isomap, and others without a random_state, take their start from it."""
-    state = np.random.get_state()  # noqa: NPY002
-    np.random.seed(seed % 2**32)  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
-
-
-def _restart_peak() -> bool:
-    """Make the peak start from what is in use now; return False where the system cannot."""
-    gc.collect(1)  # what the call before left behind; a full search takes a second once numba is loaded
-    # What earlier calls freed may still be held by the C library; whoever came next would get it without being charged.
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
-    try:
-        _RESET.write_text("5")
-    except OSError:
-        return False
-    return True
-
-
-def _memory(field: str) -> int | None:
-    """Return a field of Linux's account of this process, in bytes; None on other systems."""
-    try:
-        lines = _STATUS.read_text().splitlines()
-    except OSError:
-        return None
-    values = [line.split()[1] for line in lines if line.startswith(f"{field}:")]
-    return int(values[0]) * 1024 if values else None
-
-
-# -- UMAP, the one method that needs a library of its own (umap-learn) ------------------------------------------------
-
-INSTALL = "pip install 'kpca[compare]'"
-# From this many rows on umap-learn looks for neighbours in another way, which numba has to compile, too.
-UMAP_APPROXIMATE_FROM = 4096
-FEWEST_NEIGHBOURS = 2
-
-
-def umap_missing() -> str | None:
-    """Return why UMAP cannot be used and what to do, None if it can; loads the library."""
-    try:
-        with heard():  # that TensorFlow is not there, which one of its classes would need
-            from umap import UMAP  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name == "umap":
-            return f"not installed: {INSTALL}"
-        return f"cannot be loaded ({error}): {INSTALL}"
-    except ImportError as error:  # of another library of this name, or with a NumPy that numba does not know
-        return f"cannot be loaded ({error}): {INSTALL}"
-    return None
-
-
-def umap_estimator(**parameters: Any) -> Any:
-    """Return an estimator that repeats: a seed leaves umap-learn one thread, which is what it is asked for here."""
-    from umap import UMAP
-
-    return UMAP(**parameters, n_jobs=1)
-
-
-# -- The methods that have names, each told about the data it will meet, and what a caller may ask for ----------------
-
 FloatArray = NDArray[Any]
 _PERPLEXITY = 30.0  # scikit-learn's default
 _BARNES_HUT = 3  # components for which t-SNE has its fast way; for more it needs n x n matrices
 _FULL_SVD = 500  # columns (or rows) up to which PCA solves for all directions, beyond for those asked for
+_UMAP_NEIGHBOURS = 2  # the fewest it takes
+# From this many rows on umap-learn looks for neighbours in another way, which numba has to compile, too.
+UMAP_APPROXIMATE_FROM = 4096
 
 
 @dataclass
-class Setting:
+class Task:
     """What a method is told of the data and the request; what it had to change of the request it says in `notes`."""
 
     n: int
@@ -160,11 +41,15 @@ class Setting:
     sparse: bool = False
     notes: list[str] = field(default_factory=list)
 
-    def components(self, most: int, why: str) -> int:
+    def components(self, most: int, of: str = "") -> int:
         """Return how many components can be had."""
         if self.n_components > most:
-            self.notes.append(f"{most} in place of {self.n_components} components: {why}")
+            self.notes.append(f"{most} in place of {self.n_components} components: there are {self.n} rows{of}")
         return min(self.n_components, most)
+
+    def linear_components(self) -> int:
+        """Return how many components a linear method has."""
+        return self.components(min(self.n, self.d), f" of {self.d} features")
 
     def neighbours(self) -> int:
         """Return how many neighbours a row can have."""
@@ -173,21 +58,36 @@ class Setting:
         return min(self.n_neighbors, self.n - 1)
 
 
-Builder = Callable[[Setting], Any]
-
-
 @dataclass(frozen=True)
 class Method:
     """A name and the way to its estimator; `absent` says why there is none."""
 
     name: str
-    build: Builder
+    build: Callable[[Task], Any]
     named: bool = True  # one of ours: warmed up, and given rows about their mean where the origin is far
     matrices: float = 0.0  # n x n float64 matrices it holds at its peak
     reach: float | None = None  # rows up to which it takes part, over `max_rows`; None is any number
     one_thread: bool = False  # its sums, and so its map, change with the number of threads
     sparse: bool | None = None  # whether it takes sparse rows; None is what its tags say
     absent: str | None = None
+
+
+def _pca(task: Task) -> Any:
+    k, sides = task.linear_components(), min(task.n, task.d)
+    few = k < sides and (task.sparse or sides > _FULL_SVD)
+    # not "auto", which takes the covariance of rows that are not centred, or random directions, as it sees fit
+    solver = "arpack" if few else "covariance_eigh" if task.sparse else "full"
+    return PCA(k, svd_solver=solver, random_state=task.seed)
+
+
+def _randomised_pca(task: Task) -> Any:
+    return PCA(task.linear_components(), svd_solver="randomized", random_state=task.seed)
+
+
+def _kernel_pca(task: Task) -> Any:
+    # "auto" is exact wherever an exact fit is a matter of minutes
+    k = task.components(task.n - 1)
+    return KernelPCA(k, kernel="rbf", gamma="median", approximation="auto", random_state=task.seed)
 
 
 class StartedMDS:
@@ -212,62 +112,64 @@ class StartedMDS:
         return embedding
 
 
-def _linear_components(setting: Setting) -> int:
-    return setting.components(min(setting.n, setting.d), f"there are {setting.n} rows of {setting.d} features")
+def _isomap(task: Task) -> Any:
+    return Isomap(n_components=task.components(task.n - 1), n_neighbors=task.neighbours())
 
 
-def _pca(setting: Setting) -> Any:
-    k, sides = _linear_components(setting), min(setting.n, setting.d)
-    few = k < sides and (setting.sparse or sides > _FULL_SVD)
-    # not "auto", which takes the covariance of rows that are not centred, or random directions, as it sees fit
-    solver = "arpack" if few else "covariance_eigh" if setting.sparse else "full"
-    return PCA(k, svd_solver=solver, random_state=setting.seed)
-
-
-def _incremental_pca(setting: Setting) -> Any:
-    return IncrementalPCA(_linear_components(setting))
-
-
-def _randomised_pca(setting: Setting) -> Any:
-    return PCA(_linear_components(setting), svd_solver="randomized", random_state=setting.seed)
-
-
-def _kernel_pca(setting: Setting) -> Any:
-    k = setting.components(setting.n - 1, f"there are {setting.n} rows")
-    # "auto" is exact wherever an exact fit is a matter of minutes
-    return KernelPCA(k, kernel="rbf", gamma="median", approximation="auto", random_state=setting.seed)
-
-
-def _mds(setting: Setting) -> Any:
-    return StartedMDS(setting.n_components, setting.seed)
-
-
-def _isomap(setting: Setting) -> Any:
-    k = setting.components(setting.n - 1, f"there are {setting.n} rows")
-    return Isomap(n_components=k, n_neighbors=setting.neighbours())
-
-
-def _tsne(setting: Setting) -> Any:
-    perplexity = min(_PERPLEXITY, (setting.n - 1) / 3.0)
+def _tsne(task: Task) -> Any:
+    perplexity = min(_PERPLEXITY, (task.n - 1) / 3.0)
     if perplexity < _PERPLEXITY:
-        setting.notes.append(f"perplexity {perplexity:.3g} in place of {_PERPLEXITY:g}: there are {setting.n} rows")
-    principal = setting.n_components <= min(setting.n, setting.d) and not setting.sparse
-    if not principal:
-        setting.notes.append("started at random: there are too few dimensions, or sparse rows, for a start from PCA")
-    exact = {"method": "exact"} if setting.n_components > _BARNES_HUT else {}
-    return TSNE(
-        setting.n_components,
-        perplexity=perplexity,
-        init="pca" if principal else "random",
-        random_state=setting.seed,
-        **exact,
-    )
+        task.notes.append(f"perplexity {perplexity:.3g} in place of {_PERPLEXITY:g}: there are {task.n} rows")
+    start = "pca" if task.n_components <= min(task.n, task.d) and not task.sparse else "random"
+    if start == "random":
+        task.notes.append("started at random: there are too few dimensions, or sparse rows, for a start from PCA")
+    exact = {"method": "exact"} if task.n_components > _BARNES_HUT else {}
+    return TSNE(task.n_components, perplexity=perplexity, init=start, random_state=task.seed, **exact)
 
 
-def too_large(method: Method, setting: Setting, max_rows: int) -> str:
+def _umap(task: Task) -> Any:
+    from umap import UMAP
+
+    k, neighbours = task.n_components, task.neighbours()
+    start = "spectral" if task.n > 2 * k + 1 else "random"  # its eigenproblem asks for k + 1 of n pairs
+    if start == "random":
+        task.notes.append(f"started at random: {task.n} rows are too few for a spectral start")
+    if neighbours < _UMAP_NEIGHBOURS:
+        neighbours = _UMAP_NEIGHBOURS
+        task.notes.append(f"{neighbours} neighbours, the fewest it takes")
+    # a seed leaves umap-learn one thread, which is what it is asked for here
+    return UMAP(n_components=k, n_neighbors=neighbours, init=start, random_state=task.seed, n_jobs=1)
+
+
+def _why_no_umap() -> str | None:
+    """Return why UMAP cannot be used and what to do, None if it can; loads the library."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that TensorFlow is not there, which one of its classes would need
+            from umap import UMAP  # noqa: F401
+    except ImportError as error:  # also of another library of this name, or with a NumPy that numba does not know
+        absent = isinstance(error, ModuleNotFoundError) and error.name == "umap"
+        return f"{'not installed' if absent else f'cannot be loaded ({error})'}: pip install 'kpca[compare]'"
+    return None
+
+
+_METHODS = (
+    Method("PCA", _pca),
+    Method("incremental PCA", lambda task: IncrementalPCA(task.linear_components())),
+    Method("randomised PCA", _randomised_pca),
+    Method("kernel PCA", _kernel_pca),
+    Method("MDS", lambda task: StartedMDS(task.n_components, task.seed), matrices=6.0, reach=1.0),
+    Method("Isomap", _isomap, matrices=4.0, reach=1.0),
+    Method("t-SNE", _tsne, reach=2.0, one_thread=True),  # no matrix, but minutes
+    Method("UMAP", _umap, sparse=True),
+)
+NAMES = tuple(method.name for method in _METHODS)
+
+
+def too_large(method: Method, task: Task, max_rows: int) -> str:
     """Return why a method does not take part on so many rows and what to do, "" if it does."""
-    n, limit, reach, matrices = setting.n, memory_budget(), method.reach, method.matrices
-    if method.build is _tsne and setting.n_components > _BARNES_HUT:
+    n, limit, reach, matrices = task.n, memory_budget(), method.reach, method.matrices
+    if method.build is _tsne and task.n_components > _BARNES_HUT:
         reach, matrices = 1.0, 6.0
     if reach is not None and n > reach * max_rows:
         why = "needs n x n matrices" if matrices else "would take long"
@@ -279,45 +181,10 @@ def too_large(method: Method, setting: Setting, max_rows: int) -> str:
     return ""
 
 
-def _umap_build(setting: Setting) -> Any:
-    k = setting.n_components
-    spectral = setting.n > 2 * k + 1  # its eigenproblem asks for k + 1 of n pairs
-    if not spectral:
-        setting.notes.append(f"started at random: {setting.n} rows are too few for a spectral start")
-    neighbours = setting.neighbours()
-    if neighbours < FEWEST_NEIGHBOURS:
-        neighbours = FEWEST_NEIGHBOURS
-        setting.notes.append(f"{neighbours} neighbours, the fewest it takes")
-    return umap_estimator(
-        n_components=k,
-        n_neighbors=neighbours,
-        init="spectral" if spectral else "random",
-        random_state=setting.seed,
-    )
-
-
-_METHODS = (
-    Method("PCA", _pca),
-    Method("incremental PCA", _incremental_pca),
-    Method("randomised PCA", _randomised_pca),
-    Method("kernel PCA", _kernel_pca),
-    Method("MDS", _mds, matrices=6.0, reach=1.0),
-    Method("Isomap", _isomap, matrices=4.0, reach=1.0),
-    Method("t-SNE", _tsne, reach=2.0, one_thread=True),  # no matrix, but minutes
-    Method("UMAP", _umap_build, sparse=True),
-)
-NAMES = tuple(method.name for method in _METHODS)
-
-
 def plain(name: str) -> str:
     """Return a name as it is compared: "t-SNE", "tsne" and "TSNE" are one."""
     letters = "".join(letter for letter in name.lower() if letter.isalnum())
     return letters.replace("randomized", "randomised")
-
-
-@functools.cache
-def _by_plain_name() -> dict[str, Method]:
-    return {plain(method.name): method for method in _METHODS}
 
 
 def find(name: str, known: Mapping[str, Any], what: str) -> Any:
@@ -342,22 +209,21 @@ def resolve_methods(methods: Any) -> list[Method]:
     entries = list(methods.items()) if isinstance(methods, Mapping) else list(methods)
     if not entries:
         raise InputError("methods must name at least one method; got none: leave it out for all of them.")
-    resolved = [_asked_for(entry) if isinstance(entry, str) else _own(entry) for entry in entries]
-    seen: set[str] = set()
-    for method in resolved:
-        if plain(method.name) in seen:
+    resolved: dict[str, Method] = {}
+    for entry in entries:
+        method = _asked_for(entry) if isinstance(entry, str) else _own(entry)
+        if plain(method.name) in resolved:
             raise InputError(f"methods must have different names; got {method.name!r} twice: give one another name.")
-        seen.add(plain(method.name))
-    return resolved
+        resolved[plain(method.name)] = method
+    return list(resolved.values())
 
 
 def _with_absence(method: Method) -> Method:
-    reason = umap_missing() if method.name == "UMAP" else None
-    return replace(method, absent=reason)
+    return replace(method, absent=_why_no_umap() if method.build is _umap else None)
 
 
 def _asked_for(name: str) -> Method:
-    method = _with_absence(find(name, _by_plain_name(), "A method"))
+    method = _with_absence(find(name, {plain(method.name): method for method in _METHODS}, "A method"))
     if method.absent:
         raise InputError(f"methods names {method.name!r}, which is {method.absent}")
     return method
@@ -372,4 +238,4 @@ def _own(entry: Any) -> Method:
             f"The method {name!r} must be an estimator with fit_transform; got {estimator!r}: "
             f"{'call the class' if isinstance(estimator, type) else 'give an object of scikit-learn'}."
         )
-    return Method(name, lambda setting: clone(estimator, safe=False), named=False)
+    return Method(name, lambda task: clone(estimator, safe=False), named=False)

@@ -1,4 +1,4 @@
-"""What is known of the rows, and whether it is classes or numbers."""
+"""What an embedding keeps of the rows: neighbours, distances, and what is known of them, be it classes or numbers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from kpca._base.errors import InputError, Setting
+from kpca.selection.rows import name_classes, plain_labels
 
+FloatArray = NDArray[Any]
 KINDS = ("auto", "classes", "numbers")
-# Whole numbers pass for classes where there are few of them, or this many rows for each: one per fold.
-_FEW, _EACH = 10, 5
+# Whole numbers pass for classes where there are so few of them, or five rows for each: one per fold.
+_FEW = 10
+_FOLDS = 5
+_PAIRS = 200_000  # whose distances are correlated: their chance error is some 0.002
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetColumn:
     """One column of y: numbers as float64, classes as 0, 1, 2, ..."""
 
     name: str
@@ -38,7 +42,7 @@ class Target:
         return "accuracy" if self.classes else "R2"
 
 
-def check_targets(y: Any, n: int, kind: str) -> tuple[Target, ...]:
+def check_targets(y: Any, n: int, kind: str) -> tuple[TargetColumn, ...]:
     """Return the columns of y, none for None."""
     if kind not in KINDS:
         raise InputError(f"target_kind must be one of {', '.join(map(repr, KINDS))}; got {kind!r}.")
@@ -65,72 +69,33 @@ def _columns(y: Any) -> list[tuple[str, NDArray[Any]]]:
     return [(f"y{column}", values[:, column]) for column in range(values.shape[1])]
 
 
-def _target(name: str, values: NDArray[Any], kind: str) -> Target:
-    if values.dtype.kind == "O":
-        values = _without_objects(name, values)
+def _target(name: str, values: NDArray[Any], kind: str) -> TargetColumn:
+    plain = plain_labels(values) if values.dtype.kind == "O" else values
+    if plain is None:
+        raise InputError(
+            ("must have no gaps; ", Setting(name), " holds None or NaN"), param="y", remedy="leave such rows out"
+        )
+    values = plain
     if values.dtype.kind == "c":
         raise InputError(f"y must hold real numbers or classes; {name} is complex: take its size, or its parts.")
-    numeric = values.dtype.kind in "iuf"
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise InputError(
             ("must have no gaps; ", Setting(name), " holds NaN or infinity"), param="y", remedy="leave such rows out"
         )
     if kind == "numbers" and values.dtype.kind not in "iufb":
         raise InputError(f"target_kind='numbers' needs numbers; {name} is of type {values.dtype}.")
-    if kind == "numbers" or (kind == "auto" and numeric and not _pass_for_classes(values)):
-        return Target(name, values.astype(np.float64), classes=False)
-    return Target(name, np.unique(values, return_inverse=True)[1].astype(np.intp), classes=True)
-
-
-def _without_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers where all objects are numbers, else texts."""
-    if any(_is_gap(value) for value in values.tolist()):
-        raise InputError(
-            ("must have no gaps; ", Setting(name), " holds None or NaN"), param="y", remedy="leave such rows out"
-        )
-    if all(isinstance(value, bool | int | float | np.number | np.bool_) for value in values.tolist()):
-        return values.astype(np.float64)
-    return values.astype(str)
-
-
-def _is_gap(value: Any) -> bool:
-    # pandas' NA answers every question with itself, also whether it is itself; NaN says no
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124
-
-
-def _pass_for_classes(values: NDArray[Any]) -> bool:
-    """Whether these numbers can be names: whole, and each there often enough."""
-    if not (values == np.round(values)).all():
-        return False
-    distinct = len(np.unique(values))
-    return distinct <= min(_FEW, len(values) / 2) or len(values) >= _EACH * distinct
-
-
-# -- What an embedding keeps of the rows: neighbours, distances, and what is known of them ----------------------------
-
-FloatArray = NDArray[Any]
-_FOLDS = 5
-_PAIRS = 200_000  # whose distances are correlated: their chance error is some 0.002
-
-
-@dataclass(frozen=True)
-class Quality:
-    """Figures of one embedding, None where one cannot be had; `notes` say why."""
-
-    trustworthiness: float | None
-    continuity: float | None
-    distance_correlation: float | None
-    rank_correlation: float | None
-    knn: tuple[float | None, ...]  # one per target
-    notes: tuple[str, ...]
+    fractions = values.dtype.kind in "iuf" and not (values == np.round(values)).all()
+    many = values.dtype.kind in "iuf" and not name_classes(values, min(_FEW, len(values) / 2))
+    if kind == "numbers" or (kind == "auto" and (fractions or many)):
+        return TargetColumn(name, values.astype(np.float64), classes=False)
+    return TargetColumn(name, np.unique(values, return_inverse=True)[1].astype(np.intp), classes=True)
 
 
 class Yardstick:
     """Some rows, their distances and their targets, against which each embedding is held."""
 
-    def __init__(self, X: Any, targets: tuple[Target, ...], n_neighbors: int, most_rows: int, seed: int) -> None:
-        n = X.shape[0]
-        rng = np.random.default_rng(seed)
+    def __init__(self, X: Any, targets: tuple[TargetColumn, ...], n_neighbors: int, most_rows: int, seed: int) -> None:
+        n, rng = X.shape[0], np.random.default_rng(seed)
         self.rows = np.sort(rng.choice(n, most_rows, replace=False)) if n > most_rows else np.arange(n)
         m = len(self.rows)
         # scikit-learn's limit: of more neighbours than half the rows the worst case is no longer known
@@ -139,17 +104,18 @@ class Yardstick:
         self._X = _normalised(X[self.rows])
         self._distances = _distances(self._X)  # shape: (m, m)
         self._pairs = _some_pairs(m, rng)
-        self._targets = [Target(t.name, t.values[self.rows], t.classes) for t in targets]
+        self._targets = [TargetColumn(t.name, t.values[self.rows], t.classes) for t in targets]
 
     @property
     def n_pairs(self) -> int:
         """How many pairs of rows the correlations are of."""
         return len(self._pairs[0])
 
-    def __call__(self, embedding: FloatArray) -> Quality:
-        """Return what the embedding of all rows keeps of those that are looked at."""
+    def __call__(self, embedding: FloatArray) -> tuple[dict[str, Any], list[str]]:
+        """Return the figures of an embedding of all rows, as `MethodResult` names them, and why some cannot be had."""
         E = _normalised(embedding[self.rows])
-        knn, notes = [], []
+        knn: list[float | None] = []
+        notes = []
         for target in self._targets:
             score, why = self._predicted(E, target)
             knn.append(score)
@@ -157,19 +123,19 @@ class Yardstick:
                 notes.append(f"no {target.measure} of {target.name}: {why}")
         distances = _distances(E)
         if not distances.any():
-            return Quality(None, None, None, None, tuple(knn), ("all rows are at the same place", *notes))
+            return {"knn": tuple(knn)}, ["all rows are at the same place", *notes]
         truth, found = self._distances[self._pairs], distances[self._pairs]
-        k = self.n_neighbors
-        return Quality(
-            float(trustworthiness(self._distances, E, n_neighbors=k, metric="precomputed")),
-            float(trustworthiness(distances, self._X, n_neighbors=k, metric="precomputed")),
-            _correlation(truth, found),
-            _correlation(rankdata(truth), rankdata(found)),
-            tuple(knn),
-            tuple(notes),
-        )
+        neighbours = {"n_neighbors": self.n_neighbors, "metric": "precomputed"}
+        figures = {
+            "trustworthiness": float(trustworthiness(self._distances, E, **neighbours)),
+            "continuity": float(trustworthiness(distances, self._X, **neighbours)),
+            "distance_correlation": _correlation(truth, found),
+            "rank_correlation": _correlation(rankdata(truth), rankdata(found)),
+            "knn": tuple(knn),
+        }
+        return figures, notes
 
-    def _predicted(self, E: FloatArray, target: Target) -> tuple[float | None, str]:
+    def _predicted(self, E: FloatArray, target: TargetColumn) -> tuple[float | None, str]:
         """Return how well neighbours in the embedding foretell a target: out-of-fold predictions, judged together."""
         y, m = target.values, len(E)
         counts = np.bincount(y) if target.classes else np.array([m])
@@ -198,12 +164,10 @@ def _normalised(X: Any) -> Any:
 
 def _distances(X: Any) -> FloatArray:
     """Return all distances, of dense rows from their differences.  # shape: (m, m)"""
-    found: FloatArray
-    if sparse.issparse(X):
-        found = euclidean_distances(X)
-        np.fill_diagonal(found, 0.0)
-        return found
-    found = squareform(pdist(X), checks=False)
+    if not sparse.issparse(X):
+        return np.asarray(squareform(pdist(X), checks=False))
+    found: FloatArray = euclidean_distances(X)
+    np.fill_diagonal(found, 0.0)
     return found
 
 

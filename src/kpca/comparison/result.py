@@ -11,20 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
+from kpca._base.text import text_table
 from kpca.comparison.methods import find, plain
 from kpca.estimators.plan import size_words
 
 FloatArray = NDArray[Any]
 # What `best` judges by -> True if more is better.
-CRITERIA = {
-    "trustworthiness": True,
-    "continuity": True,
-    "distance_correlation": True,
-    "rank_correlation": True,
-    "knn": True,
-    "seconds": False,
-    "peak_bytes": False,
-}
+CRITERIA = dict.fromkeys(("trustworthiness", "continuity", "distance_correlation", "rank_correlation", "knn"), True)
+CRITERIA |= {"seconds": False, "peak_bytes": False}
 _WIDTH = 100  # of the text below the table
 
 
@@ -123,38 +117,26 @@ class Comparison:
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the rows as plain data, ready for JSON; without the embeddings."""
         names = [name for name, _ in self.targets]
-        return [
-            {
-                "name": row.name,
-                "outcome": row.outcome,
-                "seconds": row.seconds,
-                "peak_bytes": row.peak_bytes,
-                "trustworthiness": row.trustworthiness,
-                "continuity": row.continuity,
-                "distance_correlation": row.distance_correlation,
-                "rank_correlation": row.rank_correlation,
-                "knn": dict(zip(names, row.knn, strict=True)) if row.knn else {},
-                "places_new_rows": row.places_new_rows,
-                "n_components": None if row.embedding is None else row.embedding.shape[1],
-                "error": row.error,
-                "notes": list(row.notes),
-            }
-            for row in self.rows
-        ]
+        entries = []
+        for row in self.rows:
+            entry = {"n_components" if name == "embedding" else name: value for name, value in vars(row).items()}
+            entry["knn"] = dict(zip(names, row.knn, strict=True)) if row.knn else {}
+            entry["n_components"] = None if row.embedding is None else row.embedding.shape[1]
+            entry["notes"] = list(row.notes)
+            entries.append(entry)
+        return entries
 
     def __str__(self) -> str:
         titles = ["method", "seconds", "peak memory", "trustworthiness", "continuity", "distances", "ranks"]
         titles += [f"{measure} of {name}" if name != "y" else measure for name, measure in self.targets]
         titles.append("new rows")
-        cells = {row.name: self._cells(row) for row in self.rows if row.outcome == "done"}
-        lines = [titles, *cells.values()]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
-        widths[0] = max(widths[0], *(len(row.name) for row in self.rows))
-        text = [_line(titles, widths), _line(["-" * width for width in widths], widths)]
-        for row in self.rows:
-            reason = f"{row.name:{widths[0]}}  {row.error}"
-            text.append(_line(cells[row.name], widths) if row.outcome == "done" else reason)
-        return "\n".join([*text, "", *self._remarks()])
+        cells = [self._cells(row) if row.outcome == "done" else [row.name, *[""] * (len(titles) - 1)] for row in self]
+        header, rule, *lines = text_table(titles, cells)
+        width = len(rule.split()[0])
+        for place, row in enumerate(self.rows):
+            if row.outcome != "done":
+                lines[place] = f"{row.name:{width}}  {row.error}"
+        return "\n".join([header, rule, *lines, "", *self._remarks()])
 
     def _cells(self, row: MethodResult) -> list[str]:
         quality = (row.trustworthiness, row.continuity, row.distance_correlation, row.rank_correlation, *row.knn)
@@ -180,10 +162,3 @@ class Comparison:
         for note in notes:
             remarks += textwrap.wrap(note, _WIDTH, initial_indent="- ", subsequent_indent="  ")
         return remarks
-
-
-def _line(cells: list[str], widths: list[int]) -> str:
-    first, *others = cells
-    return "  ".join(
-        [f"{first:{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))]
-    )

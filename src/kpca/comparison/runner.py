@@ -1,18 +1,23 @@
-"""`kpca.compare`: the same rows through every method, one after the other."""
+"""`kpca.compare`: the same rows through every method, one after the other, with the time and memory each takes."""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
-from collections.abc import Callable
-from contextlib import nullcontext
+import gc
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
@@ -20,21 +25,12 @@ from kpca._base.config import MEMORY_LIMIT, memory_budget
 from kpca._base.errors import Cancelled, InputError
 from kpca._base.progress import item_monitor
 from kpca._base.validation import check_data, seed_of, whole_number
-from kpca.comparison.methods import (
-    UMAP_APPROXIMATE_FROM,
-    Method,
-    Setting,
-    heard,
-    measure,
-    one_line,
-    resolve_methods,
-    seeded,
-    too_large,
-)
+from kpca.comparison.methods import UMAP_APPROXIMATE_FROM, Method, Task, resolve_methods, too_large
 from kpca.comparison.quality import Yardstick, check_targets
 from kpca.comparison.result import Comparison, MethodResult
 from kpca.data.rows import stacked
 from kpca.data.sources import as_source, in_memory
+from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.plan import size_words
 
 FloatArray = NDArray[Any]
@@ -43,6 +39,9 @@ _DENSE_BYTES = 256 << 20  # up to which sparse rows are made dense for all
 _FAR = 100.0  # spreads from the origin, beyond which rounding tells
 _EXTREME = 1e6  # spread beyond which (and below its inverse) methods that work in float32 lose theirs
 _TINY = (24, 4)  # what methods are warmed up on
+_STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+# What Python shows nobody but the author of the code that warns.
+_FOR_AUTHORS = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 
 
 def compare(
@@ -110,61 +109,47 @@ def compare(
     whole_number("max_rows", max_rows, 1)
     whole_number("quality_rows", quality_rows, _FEWEST_ROWS)
     seed = int(random_state) if isinstance(random_state, Integral) else seed_of(random_state)
-    data = _Data.of(X)
-    n, d = data.rows.shape
+    rows, plain, notes = _checked_rows(X)
+    n, d = rows.shape
     targets = check_targets(y, n, target_kind)
     chosen = resolve_methods(methods)
-    yardstick = Yardstick(data.rows, targets, int(n_neighbors), int(quality_rows), seed)
-    setting = Setting(n, d, int(n_components), int(n_neighbors), seed, sparse=bool(sparse.issparse(data.rows)))
+    yardstick = Yardstick(rows, targets, int(n_neighbors), int(quality_rows), seed)
+    task = Task(n, d, int(n_components), int(n_neighbors), seed, sparse=bool(sparse.issparse(rows)))
     report = item_monitor(len(chosen))
-    rows = []
+    results = []
     for number, method in enumerate(chosen, start=1):
         if report is not None:
             report(method.name, number)
-        rows.append(_row(method, data, replace(setting, notes=[]), yardstick, int(max_rows)))
+        results.append(_row(method, (rows, plain), replace(task, notes=[]), yardstick, int(max_rows)))
     return Comparison(
-        tuple(rows),
+        tuple(results),
         (n, d),
-        setting.n_components,
+        task.n_components,
         yardstick.n_neighbors,
         len(yardstick.rows),
         yardstick.n_pairs,
         tuple((target.name, target.measure) for target in targets),
-        tuple(data.notes),
+        notes,
     )
 
 
-# -- the data -------------------------------------------------------------------------------------------------------
-
-
-class _Unfitted(BaseEstimator):  # type: ignore[misc]
-    """Takes what scikit-learn's checks would write on an estimator."""
-
-
-@dataclass(frozen=True)
-class _Data:
-    """The rows as they came, and as methods get them that depend on neither origin nor unit."""
-
-    rows: Any  # shape: (n, d)
-    plain: Any  # shape: (n, d)
-    notes: tuple[str, ...]
-
-    @staticmethod
-    def of(X: Any) -> _Data:
-        """Check the rows; make them dense, and plain, where that is needed."""
-        rows = check_data(_Unfitted(), X if in_memory(X) else _loaded(X), reset=True)
-        n, d = rows.shape
-        if n < _FEWEST_ROWS:
-            raise InputError(f"must have at least {_FEWEST_ROWS} rows to have neighbours; got {n} sample(s)", param="X")
-        notes = []
-        if sparse.issparse(rows) and n * d * rows.dtype.itemsize <= _DENSE_BYTES:
-            rows = rows.toarray()
-            notes.append(f"the sparse rows were made dense ({size_words(rows.nbytes)})")
-        _check_different(rows)
-        if sparse.issparse(rows):
-            return _Data(rows, rows, tuple(notes))
-        plain, note = _plain(rows)
-        return _Data(rows, plain, (*notes, *note))
+def _checked_rows(X: Any) -> tuple[Any, Any, tuple[str, ...]]:
+    """Return the rows, the rows for methods that depend on neither origin nor unit, and notes of what was done."""
+    rows = check_data(KernelPCA(), X if in_memory(X) else _loaded(X), reset=True)
+    n, d = rows.shape
+    if n < _FEWEST_ROWS:
+        raise InputError(f"must have at least {_FEWEST_ROWS} rows to have neighbours; got {n} sample(s)", param="X")
+    notes = []
+    if sparse.issparse(rows) and n * d * rows.dtype.itemsize <= _DENSE_BYTES:
+        rows = rows.toarray()
+        notes.append(f"the sparse rows were made dense ({size_words(rows.nbytes)})")
+    different = rows.max(axis=0) != rows.min(axis=0)
+    if not different.sum():  # no method has anything to show, and some do not end well
+        raise InputError(f"X must have different rows; all {n} are the same: there is nothing to compare.")
+    if sparse.issparse(rows):
+        return rows, rows, tuple(notes)
+    plain, note = _plain(rows)
+    return rows, plain, (*notes, *note)
 
 
 def _plain(rows: FloatArray) -> tuple[FloatArray, list[str]]:
@@ -193,97 +178,145 @@ def _loaded(X: Any) -> Any:
     return stacked(list(source.chunks()))
 
 
-def _check_different(rows: Any) -> None:
-    """Refuse rows that are all the same: no method has anything to show, and some do not end well."""
-    highest, lowest = rows.max(axis=0), rows.min(axis=0)
-    different = (highest != lowest).nnz if sparse.issparse(rows) else (highest != lowest).any()
-    if not different:
-        raise InputError(f"X must have different rows; all {rows.shape[0]} are the same: there is nothing to compare.")
-
-
-# -- one method -----------------------------------------------------------------------------------------------------
-
-
-def _row(method: Method, data: _Data, setting: Setting, yardstick: Yardstick, max_rows: int) -> MethodResult:
+def _row(method: Method, data: tuple[Any, Any], task: Task, yardstick: Yardstick, max_rows: int) -> MethodResult:
     if method.absent:
         return MethodResult(method.name, "not installed", error=method.absent)
-    if reason := too_large(method, setting, max_rows):
+    reason = too_large(method, task, max_rows)
+    estimator = None if reason else method.build(task)
+    if task.sparse and not reason:
+        known = hasattr(estimator, "__sklearn_tags__") and get_tags(estimator).input_tags.sparse
+        if not (known if method.sparse is None else method.sparse):
+            size = size_words(8 * task.n * task.d)
+            reason = f"it needs dense rows, which take {size}: reduce the columns first, by TruncatedSVD, say"
+    if estimator is None or reason:
         return MethodResult(method.name, "left out", error=f"left out: {reason}")
-    estimator = method.build(setting)
-    if setting.sparse and not (_takes_sparse(estimator) if method.sparse is None else method.sparse):
-        size = size_words(8 * setting.n * setting.d)
-        reason = f"it needs dense rows, which take {size}: reduce the columns first, by TruncatedSVD, say"
-        return MethodResult(method.name, "left out", error=f"left out: {reason}")
-    if method.named:
-        _warm_up(method, setting)
-    rows = data.plain if method.named else data.rows
-    with seeded(setting.seed), _threads(method):
-        taken = measure(lambda: estimator.fit_transform(rows))
-    notes = (*setting.notes, *taken.warnings)
+    X = data[1] if method.named else data[0]
+    with _threads(method):
+        if method.named:
+            _warmed_up(method.build, task.sparse, method.name == "UMAP" and task.n >= UMAP_APPROXIMATE_FROM)
+        with seeded(task.seed):
+            taken = measure(lambda: estimator.fit_transform(X))
     if isinstance(taken.error, Cancelled):
         raise taken.error
-    failure = taken.error
-    if failure is None:
-        embedding, failure = _checked(taken.value, setting.n)
-    if failure is not None:
-        text = f"failed: {type(failure).__name__}: {one_line(failure)}"
-        return MethodResult(method.name, "failed", taken.seconds, taken.peak_bytes, error=text, notes=notes)
+    result = MethodResult(method.name, "failed", taken.seconds, taken.peak_bytes, notes=(*task.notes, *taken.warnings))
+    try:
+        embedding = _checked(taken, task.n)
+    except Exception as failure:
+        return replace(result, error=f"failed: {type(failure).__name__}: {one_line(failure)}")
     with heard() as said:
-        quality = yardstick(embedding)
-    return MethodResult(
-        method.name,
-        "done",
-        taken.seconds,
-        taken.peak_bytes,
-        quality.trustworthiness,
-        quality.continuity,
-        quality.distance_correlation,
-        quality.rank_correlation,
-        quality.knn,
-        hasattr(estimator, "transform"),
-        embedding,
-        None,
-        (*notes, *quality.notes, *said),
+        figures, why_not = yardstick(embedding)
+    return replace(
+        result,
+        outcome="done",
+        **figures,
+        places_new_rows=hasattr(estimator, "transform"),
+        embedding=embedding,
+        notes=(*result.notes, *why_not, *said),
     )
 
 
 def _threads(method: Method) -> Any:
     # beside BLAS, whose bits are those of the last digits, OpenMP: it also spins, and small maps take a hundredfold
-    return threadpool_limits(1, user_api="openmp") if method.one_thread else nullcontext()
+    return threadpool_limits(1, user_api="openmp") if method.one_thread else contextlib.nullcontext()
 
 
-def _takes_sparse(estimator: Any) -> bool:
-    if not hasattr(estimator, "__sklearn_tags__"):
-        return False
-    return bool(get_tags(estimator).input_tags.sparse)
-
-
-def _checked(value: Any, n: int) -> tuple[FloatArray, Exception | None]:
-    """Return what fit_transform gave as an array, and what is wrong with it."""
-    try:
-        array = np.asarray(value.toarray() if sparse.issparse(value) else value)
-        embedding = array if array.dtype.kind == "f" else array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        return np.empty((0, 0)), error
+def _checked(taken: Measured, n: int) -> FloatArray:
+    """Return what fit_transform gave as an array, or raise what it raised, or what is wrong with it."""
+    if taken.error is not None:
+        raise taken.error
+    array = np.asarray(taken.value.toarray() if sparse.issparse(taken.value) else taken.value)
+    embedding: FloatArray = array if array.dtype.kind == "f" else array.astype(np.float64)
     if embedding.ndim != 2 or embedding.shape[0] != n or not embedding.shape[1]:
-        return embedding, InputError(f"fit_transform must give a row per row of X; got shape {embedding.shape}")
+        raise InputError(f"fit_transform must give a row per row of X; got shape {embedding.shape}")
     if not np.isfinite(embedding).all():
-        return embedding, InputError("the embedding holds NaN or infinity")
-    return embedding, None
-
-
-def _warm_up(method: Method, setting: Setting) -> None:
-    approximate = method.name == "UMAP" and setting.n >= UMAP_APPROXIMATE_FROM
-    with _threads(method):
-        _warmed_up(method.build, setting.sparse, approximate)
+        raise InputError("the embedding holds NaN or infinity")
+    return embedding
 
 
 @functools.cache
-def _warmed_up(build: Callable[[Setting], Any], is_sparse: bool, approximate: bool) -> None:
+def _warmed_up(build: Callable[[Task], Any], is_sparse: bool, approximate: bool) -> None:
     """Let a method load and compile what it does at its first call; once in a process."""
     tiny: Any = np.random.default_rng(0).normal(size=_TINY)
-    estimator = build(Setting(*_TINY, n_components=2, n_neighbors=5, seed=0, sparse=is_sparse))
+    estimator = build(Task(*_TINY, n_components=2, n_neighbors=5, seed=0, sparse=is_sparse))
     if approximate:
         estimator.set_params(force_approximation_algorithm=True)
     with heard(), seeded(0):  # what is said about tiny data means nothing
         estimator.fit_transform(sparse.csr_matrix(tiny) if is_sparse else tiny)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The result of a call, or the exception it ended in, and what it took."""
+
+    value: Any
+    error: Exception | None
+    seconds: float
+    peak_bytes: int | None  # above what the process held before; None where the system does not tell
+    warnings: tuple[str, ...]
+
+
+def measure(call: Callable[[], Any]) -> Measured:
+    """Call once; an exception is part of the result, one that is none of the program's (Ctrl-C) goes on its way."""
+    value, failure = None, None
+    with heard() as said:
+        restarted = _restart_peak()
+        before = _memory("VmRSS")
+        started = time.perf_counter()
+        try:
+            value = call()
+        except Exception as error:  # whatever it is, the other methods must still be heard
+            failure = error
+        seconds = time.perf_counter() - started
+        after = _memory("VmHWM")
+    peak = max(after - before, 0) if restarted and before is not None and after is not None else None
+    return Measured(value, failure, seconds, peak, tuple(said))
+
+
+@contextlib.contextmanager
+def heard() -> Iterator[list[str]]:
+    """Collect, in place of printing, what is warned of: each text once, on one line."""
+    said: list[str] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield said
+    finally:
+        texts = (one_line(w.message) for w in caught if not issubclass(w.category, _FOR_AUTHORS))
+        said.extend(dict.fromkeys(texts))
+
+
+def one_line(message: object) -> str:
+    return " ".join(str(message).split())
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed NumPy's global generator: Isomap, and others without a random_state, take their start from it."""
+    state = np.random.get_state()  # noqa: NPY002
+    np.random.seed(seed % 2**32)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+
+
+def _restart_peak() -> bool:
+    """Make the peak start from what is in use now; return False where the system cannot."""
+    gc.collect(1)  # what the call before left behind; a full search takes a second once numba is loaded
+    # What earlier calls freed may still be held by the C library; whoever came next would get it without being charged.
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    try:
+        _RESET.write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _memory(field: str) -> int | None:
+    """Return a field of Linux's account of this process, in bytes; None on other systems."""
+    try:
+        found = re.search(rf"^{field}:\s*(\d+)", _STATUS.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return None if found is None else int(found[1]) * 1024

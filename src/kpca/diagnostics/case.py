@@ -1,4 +1,4 @@
-"""A precomputed kernel matrix as a kernel: its "rows of data" are numbers of rows."""
+"""A fitted model with the rows it was fitted to, and what several looks share: computed once, when first asked for."""
 
 from __future__ import annotations
 
@@ -21,15 +21,29 @@ from kpca.gram import Gram
 from kpca.gram.operator import center
 from kpca.kernels import ArcCosine, Composite, Cosine, Kernel, Linear, PairwiseCallable
 from kpca.kernels.base import as_float64, canonical
+from kpca.selection.rows import row_sample
 
 FloatArray = NDArray[Any]
 # Columns of the identity that a LinearOperator multiplies at a time.
 _COLUMNS_AT_ONCE = 256
+# Rows of the matrix that is looked at as a whole; fewer where each kernel value is a call of Python.
+_SAMPLE, _SAMPLE_OF_CALLS = 1000, 150
+# Digits to which rows of unit length must agree to be the same row.
+_UNIT_DIGITS = {np.dtype(np.float64): 10, np.dtype(np.float32): 5}
+# An eigenvalue below this part of the largest is rounding.
+_NO_VARIANCE = 1e-10
+# Rows of both halves together, and the fewest; few where each kernel value is a call of Python.
+_MOST, _MOST_OF_CALLS, _FEWEST = 4000, 200, 10
+# Up to so many rows each half has its turn: one split of few rows is a matter of luck.
+_BOTH_WAYS = 1000
+# With as many components as rows any model explains all it was fitted to; so at most one for so many rows.
+_ROWS_PER_COMPONENT = 4
+_TOL = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Entries(Kernel):
-    """k(i, j) = K_ij, so that a look at rows serves a matrix too."""
+    """A precomputed matrix as a kernel, k(i, j) = K_ij: its "rows of data" are numbers of rows."""
 
     K: Any  # dense, CSR or a LinearOperator, shape: (n, n)
     name: ClassVar[str] = "precomputed"
@@ -49,11 +63,9 @@ class Entries(Kernel):
     def diagonal(self, X: Any) -> NDArray[np.float64]:
         """Return the entries (i, i).  # shape: (n,)"""
         i = X[:, 0].astype(np.intp)
-        if isinstance(self.K, LinearOperator):
-            diagonal: NDArray[np.float64] = self._columns(i)[i, np.arange(len(i))]
-        else:
-            diagonal = np.asarray(self.K.diagonal(), dtype=np.float64)[i]
-        return diagonal
+        of_all = not isinstance(self.K, LinearOperator)
+        values: NDArray[np.float64] = self.K.diagonal()[i] if of_all else self._columns(i)[i, np.arange(len(i))]
+        return values.astype(np.float64, copy=False)
 
     def _columns(self, j: NDArray[np.intp]) -> FloatArray:
         columns = np.empty((self.K.shape[0], len(j)))
@@ -65,21 +77,9 @@ class Entries(Kernel):
         return columns
 
 
-# -- The model refitted to one half of its rows and asked about the other: what it makes of rows it has not seen ------
-
-
-# Rows of both halves together, and the fewest; few where each kernel value is a call of Python.
-_MOST, _MOST_OF_CALLS, _FEWEST = 4000, 200, 10
-# Up to so many rows each half has its turn: one split of few rows is a matter of luck.
-_BOTH_WAYS = 1000
-# With as many components as rows any model explains all it was fitted to; so at most one for so many rows.
-_ROWS_PER_COMPONENT = 4
-_TOL = 1e-6
-
-
 @dataclass(frozen=True)
 class Half:
-    """Components of some rows, and rows that took no part."""
+    """Components of one half of the rows, and the other half, which took no part."""
 
     projection: Projection
     values: FloatArray  # eigenvalues, shape: (k,)
@@ -95,56 +95,6 @@ class Half:
         """Return the scores of rows and the squared length of what they leave of each.  # shapes: (m, k), (m,)"""
         assert not isinstance(self.projection, MatrixProjection)
         return self.projection.parts(X, threads=threads)
-
-
-def halves_of(case: Case) -> list[Half]:
-    """Return the model fitted to half of the rows, and for few rows also the other way round.
-
-    Rows that are equal stay together: a twin that was held out is no news.
-    """
-    kernel, n = case.kernel, case.rows.shape[0]
-    random = np.random.default_rng([case.seed, 1])
-    some = random.permutation(n)[: _MOST_OF_CALLS if case.slow else _MOST]
-    _, first = np.unique(case.groups[some], return_inverse=True)
-    side = random.permutation(int(first.max()) + 1)[first] * 2 <= first.max()
-    one, other = np.sort(some[side]), np.sort(some[~side])
-    if min(len(one), len(other)) * 2 < _FEWEST:
-        return []
-    turns = [(one, other), (other, one)] if len(some) <= _BOTH_WAYS else [(one, other)]
-    return [_half(case, kernel, fitted, held) for fitted, held in turns]
-
-
-def _half(case: Case, kernel: Kernel, fitted: NDArray[np.intp], held: NDArray[np.intp]) -> Half:
-    count = min(len(case.values), max(1, len(fitted) // _ROWS_PER_COMPONENT))
-    request = Request(n_components=count, tol=_TOL, center=case.center, seed=case.seed, threads=case.threads)
-    weights = None if case.weights is None else case.weights[fitted]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what the model itself has warned of
-        rows = as_float64(case.rows[fitted])
-        found = decompose(kernel, rows, weights, request)
-    spectrum = found.spectrum
-    keep = max(1, int(np.count_nonzero(spectrum.values > 0)))
-    mass = float(len(fitted) if weights is None else weights.sum())
-    held_weights = np.ones(len(held)) if case.weights is None else case.weights[held]
-    return Half(
-        projection=found.projection.head(keep),
-        values=spectrum.values[:keep],
-        mass=mass,
-        explained=float(spectrum.values.sum() / spectrum.trace) if spectrum.trace > 0 else float("nan"),
-        variance=float(spectrum.trace) / mass,
-        length=float(np.abs(kernel.diagonal(rows)).mean()),
-        fitted=fitted,
-        held=as_float64(case.rows[held]),
-        held_weights=held_weights,
-    )
-
-
-# -- A fitted model with the rows it was fitted to, and what several looks share: computed once, when first asked for -
-
-# Rows of the matrix that is looked at as a whole; fewer where each kernel value is a call of Python.
-_SAMPLE, _SAMPLE_OF_CALLS = 1000, 150
-# Digits to which rows of unit length must agree to be the same row.
-_UNIT_DIGITS = {np.dtype(np.float64): 10, np.dtype(np.float32): 5}
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,11 +117,6 @@ class Case:
     threads: int
 
     @property
-    def linear(self) -> bool:
-        """True if this is PCA."""
-        return isinstance(self.kernel, Linear)
-
-    @property
     def precomputed(self) -> bool:
         """True if there is a matrix in the place of rows of data."""
         return isinstance(self.kernel, Entries)
@@ -181,20 +126,30 @@ class Case:
         """True if kernel values are dear: calls of Python, or products of a LinearOperator."""
         return _has_calls(self.kernel)
 
-    def why_no_data(self) -> str | None:
-        """Return why there are no rows of data to look at, None if there are."""
-        if self.precomputed:
-            return "a precomputed kernel has no rows of data"
-        return self.why_no_rows()
+    @property
+    def no_data(self) -> str:
+        """Why there are no rows of data to look at, empty if there are."""
+        return "a precomputed kernel has no rows of data" if self.precomputed else self.no_rows
 
-    def why_no_rows(self) -> str | None:
-        """Return why there is nothing to compare rows by, None if there is."""
-        return "the model keeps no training rows: give them as X" if self.rows is None else None
+    @property
+    def no_rows(self) -> str:
+        """Why there is nothing to compare rows by, empty if there is."""
+        return "the model keeps no training rows: give them as X" if self.rows is None else ""
+
+    @cached_property
+    def solid(self) -> FloatArray:
+        """The kept eigenvalues that are more than rounding."""
+        solid: FloatArray = self.values[self.values > _NO_VARIANCE * self.values.max(initial=0.0)]
+        return solid
 
     @cached_property
     def groups(self) -> NDArray[np.intp]:
-        """The same number for rows that are the same to the kernel.  # shape: (n,)"""
-        return groups_of(self._seen_by_kernel())
+        """The same number for rows that are the same to the kernel, in order of appearance.  # shape: (n,)"""
+        seen = self._seen_by_kernel()
+        if not (isinstance(seen, np.ndarray) or sparse.issparse(seen)):
+            return np.arange(seen.shape[0])  # a LinearOperator has no rows to compare
+        numbers: dict[bytes, int] = {}
+        return np.array([numbers.setdefault(key, len(numbers)) for key in row_keys(seen)], dtype=np.intp)
 
     def _seen_by_kernel(self) -> Any:
         if isinstance(self.kernel, Entries):
@@ -202,20 +157,18 @@ class Case:
             return K if len(some) == K.shape[0] else K[some]
         if isinstance(self.kernel, Cosine) or (isinstance(self.kernel, ArcCosine) and self.kernel.order == 0):
             unit = Cosine().prepare(self.rows)  # these see directions only
-            digits = _UNIT_DIGITS[unit.dtype]
-            if sparse.issparse(unit):
-                unit.data = np.round(unit.data, digits)
-                return unit
-            return np.round(unit, digits)
+            if not sparse.issparse(unit):
+                return np.round(unit, _UNIT_DIGITS[unit.dtype])
+            unit.data = np.round(unit.data, _UNIT_DIGITS[unit.dtype])
+            return unit
         return self.rows
 
     @cached_property
     def sample(self) -> NDArray[np.intp]:
         """Numbers of the rows that stand for all.  # shape: (m,)"""
         n, most = self.rows.shape[0], _SAMPLE_OF_CALLS if self.slow else _SAMPLE
-        if n <= most:
-            return np.arange(n)
-        return np.sort(np.random.default_rng(self.seed).choice(n, most, replace=False))
+        drawn = row_sample(n, most, self.seed)
+        return np.arange(n) if drawn is None else drawn
 
     @property
     def sampled(self) -> str:
@@ -263,8 +216,41 @@ class Case:
 
     @cached_property
     def halves(self) -> list[Half]:
-        """The model fitted to one half of the rows, ready for the other; empty where there are too few."""
-        return halves_of(self)
+        """The model fitted to half of the rows, for few rows also the other way round; none where there are too few.
+
+        Rows that are equal stay together: a twin that was held out is no news.
+        """
+        random = np.random.default_rng([self.seed, 1])
+        some = random.permutation(self.rows.shape[0])[: _MOST_OF_CALLS if self.slow else _MOST]
+        _, group = np.unique(self.groups[some], return_inverse=True)
+        side = random.permutation(int(group.max()) + 1)[group] * 2 <= group.max()
+        one, other = np.sort(some[side]), np.sort(some[~side])
+        if min(len(one), len(other)) * 2 < _FEWEST:
+            return []
+        turns = [(one, other), (other, one)] if len(some) <= _BOTH_WAYS else [(one, other)]
+        return [self._half(fitted, held) for fitted, held in turns]
+
+    def _half(self, fitted: NDArray[np.intp], held: NDArray[np.intp]) -> Half:
+        count = min(len(self.values), max(1, len(fitted) // _ROWS_PER_COMPONENT))
+        request = Request(n_components=count, tol=_TOL, center=self.center, seed=self.seed, threads=self.threads)
+        weights = np.ones(self.rows.shape[0]) if self.weights is None else self.weights
+        rows = as_float64(self.rows[fitted])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the model itself has warned of
+            found = decompose(self.kernel, rows, None if self.weights is None else weights[fitted], request)
+        spectrum, mass = found.spectrum, float(weights[fitted].sum())
+        keep = max(1, int(np.count_nonzero(spectrum.values > 0)))
+        return Half(
+            projection=found.projection.head(keep),
+            values=spectrum.values[:keep],
+            mass=mass,
+            explained=float(spectrum.values.sum() / spectrum.trace) if spectrum.trace > 0 else float("nan"),
+            variance=float(spectrum.trace) / mass,
+            length=float(np.abs(self.kernel.diagonal(rows)).mean()),
+            fitted=fitted,
+            held=as_float64(self.rows[held]),
+            held_weights=weights[held],
+        )
 
 
 def _has_calls(kernel: Kernel) -> bool:
@@ -273,14 +259,6 @@ def _has_calls(kernel: Kernel) -> bool:
     if isinstance(kernel, Entries):
         return isinstance(kernel.K, LinearOperator)  # a column of it is a product
     return isinstance(kernel, PairwiseCallable)
-
-
-def groups_of(X: Any) -> NDArray[np.intp]:
-    """Return a number for each row, the same for rows that are equal, in order of appearance.  # shape: (n,)"""
-    if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
-        return np.arange(X.shape[0])  # a LinearOperator has no rows to compare
-    numbers: dict[bytes, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in row_keys(X)], dtype=np.intp)
 
 
 def row_keys(X: Any) -> list[bytes]:
@@ -292,10 +270,7 @@ def row_keys(X: Any) -> list[bytes]:
 
 def _row_bytes(X: Any, i: int) -> bytes:
     if isinstance(X, np.ndarray):
-        dense: bytes = (X[i] + 0.0).tobytes()  # -0.0 is 0.0
-        return dense
+        return bytes((X[i] + 0.0).tobytes())  # -0.0 is 0.0
     part = slice(X.indptr[i], X.indptr[i + 1])
     stored = X.data[part] != 0
-    where: bytes = X.indices[part][stored].astype(np.int64).tobytes()
-    what: bytes = X.data[part][stored].tobytes()
-    return where + what
+    return bytes(X.indices[part][stored].astype(np.int64).tobytes() + X.data[part][stored].tobytes())

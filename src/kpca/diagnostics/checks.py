@@ -1,9 +1,8 @@
-"""`check`: take every look at a model."""
+"""`check`: what a fitted model and its rows are looked at for, one look after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.config import config, thread_count
 from kpca._base.errors import InputError
-from kpca._base.validation import check_rows, seed_of
+from kpca._base.validation import check_rows, seed_of, whole_number
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.diagnostics.bandwidth import linear_in_disguise, too_narrow, without_bandwidth
 from kpca.diagnostics.case import Case, Entries
@@ -22,6 +21,7 @@ from kpca.diagnostics.report import Look, Report, report_of
 from kpca.diagnostics.rows import drift, duplicated, one_feature
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
+from kpca.selection.rows import row_sample, some_rows
 
 FloatArray = NDArray[Any]
 # Rows that are looked at; of more, a sample.
@@ -82,12 +82,13 @@ def check(model: Any, X: Any = None, *, new: Any = None, resamples: int = 10, ra
             "pass that step."
         )
     check_is_fitted(model)
-    if isinstance(resamples, bool) or not isinstance(resamples, Integral) or resamples < 1:
-        raise InputError(f"resamples must be a whole number from 1; got {resamples!r}.")
+    resamples = whole_number("resamples", resamples, 1)
     with config(checkpoint=None, progress=False):
-        case = _case(model, X, new, int(resamples), seed_of(random_state))
+        case = _case(model, X, new, resamples, seed_of(random_state))
         looks = {kind: look(case) for kind, look in LOOKS.items()}
-    return report_of(looks, _about(case))
+    rows = "" if case.rows is None else f", {case.rows.shape[0]:,} rows"
+    about = f"{type(model).__name__} (kernel {case.kernel.name}, {len(case.values)} components{rows})"
+    return report_of(looks, about)
 
 
 def _case(model: Any, X: Any, new: Any, resamples: int, seed: int) -> Case:
@@ -95,11 +96,10 @@ def _case(model: Any, X: Any, new: Any, resamples: int, seed: int) -> Case:
     if kernel is None:
         if X is not None or new is not None:
             raise InputError("A model of a precomputed kernel has no rows of data; leave X and new at None.")
-        kernel, rows, weights = _precomputed(model)
-        whole = True
+        (kernel, rows, weights), whole = _precomputed(model), True
     else:
         rows, weights, whole = _rows(model, X, seed)
-        new = None if new is None else _at_most(_loaded(model, new, seed)[0], _MOST_ROWS, seed)
+        new = None if new is None else some_rows(_loaded(model, new, seed)[0], _MOST_ROWS, seed)
     return Case(
         model=model,
         kernel=kernel,
@@ -120,11 +120,9 @@ def _case(model: Any, X: Any, new: Any, resamples: int, seed: int) -> Case:
 
 def _precomputed(model: KernelPCA) -> tuple[Entries, FloatArray, FloatArray | None]:
     """Return the matrix as a kernel, and the numbers of its rows as rows."""
-    K = model.X_fit_
-    n = model.eigenvectors_.shape[0]
-    weights = _weights(model)
+    K, weights = model.X_fit_, _weights(model)
     rows = np.arange(K.shape[0], dtype=np.float64)[:, None]
-    if n != K.shape[0]:  # rows of weight 0 have coefficients of 0
+    if model.eigenvectors_.shape[0] != K.shape[0]:  # rows of weight 0 have coefficients of 0
         rows = rows[np.any(model._projection.coefficients != 0, axis=1)]  # type: ignore[union-attr]
     return Entries(K), rows, weights if weights is None or len(weights) == len(rows) else None
 
@@ -158,21 +156,12 @@ def _rows(model: Any, X: Any, seed: int) -> tuple[Any, FloatArray | None, bool]:
                 f"X must be the {len(weights)} rows of positive weight that the model was fitted to, in memory; got "
                 f"{X.shape[0]} rows: their weights would not be known."
             )
-        whole = whole and X.shape[0] == _fitted_rows(model)
-    if X.shape[0] <= _MOST_ROWS:
+        streamed = isinstance(model, IncrementalKernelPCA)
+        whole = whole and X.shape[0] == (model.n_samples_seen_ if streamed else model.eigenvectors_.shape[0])
+    some = row_sample(X.shape[0], _MOST_ROWS, seed)
+    if some is None:
         return X, weights, whole
-    some = np.sort(np.random.default_rng(seed).choice(X.shape[0], _MOST_ROWS, replace=False))
     return X[some], None if weights is None else weights[some], False
-
-
-def _at_most(X: Any, most: int, seed: int) -> Any:
-    if X.shape[0] <= most:
-        return X
-    return X[np.sort(np.random.default_rng(seed).choice(X.shape[0], most, replace=False))]
-
-
-def _fitted_rows(model: Any) -> int:
-    return int(model.n_samples_seen_ if isinstance(model, IncrementalKernelPCA) else model.eigenvectors_.shape[0])
 
 
 def _loaded(model: Any, X: Any, seed: int) -> tuple[Any, bool]:
@@ -183,8 +172,3 @@ def _loaded(model: Any, X: Any, seed: int) -> tuple[Any, bool]:
     source = as_source(X)
     some = sample_rows(source, _MOST_ROWS, seed)
     return model._checked(some), source.n_rows is not None and some.shape[0] == source.n_rows
-
-
-def _about(case: Case) -> str:
-    rows = "" if case.rows is None else f", {case.rows.shape[0]:,} rows"
-    return f"{type(case.model).__name__} (kernel {case.kernel.name}, {len(case.values)} components{rows})"

@@ -1,4 +1,4 @@
-"""Features that do not carry the components asked of them."""
+"""Components that cannot be trusted: approximate, indefinite, close together, unstable, or fitted to noise."""
 
 from __future__ import annotations
 
@@ -9,20 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca.diagnostics.bandwidth import in_words, usual_factor
-from kpca.diagnostics.case import Case
-from kpca.diagnostics.report import Finding, Look, Severity
+from kpca.diagnostics.case import Case, Half
+from kpca.diagnostics.report import Finding, Look, Severity, graded
 from kpca.features import IdentityMap
 from kpca.kernels import AdditiveChi2, Composite, Kernel, Polynomial, Sigmoid
 from kpca.kernels.widening import has_bandwidth
 from kpca.selection.stability import bootstrap_stability
 
 FloatArray = NDArray[Any]
-# Relative errors of an eigenvalue from which it is uncertain, and from which of the first it is a problem.
-_UNCERTAIN, _PROBLEM = 0.1, 0.25
+# Components that are looked at.
 _COMPONENTS = 10
+# Relative errors of an eigenvalue from which it is uncertain, and from which of the first it is a problem.
+_UNCERTAIN, _WRONG = 0.1, 0.25
 _NO_VARIANCE = 1e-10
 # Pivoted landmarks leave about what half as many of the best possible features leave.
 _LANDMARKS_PER_FEATURE = 2
+# Negative eigenvalues up to this part of the largest are rounding, in matrices that came in either precision.
+_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
+# Groups of components that are named one by one.
+_NAMED = 5
+# Less than half of the variance of a component's scores comes back.
+_UNSTABLE = 0.5
+# A span that comes back to this degree holds the same rows, whatever its components do inside.
+_SPAN = 0.8
+# The share of variance explained of new rows over that of fitted rows: below these a warning, a problem.
+_OVERFIT, _OVERFIT_PROBLEM = 0.5, 0.1
+# With more of the spectrum negative, shares of variance mean nothing.
+_INDEFINITE = 0.01
+# With less variance than this beside k(x, x), residuals are rounding.
+_DIGITS = 1e-10
 
 
 def approximation_error(case: Case) -> Look | str:
@@ -35,30 +50,30 @@ def approximation_error(case: Case) -> Look | str:
     """
     if case.feature_map is None or isinstance(case.feature_map, IdentityMap):
         return "the model is exact"
-    count = min(_COMPONENTS, int(np.count_nonzero(case.values > _NO_VARIANCE * case.values.max(initial=0.0))))
+    count = min(_COMPONENTS, len(case.solid))
     if count == 0:
         return "there is no variance"
     bounds = np.asarray(case.model.eigenvalue_bounds_, dtype=np.float64)[:count]
-    widths = (bounds[:, 1] - bounds[:, 0]) / case.values[:count]
     exact: FloatArray | None = None
-    errors, how = widths, "may be wrong by" if case.feature_map.exact else "are estimated to be wrong by"
+    errors = (bounds[:, 1] - bounds[:, 0]) / case.values[:count]
+    how = "may be wrong by" if case.feature_map.exact else "are estimated to be wrong by"
     if case.rows is not None and case.center:
         exact = case.spectrum
         count = min(count, int(np.count_nonzero(exact > _NO_VARIANCE * exact[0])))
         errors, how = _measured(case, exact[:count]), "are wrong by"
     worst = float(errors.max())
-    certain = int(np.argmax(errors > _UNCERTAIN)) if (errors > _UNCERTAIN).any() else len(errors)
+    certain = int(np.argmax(np.append(errors > _UNCERTAIN, True)))
     also = (("certain_components", float(certain)),)
     if worst <= _UNCERTAIN:
         return Look(worst, also=also)
-    severity: Severity = "problem" if errors[0] > _PROBLEM and exact is not None else "warning"
-    rank = case.feature_map.rank
-    told = case.sampled if exact is not None else ""
+    severity: Severity = "problem" if errors[0] > _WRONG and exact is not None else "warning"
     sentence = (
-        f"Eigenvalues from {rank:,} features {how} up to {100 * worst:.0f} %{told}; "
-        f"the first {certain} of {len(errors)} components looked at are certain to 10 %."
+        f"Eigenvalues from {case.feature_map.rank:,} features {how} up to {100 * worst:.0f} %"
+        f"{'' if exact is None else case.sampled}; the first {certain} of {len(errors)} components looked at are "
+        "certain to 10 %."
     )
-    return Look(worst, Finding("approximation", worst, sentence, _remedy(case, exact, worst, count), severity), also)
+    remedy = _more_features(case, exact, worst, count)
+    return Look(worst, Finding("approximation", worst, sentence, remedy, severity), also)
 
 
 def _measured(case: Case, exact: FloatArray) -> FloatArray:
@@ -67,14 +82,12 @@ def _measured(case: Case, exact: FloatArray) -> FloatArray:
     features = np.asarray(case.feature_map(rows, threads=case.threads), dtype=np.float64) * case.roots[:, None]
     features -= np.multiply.outer(case.roots, (case.roots @ features) / float(case.roots @ case.roots))
     small = features.T @ features if features.shape[1] <= len(features) else features @ features.T
-    found = np.zeros(len(exact))
-    values = np.linalg.eigvalsh(small)[::-1][: len(exact)]
-    found[: len(values)] = np.maximum(values, 0.0)
-    errors: FloatArray = np.abs(found - exact) / exact
+    values = np.maximum(np.linalg.eigvalsh(small)[::-1][: len(exact)], 0.0)
+    errors: FloatArray = np.abs(np.pad(values, (0, len(exact) - len(values))) - exact) / exact
     return errors
 
 
-def _remedy(case: Case, exact: FloatArray | None, worst: float, count: int) -> str:
+def _more_features(case: Case, exact: FloatArray | None, worst: float, count: int) -> str:
     rank = case.feature_map.rank
     if not case.feature_map.exact and case.kernel.psd:  # random: error like rank^(-1/2)
         wanted = int(np.ceil(rank * (worst / _UNCERTAIN) ** 2))
@@ -94,14 +107,6 @@ def _round(number: int) -> int:
     return -(-number // step) * step
 
 
-# -- Kernels that are no inner product: how much of their spectrum is negative ----------------------------------------
-
-# Shares of the spectrum from which a negative part is a note, a warning, a problem.
-_NOTE, _NEGATIVE_WARNING, _NEGATIVE_PROBLEM = 0.001, 0.01, 0.1
-# Negative eigenvalues up to this part of the largest are rounding, in matrices that came in either precision.
-_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
-
-
 def indefinite(case: Case) -> Look | str:
     """Look for negative eigenvalues: their share of the sum of all absolute ones.
 
@@ -111,14 +116,14 @@ def indefinite(case: Case) -> Look | str:
     """
     if case.kernel.psd:
         return Look(0.0)
-    if (reason := case.why_no_rows()) is not None:
-        return reason
+    if case.no_rows:
+        return case.no_rows
     values = case.spectrum if case.center else np.linalg.eigvalsh(case.matrix_of(case.kernel, centred=False))
     dtype = getattr(getattr(case.kernel, "K", case.rows), "dtype", np.dtype(np.float64))
     mass = negative_mass(values, _ROUNDING.get(np.dtype(dtype), 1e-9))
-    if mass < _NOTE:
+    severity = graded(mass, note=0.001, warning=0.01, problem=0.1)
+    if severity is None:
         return Look(mass)
-    severity: Severity = "problem" if mass >= _NEGATIVE_PROBLEM else "warning" if mass >= _NEGATIVE_WARNING else "note"
     sentence = (
         f"The kernel is not positive semidefinite: {100 * mass:.2g} % of its spectrum{case.sampled} is negative, and "
         "has no place in a feature space; shares of variance and reconstruction errors leave it out."
@@ -137,24 +142,13 @@ def _definite_remedy(kernel: Kernel, centred: bool) -> str:
     match kernel:
         case Sigmoid():
             return "Take a smaller gamma with coef0 of 0 or above, or kernel='rbf', which is an inner product."
-        case Polynomial(degree=degree):
-            whole = isinstance(degree, int)
-            return (
-                f"Take {'a coef0 of 0 or above' if whole else 'a whole degree'}: the kernel is then an inner product."
-            )
+        case Polynomial(degree=int()):
+            return "Take a coef0 of 0 or above: the kernel is then an inner product."
+        case Polynomial():
+            return "Take a whole degree: the kernel is then an inner product."
         case AdditiveChi2() if not centred:
             return "Take center=True: centred, this kernel has no negative part."
     return "Take a kernel that is an inner product, or clip the negative eigenvalues of its matrix before the fit."
-
-
-# -- Components that another draw of the rows would change: eigenvalues too close together, and the bootstrap ---------
-
-# Less than half of the variance of a component's scores comes back.
-_UNSTABLE = 0.5
-# A span that comes back to this degree holds the same rows, whatever its components do inside.
-_SPAN = 0.8
-# Groups of components that are named one by one.
-_NAMED = 5
 
 
 def near_equal(case: Case) -> Look | str:
@@ -164,7 +158,7 @@ def near_equal(case: Case) -> Look | str:
     at random (the rule of thumb of North, Bell, Cahalan and Moeng, 1982). The figure is the smallest relative gap. A
     note: their span is as good as ever, only its axes are not.
     """
-    values = case.values[case.values > _NO_VARIANCE * max(float(case.values.max(initial=0.0)), 0.0)]
+    values = case.solid
     if len(values) < 2:
         return "there are fewer than 2 components with variance"
     gaps = 1.0 - values[1:] / values[:-1]
@@ -172,8 +166,9 @@ def near_equal(case: Case) -> Look | str:
     smallest = float(gaps.min())
     if smallest >= limit:
         return Look(smallest)
-    groups = _runs(gaps < limit)
-    named = [_span(first, last) for first, last in groups[:_NAMED]]
+    # where runs of close neighbours begin and end, counted from 1
+    groups = 1 + np.flatnonzero(np.diff(np.r_[0, gaps < limit, 0])).reshape(-1, 2)
+    named = [f"{first} {'and' if last == first + 1 else 'to'} {last}" for first, last in groups[:_NAMED]]
     if len(groups) > _NAMED:
         named.append(f"{len(groups) - _NAMED} further groups")
     sentence = (
@@ -192,9 +187,9 @@ def unstable(case: Case) -> Look | str:
     rotate among themselves. A warning otherwise, and a problem if not even the first component stays and all
     rows were used.
     """
-    if (reason := case.why_no_rows()) is not None:
-        return reason
-    count = min(int(np.count_nonzero(case.values > _NO_VARIANCE * case.values.max(initial=0.0))), _COMPONENTS)
+    if case.no_rows:
+        return case.no_rows
+    count = min(len(case.solid), _COMPONENTS)
     distinct = len(np.unique(case.groups[case.sample]))
     if count == 0 or distinct < 5:
         return "there are fewer than 5 different rows with variance"
@@ -209,58 +204,30 @@ def unstable(case: Case) -> Look | str:
     )
     lowest = float(found.components.min())
     low = np.flatnonzero(found.components < _UNSTABLE)
-    firm = int(low[0]) if len(low) else len(found.components)
+    plural, firm = len(low) > 1, int(low[0]) if len(low) else len(found.components)
     also = (("stable_components", float(firm)),)
     if not len(low):
         return Look(lowest, also=also)
-    trusted = {0: "none of them can be trusted", 1: "the first can be trusted"}.get(
-        firm, f"the first {firm} can be trusted"
-    )
-    stays = len(low) > 1 and float(found.subspaces[-1]) >= _SPAN
-    plural = len(low) > 1
+    trusted = {0: "none of them", 1: "the first"}.get(firm, f"the first {firm}")
+    stays = plural and float(found.subspaces[-1]) >= _SPAN
     sentence = (
         f"Component{'s' if plural else ''} {_listed([str(j + 1) for j in low])} of {len(found.components)} looked at "
         f"change{'' if plural else 's'} when the rows are drawn again: as little as {100 * lowest:.2g} % of the "
-        f"variance of {'their' if plural else 'its'} scores comes back{case.sampled}; {trusted}."
+        f"variance of {'their' if plural else 'its'} scores comes back{case.sampled}; {trusted} can be trusted."
     )
     # more rows than were drawn from may hold what these do not
     severity: Severity = "note" if stays else "warning" if firm or case.sampled else "problem"
-    nothing = "Use more rows, or another kernel or bandwidth: there is nothing here that other rows confirm."
-    remedy = {
-        "note": "They rotate among each other, and their span stays: interpret them together.",
-        "warning": f"Keep n_components={firm}, or use more rows." if firm else nothing,
-        "problem": nothing,
-    }[severity]
+    if stays:
+        remedy = "They rotate among each other, and their span stays: interpret them together."
+    elif firm:
+        remedy = f"Keep n_components={firm}, or use more rows."
+    else:
+        remedy = "Use more rows, or another kernel or bandwidth: there is nothing here that other rows confirm."
     return Look(lowest, Finding("unstable", lowest, sentence, remedy, severity), also)
-
-
-def _runs(close: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return (first, last) component of each run of close neighbours, counted from 1."""
-    runs: list[tuple[int, int]] = []
-    for j in np.flatnonzero(close):
-        if runs and runs[-1][1] == j + 1:
-            runs[-1] = (runs[-1][0], int(j) + 2)
-        else:
-            runs.append((int(j) + 1, int(j) + 2))
-    return runs
-
-
-def _span(first: int, last: int) -> str:
-    return f"{first} and {last}" if last == first + 1 else f"{first} to {last}"
 
 
 def _listed(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-# -- Components that describe the rows they were fitted to, and no others: too few rows for what the kernel can bend --
-
-# The share of variance explained of new rows over that of fitted rows: below these a warning, a problem.
-_OVERFIT_WARNING, _OVERFIT_PROBLEM = 0.5, 0.1
-# With more of the spectrum negative, shares of variance mean nothing.
-_INDEFINITE = 0.01
-# With less variance than this beside k(x, x), residuals are rounding.
-_DIGITS = 1e-10
 
 
 def overfitting(case: Case) -> Look | str:
@@ -271,43 +238,42 @@ def overfitting(case: Case) -> Look | str:
     and below 0.4 for polynomials of degree 6 on wine. A warning below 0.5, a problem below 0.1. Of more than
     4000 rows 4000 are used, so for more the figure is on the safe side; it is then a warning at most.
     """
-    if (reason := _why_not(case)) is not None:
+    if reason := _no_shares(case):
         return reason
     inside = float(np.mean([half.explained for half in case.halves]))
-    outside = float(np.mean([_explained_outside(case, number) for number in range(len(case.halves))]))
+    outside = float(np.mean([_explained_outside(half, case.threads) for half in case.halves]))
     if not (inside > 0 and np.isfinite(outside)):
         return "there is no variance"
-    ratio, fitted = outside / inside, case.halves[0]
-    if ratio >= _OVERFIT_WARNING:
+    ratio, count = outside / inside, len(case.halves[0].values)
+    if ratio >= _OVERFIT:
         return Look(ratio)
     used = sum(half.held.shape[0] for half in case.halves) * (1 if len(case.halves) > 1 else 2)
     all_used = case.whole and used >= case.rows.shape[0] - 1
-    count = len(fitted.values)
     sentence = (
         f"The first {'component' if count == 1 else f'{count} components'} of one half of "
         f"{'the' if all_used else f'{used:,}'} rows explain{'s' if count == 1 else ''} {_percent(inside)} of its "
         f"variance, but {_percent(outside)} of the other half's: {_percent(ratio)} as much."
     )
     severity: Severity = "problem" if ratio < _OVERFIT_PROBLEM and all_used else "warning"
-    return Look(ratio, Finding("overfitting", ratio, sentence, _general_remedy(case), severity))
+    return Look(ratio, Finding("overfitting", ratio, sentence, _to_generalise(case), severity))
 
 
-def _why_not(case: Case) -> str | None:
-    reason = case.why_no_rows()
-    if reason is not None:
-        return reason
+def _no_shares(case: Case) -> str:
+    """Return why there are no shares of variance to compare, empty if there are."""
+    if case.no_rows:
+        return case.no_rows
     if not case.kernel.psd and negative_mass(case.spectrum, 1e-9) > _INDEFINITE:
-        reason = "the kernel is indefinite, so shares of variance mean nothing"
-    elif not case.halves:
-        reason = "there are fewer than 10 different rows"
-    elif case.halves[0].variance < _DIGITS * case.halves[0].length:
-        reason = "the variance is too small beside k(x, x) for residuals to have digits left"
-    return reason
+        return "the kernel is indefinite, so shares of variance mean nothing"
+    if not case.halves:
+        return "there are fewer than 10 different rows"
+    if case.halves[0].variance < _DIGITS * case.halves[0].length:
+        return "the variance is too small beside k(x, x) for residuals to have digits left"
+    return ""
 
 
-def _explained_outside(case: Case, number: int) -> float:
-    half = case.halves[number]
-    scores, left = half.parts(half.held, case.threads)
+def _explained_outside(half: Half, threads: int) -> float:
+    """Return the share of the variance of held-out rows that the components of the others explain."""
+    scores, left = half.parts(half.held, threads)
     explained = np.einsum("ij,ij->i", scores, scores)
     total = float(half.held_weights @ (explained + left))
     return float(half.held_weights @ explained) / total if total > 0 else float("nan")
@@ -317,15 +283,14 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g} %"
 
 
-def _general_remedy(case: Case) -> str:
+def _to_generalise(case: Case) -> str:
     degree = _degree(case.kernel)
     if degree > 1:
         return f"Lower the degree (now {degree:g}), keep fewer components, or use more rows."
-    if not case.precomputed and has_bandwidth(case.kernel):
-        factor = usual_factor(case.kernel, case.some)
-        if factor is not None and factor > 2:
-            words = in_words(case.kernel, factor, case.model.kernel)
-            return f"Take a wider bandwidth ({words}), keep fewer components, or use more rows."
+    bandwidth = not case.precomputed and has_bandwidth(case.kernel)
+    factor = usual_factor(case.kernel, case.some) if bandwidth else None
+    if factor is not None and factor > 2:
+        return f"Take a wider bandwidth ({in_words(case, factor)}), keep fewer components, or use more rows."
     return "Keep fewer components, use more rows, or drop features that are noise."
 
 

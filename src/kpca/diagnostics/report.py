@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Severity = Literal["note", "warning", "problem"]
-_RANK: dict[Severity, int] = {"problem": 0, "warning": 1, "note": 2}
+_GRAVEST_FIRST: tuple[Severity, ...] = ("problem", "warning", "note")
+
+
+def graded(figure: float, **limits: float) -> Severity | None:
+    """Return how grave a figure is, by the limits from which it is a note, a warning, a problem."""
+    return next((level for level in _GRAVEST_FIRST if figure >= limits.get(level, math.inf)), None)
 
 
 @dataclass(frozen=True)
@@ -74,14 +80,15 @@ class Report:
 
 def report_of(looks: dict[str, Look | str], about: str) -> Report:
     """Return the report of all looks; a text in the place of one is why it could not be taken."""
-    taken = {kind: look for kind, look in looks.items() if isinstance(look, Look)}
-    findings = [look.finding for look in taken.values() if look.finding is not None]
+    findings: list[Finding] = []
     measured: dict[str, float] = {}
-    for kind, look in taken.items():
+    skipped: dict[str, str] = {}
+    for kind, look in looks.items():
+        if isinstance(look, str):
+            skipped[kind] = look
+            continue
         measured |= {kind: float(look.number), **{name: float(number) for name, number in look.also}}
-    return Report(
-        tuple(sorted(findings, key=lambda finding: _RANK[finding.severity])),
-        measured,
-        {kind: look for kind, look in looks.items() if isinstance(look, str)},
-        about,
-    )
+        if look.finding is not None:
+            findings.append(look.finding)
+    findings.sort(key=lambda finding: _GRAVEST_FIRST.index(finding.severity))
+    return Report(tuple(findings), measured, skipped, about)

@@ -1,4 +1,4 @@
-"""Features of wildly different scale: one of them may be all that the kernel sees."""
+"""Rows that mislead: features of wildly different scale, rows that repeat, new rows unlike the training rows."""
 
 from __future__ import annotations
 
@@ -11,17 +11,25 @@ from scipy.sparse.linalg import LinearOperator
 from scipy.stats import betabinom, ks_2samp
 
 from kpca.diagnostics.case import Case, Entries, Half, row_keys
-from kpca.diagnostics.report import Finding, Look, Severity
+from kpca.diagnostics.report import Finding, Look, Severity, graded
 from kpca.kernels import ArcCosine, Cosine, Laplacian, RadialKernel
 from kpca.kernels.base import as_float64
 
 FloatArray = NDArray[Any]
-# Shares of the squared distances in one feature that are a warning, and a problem.
-_WARNING, _PROBLEM = 0.99, 0.9999
 # What lies beyond these quantiles of a feature is brought to them: a few wild values are no scale.
 _TAIL = 0.01
 # Columns looked at together.
 _COLUMNS = 256
+# Drift: the chance of a false alarm, all comparisons of a look together.
+_LEVEL = 0.001
+# Components whose scores are compared one by one.
+_COMPONENTS = 10
+# The share of held-out rows beyond the limit of each statistic.
+_BEYOND = 0.01
+# The fewest new rows.
+_FEWEST = 5
+# A statistic of Kolmogorov and Smirnov from which the difference is large as well as certain.
+_SMALL, _LARGE = 0.1, 0.5
 
 
 def one_feature(case: Case) -> Look | str:
@@ -31,28 +39,29 @@ def one_feature(case: Case) -> Look | str:
     the scaling that the kernel itself does, with the outermost 1 % on both sides clipped; constant features count for
     nothing. A warning from 99 %, a problem from 99.99 %, if other features vary at all.
     """
-    if (reason := case.why_no_data()) is not None:
-        return reason
+    if case.no_data:
+        return case.no_data
     if case.rows.shape[1] < 2:
         return "there is one feature only"
-    rows, absolute = case.some, isinstance(case.kernel, Laplacian)
+    rows = case.some
     if isinstance(case.kernel, RadialKernel):
         rows = case.kernel.prepare(rows)
     elif isinstance(case.kernel, Cosine | ArcCosine):
         rows = Cosine().prepare(rows)
-    spreads = _spreads(rows, absolute)
-    varying = _varying(case.rows)
+    spreads = _spreads(rows, absolute=isinstance(case.kernel, Laplacian))
+    varying = (case.rows.max(axis=0) != case.rows.min(axis=0)).sum()
     total = float(spreads.sum())
-    if total <= 0 or np.count_nonzero(varying) < 2:
+    if total <= 0 or varying < 2:
         return "fewer than 2 features vary"
     largest = int(np.argmax(spreads))
     share = float(spreads[largest]) / total
-    if share < _WARNING:
+    severity = graded(share, warning=0.99, problem=0.9999)
+    if severity is None:
         return Look(share)
-    name = f"Feature {largest}" if case.names is None else f"Feature {case.names[largest]!r}"
-    severity: Severity = "problem" if share >= _PROBLEM else "warning"
+    name = largest if case.names is None else repr(case.names[largest])
+    percent = "more than 99.99 %" if share > 0.9999 else f"{100 * share:.2f} %"
     sentence = (
-        f"{name} makes up {_percent(share)} of all distances; the kernel hardly sees the other "
+        f"Feature {name} makes up {percent} of all distances; the kernel hardly sees the other "
         f"{case.rows.shape[1] - 1} features."
     )
     remedy = (
@@ -62,11 +71,7 @@ def one_feature(case: Case) -> Look | str:
     return Look(share, Finding("scale", share, sentence, remedy, severity))
 
 
-def _percent(share: float) -> str:
-    return "more than 99.99 %" if share > 0.9999 else f"{100 * share:.2f} %"
-
-
-def _spreads(rows: Any, absolute: bool) -> FloatArray:
+def _spreads(rows: Any, *, absolute: bool) -> FloatArray:
     """Return the variance (or mean absolute deviation) of each feature without its tails.  # shape: (d,)"""
     spreads = np.zeros(rows.shape[1])
     for start in range(0, rows.shape[1], _COLUMNS):
@@ -80,21 +85,6 @@ def _spreads(rows: Any, absolute: bool) -> FloatArray:
     return spreads
 
 
-def _varying(rows: Any) -> NDArray[np.bool_]:
-    """Return which features are not constant.  # shape: (d,)"""
-    highest, lowest = rows.max(axis=0), rows.min(axis=0)
-    if sparse.issparse(rows):
-        highest, lowest = highest.toarray().ravel(), lowest.toarray().ravel()
-    varying: NDArray[np.bool_] = np.asarray(highest) > np.asarray(lowest)
-    return varying
-
-
-# -- Rows that come more than once: they count as often, and cost as much ---------------------------------------------
-
-# Shares of rows that repeat another from which it is a note, and a warning.
-_NOTE, _REPEATED_ROWS = 0.05, 0.3
-
-
 def duplicated(case: Case) -> Look | str:
     """Look how many rows repeat another one, as the kernel sees them: parallel rows are the same to a cosine.
 
@@ -102,13 +92,14 @@ def duplicated(case: Case) -> Look | str:
     comes; but weights give the same for less, and repeats that are an accident of how data were joined distort what is
     usual. A note from 5 %, a warning from 30 %.
     """
-    if (reason := case.why_no_rows()) is not None:
-        return reason
+    if case.no_rows:
+        return case.no_rows
     if isinstance(case.kernel, Entries) and isinstance(case.kernel.K, LinearOperator):
         return "a LinearOperator has no entries to compare"
     n, distinct = case.rows.shape[0], int(case.groups.max()) + 1
     share = 1.0 - distinct / n
-    if share < _NOTE:
+    severity = graded(share, note=0.05, warning=0.3)
+    if severity is None:
         return Look(share)
     what = "rows" if case.whole else "rows of a sample"
     sentence = (
@@ -119,20 +110,7 @@ def duplicated(case: Case) -> Look | str:
         "If the repeats are an accident, drop them (numpy.unique); if they count, fit the different rows with "
         f"sample_weight = how often each comes: the same result from {distinct:,} rows."
     )
-    return Look(share, Finding("duplicates", share, sentence, remedy, "warning" if share >= _REPEATED_ROWS else "note"))
-
-
-# -- New rows that do not look like the training rows -----------------------------------------------------------------
-
-# Chance of a false alarm, all comparisons of a look together.
-_LEVEL = 0.001
-# Components whose scores are compared one by one.
-_COMPONENTS = 10
-# The share of held-out rows beyond the limit of each statistic.
-_BEYOND = 0.01
-_FEWEST = 5
-# A statistic of Kolmogorov and Smirnov from which the difference is large as well as certain.
-_SMALL, _LARGE = 0.1, 0.5
+    return Look(share, Finding("duplicates", share, sentence, remedy, severity))
 
 
 def drift(case: Case) -> Look | str:
@@ -145,8 +123,12 @@ def drift(case: Case) -> Look | str:
     for rows of the same kind (beta-binomial). It is a finding if one of these has a probability below 0.001 over their
     number, and a difference of 0.1 or more. The figure is the largest statistic, 0 to 1. A problem from 0.5.
     """
-    if (reason := _why_not(case)) is not None:
-        return reason
+    if case.new is None:
+        return "no new rows were given"
+    if case.no_data:
+        return case.no_data
+    if not case.halves:
+        return "there are fewer than 10 different training rows"
     half = case.halves[0]
     news = _unknown(case, half)
     if news.shape[0] < _FEWEST:
@@ -156,34 +138,26 @@ def drift(case: Case) -> Look | str:
     statistics = {name: float(test.statistic) for name, test in tests.items()}
     name = max(statistics, key=lambda key: statistics[key])
     figure = statistics[name]
-    limits = ("T2", "residual")
-    beyond = {key: _exceeding(old[key], new[key]) for key in limits}
-    outside = max(share for share, _ in beyond.values())
+    beyond = [_exceeding(old[key], new[key]) for key in ("T2", "residual")]
+    outside = max(share for share, _ in beyond)
     also = (("beyond_limit", outside),)
     allowed = _LEVEL / (len(tests) + len(beyond))
     moved = any(test.pvalue < allowed and statistics[key] >= _SMALL for key, test in tests.items())
-    escaped = any(chance < allowed for _, chance in beyond.values())
+    escaped = any(chance < allowed for _, chance in beyond)
     if not (moved or escaped):
         return Look(figure, also=also)
-    severity: Severity = "problem" if figure >= _LARGE or outside >= _LARGE else "warning"
+    severity: Severity = "problem" if max(figure, outside) >= _LARGE else "warning"
+    called = {"T2": "T^2, the distance within the components,", "residual": "residuals, what components leave,"}
     sentence = (
-        f"New rows differ from training rows: the distributions of {_called(name)} are {figure:.2f} apart (0 the same, "
-        f"1 without overlap), and {100 * outside:.0f} % of the new rows lie beyond a limit that "
-        f"{100 * _BEYOND:.0f} % of training rows exceed."
+        f"New rows differ from training rows: the distributions of {called.get(name, f'scores of {name}')} are "
+        f"{figure:.2f} apart (0 the same, 1 without overlap), and {100 * outside:.0f} % of the new rows lie beyond "
+        f"a limit that {100 * _BEYOND:.0f} % of training rows exceed."
     )
     remedy = (
         "Check how the new rows were measured and scaled; if they are right, fit again with some of them among the "
         "training rows, and trust scores of rows beyond the limit less."
     )
     return Look(figure, Finding("drift", figure, sentence, remedy, severity), also)
-
-
-def _why_not(case: Case) -> str | None:
-    if case.new is None:
-        return "no new rows were given"
-    if (reason := case.why_no_data()) is not None:
-        return reason
-    return None if case.halves else "there are fewer than 10 different training rows"
 
 
 def _unknown(case: Case, half: Half) -> Any:
@@ -226,9 +200,3 @@ def _exceeding(old: FloatArray, new: FloatArray) -> tuple[float, float]:
     limit = np.partition(old, len(old) - r)[len(old) - r]
     count = int(np.count_nonzero(new > limit))
     return count / len(new), float(betabinom.sf(count - 1, len(new), r, len(old) + 1 - r))
-
-
-def _called(name: str) -> str:
-    return {"T2": "T^2, the distance within the components,", "residual": "residuals, what components leave,"}.get(
-        name, f"scores of {name}"
-    )

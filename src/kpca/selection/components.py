@@ -1,33 +1,31 @@
-"""How many components: six ways to ask, and an answer that says why."""
+"""How many components: seven ways to ask, and an answer that says why."""
 
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
+from kpca import kernels
 from kpca._base.config import thread_count
-from kpca._base.errors import InputError
-from kpca._base.validation import whole_number
-from kpca.data.sources import in_memory
+from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import mean_of_rows
+from kpca._base.validation import check_data, check_precomputed, check_rows, check_symmetric, whole_number
+from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.n_components import Choice, analysis, elbow, said, with_mean
-from kpca.estimators.parallel_analysis import ParallelAnalysis, leading_values, parallel_analysis
-from kpca.selection.cross_validated import (
-    checked_rows,
-    counts_to_try,
-    is_precomputed,
-    kernel_of,
-    meant_model,
-    neighbour_curve,
-    reconstruction_curve,
-    share,
-)
+from kpca.estimators.parallel_analysis import leading_values, parallel_analysis
+from kpca.preimage import gcv
+from kpca.preimage.learned import RidgeMap
+from kpca.selection.rows import Indices, check_labels, folds_of, row_sample
 from kpca.selection.stability import bootstrap_stability
 
 FloatArray = NDArray[Any]
@@ -38,6 +36,9 @@ _ROWS = {"parallel": 600, "horn": 1000, "knn": 2000, "reconstruction": 500, "sta
 _THRESHOLDS = {"reconstruction": 0.9, "stability": 0.8}
 # An eigenvalue below this part of the largest is rounding.
 _NO_VARIANCE = 1e-10
+# Residuals of models that are fitted to be compared: folds differ by far more.
+_TOL = 1e-5
+_FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -70,19 +71,49 @@ class _Question:
     @property
     def square(self) -> bool:
         """True if X is a kernel matrix."""
-        return is_precomputed(self.model)
+        return isinstance(self.model.kernel, str) and self.model.kernel == "precomputed"
 
     @property
     def threads(self) -> int:
         return thread_count(self.model.n_jobs)
 
-    def rows(self) -> tuple[Any, Any]:
-        """Return at most `max_rows` rows, and which they are (None: all)."""
-        return checked_rows(self.X, self.max_rows, self.seed, square=self.square)
+    def rows(self) -> tuple[Any, Indices | None]:
+        """Return at most `max_rows` finite rows in memory, and which they are; None is all, or unknown for a stream."""
+        if not in_memory(self.X):
+            if self.square:
+                raise InputError("A precomputed kernel matrix must lie in memory here; give an array.")
+            return sample_rows(as_source(self.X), self.max_rows, self.seed), None
+        X = check_data(KernelPCA(), self.X, reset=True)
+        check_rows(X.shape[0])
+        if self.square:
+            check_precomputed(X)
+            check_symmetric(X, centred=True)
+        some = row_sample(X.shape[0], self.max_rows, self.seed)
+        return (X if some is None else self.part(X, some, some)), some
+
+    def part(self, X: Any, rows: Indices, columns: Indices) -> Any:
+        """Return some rows; of a kernel matrix, some of their columns."""
+        return X[rows][:, columns] if self.square else X[rows]
+
+    def kernel(self, X: Any) -> kernels.Kernel:
+        """Return the kernel of the model for these rows."""
+        others = {name: getattr(self.model, name) for name in ("degree", "coef0", "kernel_params")}
+        gamma = kernels.resolve_gamma(self.model.gamma, X)
+        kernel = kernels.resolve(self.model.kernel, X, gamma=gamma, **others)
+        kernel.check(X)
+        return kernel
 
     def limit(self, available: int, usual: int) -> int:
         """Return how many components to look at."""
         return max(1, min(self.most or usual, available))
+
+    def folds(self, X: Any, y: Any) -> list[tuple[Indices, Indices]]:
+        """Return (training rows, held-out rows); None is five folds, or as many as there are rows."""
+        n = X.shape[0]
+        folds = folds_of(max(2, min(_FOLDS, n)) if self.cv is None else self.cv, n, y, self.seed)
+        if min(len(train) for train, _ in folds) < 2:
+            raise InputError(f"Each fold must leave at least 2 rows to fit; X has {n}: take more folds, or more rows.")
+        return folds
 
 
 def n_components(
@@ -148,12 +179,12 @@ def n_components(
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise InputError(f"method must be one of {', '.join(map(repr, _METHODS))}; got {method!r}.{hint}")
     question = _Question(
-        model=meant_model(estimator, parameters),
+        model=_meant_model(estimator, parameters),
         X=X,
         y=y,
         most=None if max_components is None else whole_number("max_components", max_components, 1),
-        fraction=share("fraction", fraction),
-        threshold=share("threshold", _THRESHOLDS.get(method, 0.9) if threshold is None else threshold),
+        fraction=_share("fraction", fraction),
+        threshold=_share("threshold", _THRESHOLDS.get(method, 0.9) if threshold is None else threshold),
         cv=cv,
         n_neighbors=whole_number("n_neighbors", n_neighbors, 1),
         resamples=whole_number("resamples", resamples, 2),
@@ -162,22 +193,51 @@ def n_components(
         max_rows=whole_number("max_rows", _ROWS.get(method, 2000) if max_rows is None else max_rows, 3),
     )
     if question.square and method in ("parallel", "horn", "reconstruction", "stability"):
-        raise InputError(
-            f"method={method!r} must have rows of data; kernel='precomputed' has none: take 'elbow' or 'fraction'."
-        )
+        given = Setting("kernel", "precomputed")
+        message = (f"method={method!r} must have rows of data; ", given, " has none: take 'elbow' or 'fraction'.")
+        raise InputError(message)
     return _METHODS[method](question)
+
+
+def _meant_model(estimator: Any, parameters: dict[str, Any]) -> KernelPCA:
+    """Return an unfitted model: a copy of the estimator, or one of these parameters of KernelPCA."""
+    if estimator is None:
+        known = KernelPCA().get_params(deep=False)
+        spare = [name for name in parameters if name not in known or name == "n_components"]
+        if spare:
+            raise InputError(f"{spare[0]} is no parameter of a model whose n_components is asked for: leave it out.")
+        return KernelPCA(**parameters)
+    if parameters:
+        name = next(iter(parameters))
+        raise InputError(f"With estimator=, its own parameters are used; got {name} as well: leave it out.")
+    if not isinstance(estimator, KernelPCA):
+        raise InputError(f"estimator must be a KernelPCA; got {type(estimator).__name__}.")
+    model: KernelPCA = clone(estimator)
+    return model
+
+
+def _share(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < float(value) < 1.0:
+        raise InputError("must be a number between 0 and 1", param=name, value=value)
+    return float(value)
 
 
 def _counted(count: int, method: str, reason: str, **curve: Any) -> ComponentCount:
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in curve.items()}
     length = len(next(iter(arrays.values())))
-    counts = {} if "components" in arrays else {"components": np.arange(1.0, length + 1)}
-    return ComponentCount(int(count), method, reason, counts | arrays)
+    return ComponentCount(int(count), method, reason, {"components": np.arange(1.0, length + 1)} | arrays)
+
+
+def _fitted(model: KernelPCA, X: Any, wanted: int | float, **others: Any) -> KernelPCA:
+    """Return the model fitted to rows, with this number or share of components, without an inverse map."""
+    asked: KernelPCA = clone(model)
+    asked.set_params(n_components=wanted, preimage=None, fit_inverse_transform=False, **others)
+    return asked.fit(X)
 
 
 def _by_fraction(question: _Question) -> ComponentCount:
     wanted = question.fraction if question.most is None else question.most
-    model = _fitted(question, wanted)
+    model = _fitted(question.model, question.X, wanted)
     shares = np.cumsum(model.explained_variance_ratio_.astype(np.float64))
     count = int(np.argmax(shares >= question.fraction - 1e-9)) + 1
     if not len(shares) or shares[-1] < question.fraction - 1e-9:
@@ -190,12 +250,11 @@ def _by_fraction(question: _Question) -> ComponentCount:
 
 
 def _by_elbow(question: _Question) -> ComponentCount:
-    usual = _MOST_VALUES if question.most is None else question.most
-    available = usual
+    usual = available = question.most or _MOST_VALUES
     if in_memory(question.X):
         rows = question.X.shape[0] if hasattr(question.X, "shape") else len(question.X)
         available = max(1, int(rows) - 1)
-    model = _fitted(question, min(usual, available))
+    model = _fitted(question.model, question.X, min(usual, available))
     values = model.eigenvalues_.astype(np.float64)
     positive = values[values > _NO_VARIANCE * max(float(values.max(initial=0.0)), 0.0)]
     if len(positive) < 3:
@@ -206,82 +265,121 @@ def _by_elbow(question: _Question) -> ComponentCount:
         f"The eigenvalues are likeliest to fall into two groups after {count} of the {len(positive)} looked at: "
         f"{positive[count - 1]:.4g}, then {positive[count]:.4g}."
     )
-    padded = np.full(len(values), np.nan)
-    padded[: len(likelihood)] = likelihood
+    padded = np.pad(likelihood, (0, len(values) - len(likelihood)), constant_values=np.nan)
     return _counted(count, "elbow", reason, eigenvalue=values, likelihood=padded)
 
 
-def _by_parallel(question: _Question) -> ComponentCount:
-    X, most = _columns(question)
-    found, null = analysis(
-        kernel_of(question.model, X),
-        X,
-        most,
-        permutations=question.permutations,
-        seed=question.seed,
-        threads=question.threads,
-    )
-    return _above(question, found, said(found, null, most), "parallel")
-
-
-def _by_horn(question: _Question) -> ComponentCount:
-    X, most = _columns(question)
-    found = parallel_analysis(
-        kernel_of(question.model, X),
-        X,
-        most,
-        permutations=question.permutations,
-        seed=question.seed,
-        threads=question.threads,
-        max_rows=X.shape[0],
-    )
-    return _above(question, found, said(found, "the data with permuted columns", most), "horn")
-
-
-def _columns(question: _Question) -> tuple[Any, int]:
-    """Return rows with columns to permute, and how many components to look at."""
+def _by_parallel(question: _Question, method: str = "parallel") -> ComponentCount:
     X, _ = question.rows()
     if X.shape[1] < 2:
         raise InputError("Parallel analysis must have at least 2 columns to permute; X has 1: take method='elbow'.")
-    return X, question.limit(X.shape[0] - 1, _MOST)
-
-
-def _above(question: _Question, found: ParallelAnalysis, reason: str, method: str) -> ComponentCount:
-    choice = with_mean(Choice(max(1, found.count), reason), centred=bool(question.model.center))
+    kernel, most = question.kernel(X), question.limit(X.shape[0] - 1, _MOST)
+    how: dict[str, Any] = {"permutations": question.permutations, "seed": question.seed, "threads": question.threads}
+    if method == "horn":
+        found = parallel_analysis(kernel, X, most, max_rows=X.shape[0], **how)
+        null = "the data with permuted columns"
+    else:
+        found, null = analysis(kernel, X, most, **how)
+    choice = with_mean(Choice(max(1, found.count), said(found, null, most)), centred=bool(question.model.center))
     return _counted(choice.count, method, choice.reason, eigenvalue=found.values, null=found.null)
 
 
+@dataclass(frozen=True)
+class _Curve:
+    """A measure of held-out rows for some numbers of components: its mean over folds, and the error of that."""
+
+    counts: list[int]
+    means: FloatArray  # shape: (q,)
+    errors: FloatArray  # standard errors, shape: (q,)
+
+    @staticmethod
+    def of(question: _Question, X: Any, y: Any, judge: Callable[..., list[float]]) -> _Curve:
+        """Fit the model to all folds but one, as often as there are folds, and judge by the rows of that one."""
+        # a fold leaves at least half of the rows
+        counts = _counts_to_try(question.limit(X.shape[0] // 2, _MOST))
+        tol, measured = float(question.model.tol) or _TOL, []
+        folds = question.folds(X, y)
+        fewest = min(len(train) for train, _ in folds)
+        for train, test in folds:
+            rows = question.part(X, train, train)
+            with warnings.catch_warnings():
+                # fewer rows than components, no variance: a fit to all rows will say it
+                warnings.simplefilter("ignore")
+                most = min(max(counts), rows.shape[0])
+                fitted = _fitted(question.model, rows, most, remove_zero_eig=False, tol=tol)
+            known, new = (fitted.transform(question.part(X, some, train)) for some in (train, test))
+            measured.append(judge(fitted, counts, (known, new), (train, test), fewest))
+        spread = np.std(measured, axis=0, ddof=1) if len(measured) > 1 else np.zeros(len(counts))
+        return _Curve(counts, np.mean(measured, axis=0), spread / np.sqrt(len(measured)))
+
+    def near_best(self) -> tuple[int, str]:
+        """Return the place of the smallest count within one standard error of the best, and how they compare."""
+        best = int(np.argmax(self.means))
+        place = int(np.argmax(self.means >= self.means[best] - self.errors[best]))
+        return place, f"against {self.means[best]:.4g} +- {self.errors[best]:.2g} with {self.counts[best]}"
+
+    def counted(self, place: int, method: str, reason: str, measure: str) -> ComponentCount:
+        curve = {"components": self.counts, measure: self.means, "error": self.errors}
+        return _counted(self.counts[place], method, reason, **curve)
+
+
+def _counts_to_try(most: int) -> list[int]:
+    """Return 1, 2, ... 10, then steps of a quarter, up to `most`, which is the last."""
+    counts, step = [], 1
+    while step < most:
+        counts.append(step)
+        step = step + 1 if step < 10 else int(np.ceil(1.25 * step))
+    return [*counts, most]
+
+
 def _by_neighbours(question: _Question) -> ComponentCount:
+    """Judge by accuracy (or R^2) of the nearest neighbours by scores."""
     X, some = question.rows()
     if not in_memory(question.X):
         raise InputError("method='knn' must have rows in memory, beside their labels; got a file or chunks.")
-    y = question.y if question.y is None or some is None else np.asarray(question.y)[some]
-    # a fold leaves at least half of the rows
-    counts = counts_to_try(question.limit(X.shape[0] // 2, _MOST))
-    curve, measure = neighbour_curve(
-        question.model,
-        X,
-        y,
-        counts,
-        cv=question.cv,
-        n_neighbors=question.n_neighbors,
-        seed=question.seed,
-        square=question.square,
-    )
-    place, best = curve.smallest_within_one_error(), int(np.argmax(curve.means))
+    if question.y is None:
+        raise InputError("method='knn' must have y, a label or a number for each row; got None.")
+    y = check_labels(question.y if some is None else np.asarray(question.y)[some], X.shape[0])
+    measure, kind = ("R^2", KNeighborsRegressor) if y.dtype.kind == "f" else ("accuracy", KNeighborsClassifier)
+
+    def judge(_: KernelPCA, counts: list[int], scores: Any, fold: Any, fewest: int) -> list[float]:
+        (known, new), (train, test), near = scores, fold, min(question.n_neighbors, fewest)
+        return [kind(near).fit(known[:, :j], y[train]).score(new[:, :j], y[test]) for j in counts]
+
+    curve = _Curve.of(question, X, y, judge)
+    place, best = curve.near_best()
     reason = (
         f"The smallest number within one standard error of the best: {measure} {curve.means[place]:.4g} with "
-        f"{curve.counts[place]}, against {curve.means[best]:.4g} +- {curve.errors[best]:.2g} with {curve.counts[best]}."
+        f"{curve.counts[place]}, {best}."
     )
-    return _counted(
-        int(curve.counts[place]), "knn", reason, components=curve.counts, score=curve.means, error=curve.errors
-    )
+    return curve.counted(place, "knn", reason, "score")
 
 
 def _by_reconstruction(question: _Question) -> ComponentCount:
+    """Judge by the share of the held-out rows' variance that comes back from so many scores.
+
+    The inverse map of the first j scores is linear for the linear kernel, and else a ridge regression whose bandwidth
+    and penalty generalised cross-validation chooses on the training rows.
+    """
     X, _ = question.rows()
-    counts = counts_to_try(question.limit(X.shape[0] // 2, _MOST))
-    curve = reconstruction_curve(question.model, X, counts, cv=question.cv, seed=question.seed)
+    if sparse.issparse(X):
+        raise InputError("method='reconstruction' must have dense rows to come back to; X is sparse: densify it.")
+
+    def judge(fitted: KernelPCA, counts: list[int], scores: Any, fold: Any, _: int) -> list[float]:
+        known, new = (part.astype(np.float64) for part in scores)
+        mean = mean_of_rows(X[fold[0]])
+        rows, truth = (X[some] - mean for some in fold)
+        whole = float(np.square(truth).sum())
+        back = []
+        for j in counts:
+            if hasattr(fitted, "components_"):
+                restored = new[:, :j] @ fitted.components_[:j]
+            else:
+                restored = _restored(known[:, :j], rows, new[:, :j], question.threads)
+            back.append(1.0 - float(np.square(truth - restored).sum()) / whole if whole > 0 else 1.0)
+        return back
+
+    curve = _Curve.of(question, X, None, judge)
     enough = curve.means >= question.threshold
     if enough.any():
         place = int(np.argmax(enough))
@@ -291,40 +389,31 @@ def _by_reconstruction(question: _Question) -> ComponentCount:
             f"{question.threshold:.4g} asked for{before}."
         )
     else:
-        place, best = curve.smallest_within_one_error(), int(np.argmax(curve.means))
+        place, best = curve.near_best()
         reason = (
             f"No number restores {question.threshold:.4g} of the variance of held-out rows; {curve.counts[place]} is "
-            f"the smallest within one standard error of the best: {curve.means[place]:.4g}, against "
-            f"{curve.means[best]:.4g} +- {curve.errors[best]:.2g} with {curve.counts[best]}."
+            f"the smallest within one standard error of the best: {curve.means[place]:.4g}, {best}."
         )
-    return _counted(
-        int(curve.counts[place]),
-        "reconstruction",
-        reason,
-        components=curve.counts,
-        share=curve.means,
-        error=curve.errors,
-    )
+    return curve.counted(place, "reconstruction", reason, "share")
+
+
+def _restored(known: FloatArray, rows: FloatArray, new: FloatArray, threads: int) -> FloatArray:
+    """Return centred rows for new scores, by a regression of known ones.  # shape: (m, d)"""
+    found, none = gcv.fit(known, rows, None, alpha=None, gamma=None, threads=threads), np.zeros(rows.shape[1])
+    if found is None:
+        return np.tile(none, (len(new), 1))
+    return RidgeMap(kernels.RBF(gamma=found.gamma), known, found.coefficients, none)(new, threads=threads)
 
 
 def _by_stability(question: _Question) -> ComponentCount:
     X, _ = question.rows()
-    kernel = kernel_of(question.model, X)
-    centred = bool(question.model.center)
+    kernel, centred = question.kernel(X), bool(question.model.center)
     values = leading_values(kernel, X, X.shape[0], center=centred, threads=question.threads)[0]
     rank = int(np.count_nonzero(values > _NO_VARIANCE * max(float(values[0]), np.finfo(np.float64).tiny)))
     # all of the space stays whatever the rows, and of more than half of it what is left out is what stays
     most = question.limit(rank // 2, _MOST_RESAMPLED)
-    found = bootstrap_stability(
-        kernel,
-        X,
-        most,
-        center=centred,
-        resamples=question.resamples,
-        seed=question.seed,
-        threads=question.threads,
-        max_rows=X.shape[0],
-    )
+    how = {"resamples": question.resamples, "seed": question.seed, "threads": question.threads}
+    found = bootstrap_stability(kernel, X, most, center=centred, max_rows=X.shape[0], **how)
     # with a mean squared cosine of s, no direction of j has less than 1 - j (1 - s)
     worst = np.maximum(1.0 - np.arange(1, len(found.subspaces) + 1) * (1.0 - found.subspaces), 0.0)
     stable = np.flatnonzero(worst >= question.threshold)
@@ -343,16 +432,9 @@ def _by_stability(question: _Question) -> ComponentCount:
     return _counted(count, "stability", reason, subspace=found.subspaces, component=found.components, worst=worst)
 
 
-def _fitted(question: _Question, wanted: int | float) -> KernelPCA:
-    """Return the model fitted to all rows, with this number or share, without a way back."""
-    model: KernelPCA = clone(question.model)
-    model.set_params(n_components=wanted, preimage=None, fit_inverse_transform=False)
-    return model.fit(question.X)
-
-
 _METHODS: dict[str, Callable[[_Question], ComponentCount]] = {
     "parallel": _by_parallel,
-    "horn": _by_horn,
+    "horn": lambda question: _by_parallel(question, "horn"),
     "fraction": _by_fraction,
     "elbow": _by_elbow,
     "knn": _by_neighbours,

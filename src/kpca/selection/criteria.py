@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,10 +20,10 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from kpca._base.errors import InputError, Setting
 from kpca.estimators.fitted import NEIGHBOURS, restoration_errors
-from kpca.estimators.parallel_analysis import parallel_analysis
+from kpca.estimators.parallel_analysis import ParallelAnalysis, parallel_analysis
 from kpca.features.projection import MatrixProjection
-from kpca.selection.stability import bootstrap_stability
-from kpca.selection.trials import Fitted
+from kpca.selection.stability import Stability, bootstrap_stability
+from kpca.selection.trials import FittedFold
 
 FloatArray = NDArray[Any]
 _RESAMPLES = 5
@@ -32,6 +32,7 @@ _RESAMPLES = 5
 class Criterion(abc.ABC):
     """How a fitted kernel is judged; losses are smaller the better."""
 
+    name: str  # what the user calls it
     held_out: ClassVar[bool] = True  # judged by rows that the fit has not seen
     comparable: ClassVar[bool] = True  # between kernels of different kinds
     lossless: ClassVar[float] = 1.0  # the score without any loss: 1 is perfect, and 0 no better than nothing
@@ -39,17 +40,17 @@ class Criterion(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def name(self) -> str:
-        """What the user calls it."""
-
-    @property
-    @abc.abstractmethod
     def title(self) -> str:
         """What the score is, in words."""
 
-    @abc.abstractmethod
-    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
+    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
         """Return the loss of each held-out row, or one for all, by number of components.  # shape: (len(counts), m)"""
+        first = ((fitted.scores[:, :count], fitted.held_out_scores[:, :count]) for count in counts)
+        return np.array([self.loss(fitted, scores, new) for scores, new in first])
+
+    def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
+        """Return the losses by the first scores of the fitted rows, and of the held-out ones.  # shape: (m,)"""
+        raise NotImplementedError
 
     def score(self, loss: FloatArray) -> FloatArray:
         """Return a mean loss as a score, larger is better."""
@@ -57,7 +58,7 @@ class Criterion(abc.ABC):
 
 
 @dataclass(frozen=True)
-class Reconstruction(Criterion):
+class Restoration(Criterion):
     """How well rows are restored from their scores: by the mean of the fitted rows with the nearest scores.
 
     The loss of a row is its squared distance from what is restored, over the variance of the data. Rows that are alike
@@ -65,39 +66,25 @@ class Reconstruction(Criterion):
     """
 
     neighbours: int = NEIGHBOURS
-    name: ClassVar[str] = "reconstruction"
-    title: ClassVar[str] = "share of the variance of held-out rows that their scores restore"
+    name = "reconstruction"
+    title = "share of the variance of held-out rows that their scores restore"
 
-    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
-        """Return the losses by row.  # shape: (len(counts), m)"""
-        return np.array(
-            [
-                restoration_errors(
-                    fitted.X,
-                    fitted.scores[:, :count],
-                    fitted.held_out,
-                    fitted.held_out_scores[:, :count],
-                    self.neighbours,
-                )
-                / fitted.variance
-                for count in counts
-            ]
-        )
+    def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
+        return restoration_errors(fitted.X, scores, fitted.held_out, new, self.neighbours) / fitted.variance
 
 
 @dataclass(frozen=True)
 class HeldOutVariance(Criterion):
     """How much of the variance of new rows, in feature space, the components explain."""
 
-    name: ClassVar[str] = "variance"
-    title: ClassVar[str] = "share of the variance of held-out rows in feature space that the components explain"
+    name = "variance"
+    title = "share of the variance of held-out rows in feature space that the components explain"
     comparable = False
 
-    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
-        """Return the losses by row.  # shape: (len(counts), m)"""
+    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
         projection = fitted.found.projection
         assert not isinstance(projection, MatrixProjection)
-        left = projection.parts(fitted.held_out, threads=fitted.threads).residuals
+        left = projection.parts(fitted.held_out, threads=fitted.request.threads).residuals
         squares = np.square(fitted.held_out_scores, dtype=np.float64)
         total = float(np.mean(left + squares.sum(axis=1))) or 1.0
         return np.array([(left + squares[:, count:].sum(axis=1)) / total for count in counts])
@@ -109,90 +96,62 @@ class Prediction(Criterion):
 
     continuous: bool
     neighbours: int = NEIGHBOURS
-    name: ClassVar[str] = "knn"
+    name = "knn"
 
     @property
     def title(self) -> str:
-        """Accuracy, or the share of variance explained."""
         return "R² of k nearest neighbours" if self.continuous else "accuracy of k nearest neighbours"
 
-    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
-        """Return the losses by row: 1 for a wrong class, or the squared error over the variance of y."""
+    def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
+        """Return 1 for a wrong class, or the squared error over the variance of y.  # shape: (m,)"""
         y, truth, spread = fitted.y, fitted.held_out_y, fitted.y_variance
         assert y is not None and truth is not None
-        neighbours = min(self.neighbours, len(y))
-        rows = []
-        for count in counts:
-            scores, new = fitted.scores[:, :count], fitted.held_out_scores[:, :count]
-            predicted = _neighbours(self.continuous, neighbours).fit(scores, y).predict(new)
-            if not self.continuous:
-                rows.append((predicted != truth).astype(np.float64))
-                continue
-            assert spread is not None
-            gap = np.square(predicted - truth).reshape(len(truth), -1)
-            rows.append((gap / np.where(spread > 0, spread, 1.0)).mean(axis=1))
-        return np.array(rows)
+        predicted = _neighbours(self.continuous, min(self.neighbours, len(y))).fit(scores, y).predict(new)
+        if not self.continuous:
+            return np.asarray(predicted != truth, dtype=np.float64)
+        assert spread is not None
+        gap = np.square(predicted - truth).reshape(len(truth), -1)
+        return np.asarray((gap / np.where(spread > 0, spread, 1.0)).mean(axis=1))
 
 
 @dataclass(frozen=True)
 class Scored(Criterion):
     """What a scorer of scikit-learn says of a predictor that is fitted to scores; one number a fold."""
 
-    scorer_name: str
+    name: str
     scorer: Any
     predictor: Any  # None: k nearest neighbours
     continuous: bool
     lossless = 0.0
 
     @property
-    def name(self) -> str:
-        """The name of the scorer."""
-        return self.scorer_name
-
-    @property
     def title(self) -> str:
-        """The name of the scorer and whom it judges."""
         predictor = _neighbours(self.continuous, NEIGHBOURS) if self.predictor is None else self.predictor
-        return f"{self.scorer_name} of {type(predictor).__name__}"
+        return f"{self.name} of {type(predictor).__name__}"
 
-    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
-        """Return minus the score of the fold.  # shape: (len(counts), 1)"""
-        return np.array([[-self._score(fitted, count)] for count in counts])
-
-    def _score(self, fitted: Fitted, count: int) -> float:
-        scores, new = fitted.scores[:, :count], fitted.held_out_scores[:, :count]
+    def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
         if self.predictor is None:
             predictor = _neighbours(self.continuous, min(NEIGHBOURS, len(scores)))
         else:
             predictor = clone(self.predictor)
         try:
-            return float(self.scorer(predictor.fit(scores, fitted.y), new, fitted.held_out_y))
+            return -np.array([float(self.scorer(predictor.fit(scores, fitted.y), new, fitted.held_out_y))])
         except (AttributeError, TypeError, ValueError) as error:
             said = " ".join(str(error).split()).rstrip(".")
-            raise InputError(
-                f"criterion {self.scorer_name!r} must be able to judge {type(predictor).__name__} on these labels; it "
-                f"says: {said}."
-            ) from error
+            judged = f"must be able to judge {type(predictor).__name__} on these labels; it says: {said}."
+            raise InputError(f"{self.name!r} {judged}", param="criterion") from error
 
 
 @dataclass(frozen=True)
 class Excess(Criterion):
     """How far the leading eigenvalues stand out of those of data without structure (parallel analysis)."""
 
-    name: ClassVar[str] = "parallel"
-    title: ClassVar[str] = "variance above that of permuted columns, as a share of all"
+    name = "parallel"
+    title = "variance above that of permuted columns, as a share of all"
     held_out, lossless = False, 0.0
 
-    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
-        """Return minus the excess of the first components.  # shape: (len(counts), 1)"""
-        found = parallel_analysis(
-            fitted.candidate.kernel,
-            fitted.X,
-            max(counts),
-            center=fitted.center,
-            seed=fitted.seed,
-            threads=fitted.threads,
-        )
+    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
+        found: ParallelAnalysis = fitted.analysed(parallel_analysis, counts)
         above = np.maximum(found.values - found.null, 0.0)
         above[found.count :] = 0.0
         summed = np.cumsum(above) * (found.excess / max(float(above.sum()), 1e-300))
@@ -203,12 +162,12 @@ class Excess(Criterion):
 class Gap(Criterion):
     """How far the last eigenvalue that is kept lies above the first that is not, relative to it."""
 
-    name: ClassVar[str] = "gap"
-    title: ClassVar[str] = "relative gap after the last component"
+    name = "gap"
+    title = "relative gap after the last component"
     beyond = 1
     held_out, lossless = False, 0.0
 
-    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
+    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
         """Return minus 1 - lambda_(k+1) / lambda_k; no gap is known after the last eigenvalue that was computed."""
         values = fitted.found.spectrum.values
         known = [1.0 - values[count] / values[count - 1] if count < len(values) else np.nan for count in counts]
@@ -219,26 +178,16 @@ class Gap(Criterion):
 class Steadiness(Criterion):
     """How little the span of the components changes when rows are drawn again."""
 
-    name: ClassVar[str] = "stability"
-    title: ClassVar[str] = "mean squared cosine between the components' spans under resampling"
+    name = "stability"
+    title = "mean squared cosine between the components' spans under resampling"
     held_out, lossless = False, 0.0
 
-    def losses(self, fitted: Fitted, counts: Sequence[int]) -> FloatArray:
-        """Return minus the mean squared cosine.  # shape: (len(counts), 1)"""
-        found = bootstrap_stability(
-            fitted.candidate.kernel,
-            fitted.X,
-            max(counts),
-            center=fitted.center,
-            resamples=_RESAMPLES,
-            seed=fitted.seed,
-            threads=fitted.threads,
-        )
+    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
+        found: Stability = fitted.analysed(bootstrap_stability, counts, resamples=_RESAMPLES)
         return -np.array([[found.subspaces[min(count, len(found.subspaces)) - 1]] for count in counts])
 
 
-_UNLABELLED: dict[str, Callable[[], Criterion]]
-_UNLABELLED = {kind.name: kind for kind in (Reconstruction, Excess, HeldOutVariance, Gap, Steadiness)}
+_UNLABELLED = {kind.name: kind for kind in (Restoration, Excess, HeldOutVariance, Gap, Steadiness)}
 NAMES = (*_UNLABELLED, "knn")
 
 
@@ -251,19 +200,19 @@ def check_criterion(criterion: Any, y: NDArray[Any] | None, predictor: Any = Non
     continuous = y is not None and y.dtype.kind == "f"
     if criterion is None:
         criterion = "reconstruction" if y is None else "knn"
-    if (isinstance(criterion, str) and criterion in _UNLABELLED) or isinstance(criterion, Criterion):
+    named = isinstance(criterion, str)
+    if isinstance(criterion, Criterion) or (named and criterion in _UNLABELLED):
         if predictor is not None:
-            raise InputError(f"A predictor must go with a scorer of scikit-learn; criterion {criterion!r} uses none.")
-        return _UNLABELLED[criterion]() if isinstance(criterion, str) else criterion
-    if isinstance(criterion, str) and criterion not in ("knn", *get_scorer_names()):
+            rest = f" {criterion!r} uses none."
+            raise InputError(("A predictor must go with a scorer of scikit-learn; ", Setting("criterion"), rest))
+        return _UNLABELLED[criterion]() if named else criterion
+    if named and criterion not in ("knn", *get_scorer_names()):
         close = difflib.get_close_matches(criterion, [*NAMES, *get_scorer_names()], n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise InputError(
-            f"criterion must be one of {', '.join(map(repr, NAMES))} or a scorer of scikit-learn; got {criterion!r}."
-            f"{hint}"
-        )
-    if not (isinstance(criterion, str) or callable(criterion)):
-        raise InputError(f"criterion must be a name or a scorer of scikit-learn; got {criterion!r}.")
+        known = f"{', '.join(map(repr, NAMES))} or a scorer of scikit-learn"
+        raise InputError(f"must be one of {known}; got {criterion!r}.{hint}", param="criterion")
+    if not (named or callable(criterion)):
+        raise InputError("must be a name or a scorer of scikit-learn", param="criterion", value=criterion)
     if y is None:
         raise InputError(
             (Setting("criterion", criterion), " must be given labels; got none"),
@@ -274,6 +223,7 @@ def check_criterion(criterion: Any, y: NDArray[Any] | None, predictor: Any = Non
     if predictor is not None and (isinstance(predictor, type) or not hasattr(predictor, "get_params")):
         raise InputError(f"predictor must be a classifier or regressor of scikit-learn; got {predictor!r}.")
     if criterion == "knn":
-        raise InputError("criterion 'knn' brings its own predictor: name a scorer, such as 'accuracy', for another.")
-    name = criterion if isinstance(criterion, str) else getattr(criterion, "__name__", type(criterion).__name__)
+        message = "'knn' brings its own predictor: name a scorer, such as 'accuracy', for another."
+        raise InputError(message, param="criterion")
+    name = criterion if named else getattr(criterion, "__name__", type(criterion).__name__)
     return Scored(name, get_scorer(criterion), predictor, continuous)

@@ -1,4 +1,4 @@
-"""Which of many trials to take: the best, or the simplest that is as good as far as one can tell."""
+"""What comes of many trials: the best, or the simplest that is as good as far as one can tell, and why."""
 
 from __future__ import annotations
 
@@ -13,29 +13,35 @@ from kpca.estimators.kernel_pca import KernelPCA
 from kpca.kernels import Linear
 from kpca.selection.candidates import Candidate
 from kpca.selection.criteria import Criterion
-from kpca.selection.trials import Trial
+from kpca.selection.trials import KernelTrial
 
 FloatArray = NDArray[Any]
+_SHOWN = 12  # entries of a table in print
 RULES = ("one_se", "best")
 
 
 @dataclass(frozen=True)
-class Choice:
+class Chosen:
     """A trial and a number of components, and why."""
 
-    trial: Trial
+    trial: KernelTrial
     place: int  # of the number of components among the counts of the trial
-    best: Trial  # the smallest loss of all
+    best: KernelTrial  # the smallest loss of all
     best_place: int
     simpler: str  # what was preferred to the best for being as good and simpler; empty where the best was taken
 
     @property
     def count(self) -> int:
-        """The number of components."""
         return self.trial.counts[self.place]
 
+    def scores(self, criterion: Criterion) -> tuple[float, float]:
+        """Return the score of the choice, and that of the best."""
+        places = ((self.trial, self.place), (self.best, self.best_place))
+        score, top = (float(criterion.score(trial.means)[place]) for trial, place in places)
+        return score, top
 
-def choose(trials: Sequence[Trial], rule: str) -> Choice | None:
+
+def choose(trials: Sequence[KernelTrial], rule: str) -> Chosen | None:
     """Return the choice among trials on the same rows, None if none of them has a loss.
 
     "best" is the smallest mean loss. "one_se" takes the fewest components with which some kernel comes within one
@@ -46,10 +52,10 @@ def choose(trials: Sequence[Trial], rule: str) -> Choice | None:
     if not np.isfinite(table).any():
         return None
     filled = np.where(np.isfinite(table), table, np.inf)
-    first, place = np.unravel_index(int(filled.argmin()), filled.shape)
-    best, best_place = trials[int(first)], int(place)
+    first, best_place = (int(place) for place in np.unravel_index(int(filled.argmin()), filled.shape))
+    best = trials[first]
     if rule == "best" or best.losses.shape[1] < 2:
-        return Choice(best, best_place, best, best_place, "")
+        return Chosen(best, best_place, best, best_place, "")
     as_good = np.array([[_as_good(trial, j, best, best_place) for j in range(table.shape[1])] for trial in trials])
     fewest = int(np.argmax(as_good.any(axis=0)))
     among = [int(i) for i in np.flatnonzero(as_good[:, fewest])]
@@ -60,10 +66,10 @@ def choose(trials: Sequence[Trial], rule: str) -> Choice | None:
         simpler = "the linear kernel"
     elif fewest != best_place:
         simpler = "fewer components"
-    return Choice(trials[taken], fewest, best, best_place, simpler)
+    return Chosen(trials[taken], fewest, best, best_place, simpler)
 
 
-def _as_good(trial: Trial, place: int, best: Trial, best_place: int) -> bool:
+def _as_good(trial: KernelTrial, place: int, best: KernelTrial, best_place: int) -> bool:
     """Return True if the loss is no larger than the best by more than a standard error of the difference."""
     if trial is best and place == best_place:
         return True
@@ -72,11 +78,6 @@ def _as_good(trial: Trial, place: int, best: Trial, best_place: int) -> bool:
         return False
     error = float(np.std(gap, ddof=1)) / np.sqrt(np.size(gap))
     return bool(np.mean(gap) <= error)
-
-
-# -- What a search returns: the model, everything that was tried, and why this one ------------------------------------
-
-_SHOWN = 12
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Tuning:
     table: tuple[dict[str, Any], ...]  # one entry for every kernel and number of components tried, best first
     seconds: float
     complete: bool  # False where the budget was used up before all was tried on all rows
-    trials: tuple[Trial, ...] = field(repr=False, default=())
+    trials: tuple[KernelTrial, ...] = field(repr=False, default=())
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the table as plain data."""
@@ -110,23 +111,22 @@ class Tuning:
         return "\n".join(lines)
 
 
-def table_of(trials: Sequence[Trial], criterion: Criterion) -> tuple[dict[str, Any], ...]:
+def table_of(trials: Sequence[KernelTrial], criterion: Criterion) -> tuple[dict[str, Any], ...]:
     """Return an entry for every kernel and number of components that was tried, the best first."""
     entries = []
     for trial in trials:
         scores = criterion.score(trial.means)
         for place, count in enumerate(trial.counts):
-            losses = trial.losses[place]
-            if not np.isfinite(losses).all():
+            if not np.isfinite(trial.losses[place]).all():
                 continue
-            error = float(np.std(losses, ddof=1) / np.sqrt(losses.size)) if losses.size > 1 else None
+            error = trial.error(place)
             entries.append(
                 {
                     "label": trial.candidate.label,
                     **trial.candidate.parameters,
                     "n_components": count,
                     "score": float(scores[place]),
-                    "standard_error": error,
+                    "standard_error": None if np.isnan(error) else error,
                     "rows": trial.rows,
                     "seconds": trial.seconds,
                 }
@@ -136,29 +136,24 @@ def table_of(trials: Sequence[Trial], criterion: Criterion) -> tuple[dict[str, A
 
 
 def reason_of(
-    choice: Choice, criterion: Criterion, trials: Sequence[Trial], asked: Sequence[Candidate], complete: bool
+    choice: Chosen, criterion: Criterion, trials: Sequence[KernelTrial], asked: Sequence[Candidate], complete: bool
 ) -> str:
     """Return why this kernel and this number of components were chosen, in words."""
     label, count = choice.trial.candidate.label, choice.count
     components = f"{count} component" + ("" if count == 1 else "s")
-    score = float(criterion.score(choice.trial.means)[choice.place])
+    score, top = choice.scores(criterion)
     kinds = len({trial.candidate.name for trial in trials})
     tried = f"{len(trials)} kernels" + (f" of {kinds} kinds" if kinds > 1 else "")
     text = f"{label} with {components}: {criterion.title} {score:.3f}"
     if choice.simpler:
-        best = choice.best
-        top = float(criterion.score(best.means)[choice.best_place])
-        text += (
-            f", within one standard error of the best of {tried} ({best.candidate.label} with "
-            f"{best.counts[choice.best_place]}: {top:.3f}); {choice.simpler} was preferred."
-        )
+        best = f"{choice.best.candidate.label} with {choice.best.counts[choice.best_place]}: {top:.3f}"
+        text += f", within one standard error of the best of {tried} ({best}); {choice.simpler} was preferred."
     else:
         text += f", the best of {tried}." if len(trials) > 1 else ", the only one tried."
     if not criterion.comparable and kinds > 1:
         text += " Different kernels have different variances: compare this score within one kind of kernel only."
-    edge = _at_edge(choice.trial.candidate, asked)
-    if edge:
-        text += f" Its gamma is the {edge} that was tried: try a wider grid."
+    if _at_edge(choice.trial.candidate, asked):
+        text += " Its gamma is the largest that was tried: try a wider grid."
     failed = [trial for trial in trials if trial.failure]
     if failed:
         text += f" {len(failed)} could not be tried, the first because: {failed[0].failure}"
@@ -167,7 +162,7 @@ def reason_of(
     return text
 
 
-def reason_of_none(trials: Sequence[Trial], criterion: Criterion) -> str:
+def reason_of_none(trials: Sequence[KernelTrial], criterion: Criterion) -> str:
     """Return why there is nothing to choose."""
     failures = [trial.failure for trial in trials if trial.failure]
     if failures:
@@ -177,10 +172,9 @@ def reason_of_none(trials: Sequence[Trial], criterion: Criterion) -> str:
     return "No kernel has a component of variance on these rows."
 
 
-def _at_edge(chosen: Candidate, asked: Sequence[Candidate]) -> str:
-    """Return which end of its grid a bandwidth lies at, where that may mean that a better one lies beyond."""
+def _at_edge(chosen: Candidate, asked: Sequence[Candidate]) -> bool:
+    """Return True if a bandwidth lies at the narrow end of its grid: a better one may lie beyond."""
     gamma = chosen.parameters.get("gamma")
     grid = [other.parameters.get("gamma") for other in asked if other.name == chosen.name]
-    if not isinstance(gamma, float) or len(set(map(repr, grid))) < 3 or not all(isinstance(one, float) for one in grid):
-        return ""
-    return "largest" if gamma == max(grid) else ""  # type: ignore[type-var]
+    numbers = [one for one in (gamma, *grid) if isinstance(one, float)]
+    return len(numbers) == len(grid) + 1 and len(set(grid)) >= 3 and gamma == max(numbers)

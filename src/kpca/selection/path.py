@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.config import memory_budget, thread_count
+from kpca._base.config import thread_count
 from kpca._base.errors import InputError
 from kpca._base.progress import step_monitor
 from kpca._base.threads import single_threaded
@@ -26,7 +26,7 @@ from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel
 from kpca.selection.candidates import Candidate, candidates
 from kpca.selection.criteria import check_criterion
-from kpca.selection.rows import FOLDS, Clock, folds_of, searched_rows
+from kpca.selection.rows import FOLDS, Clock, folds_of, searched_rows, some_rows
 from kpca.selection.trials import Bench
 from kpca.spectrum import Spectrum
 
@@ -71,17 +71,10 @@ class Path:
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return an entry per value, as plain data."""
-        return [
-            {
-                self.parameter: float(value),
-                "participation": float(self.participation[i]),
-                "alignment": float(self.alignment[i]),
-                "eigenvalues": self.eigenvalues[i].tolist(),
-                "explained_variance_ratio": self.explained_variance_ratio[i].tolist(),
-                "score": None if self.scores is None else float(self.scores[i]),
-            }
-            for i, value in enumerate(self.values)
-        ]
+        names = ("participation", "alignment", "eigenvalues", "explained_variance_ratio")
+        columns = {self.parameter: self.values.tolist(), **{name: getattr(self, name).tolist() for name in names}}
+        columns["score"] = [None] * len(self.values) if self.scores is None else self.scores.tolist()
+        return [{name: column[i] for name, column in columns.items()} for i in range(len(self.values))]
 
     def __str__(self) -> str:
         best = self.best if self.scores is not None and np.isfinite(self.scores).any() else None
@@ -148,15 +141,12 @@ def path(
     whole_number("n_components", n_components, 1)
     check_jobs(n_jobs)
     if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < float("inf"):
-        raise InputError(f"tol must be a number of at least 0; got {tol!r}.")
+        raise InputError("must be a number of at least 0", param="tol", value=tol)
     rows, labels = searched_rows(X, y, max_rows, seed, cv)
     k = min(int(n_components), rows.shape[0] - 1)
     name, along = _along(kernel, parameter, grid, rows, fixed)
-    threads = thread_count(n_jobs)
-    finest = FINEST_TOL[rows.dtype]
-    request = Request(
-        k, tol=float(tol) or finest, center=bool(center), seed=seed, threads=threads, budget=memory_budget
-    )
+    tol = float(tol) or FINEST_TOL[rows.dtype]
+    request = Request(k, tol=tol, center=bool(center), seed=seed, threads=thread_count(n_jobs))
     judged = None if criterion is None else check_criterion(criterion, labels, predictor)
     report = step_monitor(len(along) * (1 if judged is None else 2), "fit")
     with clock.stopping():
@@ -165,21 +155,16 @@ def path(
         if judged is not None:
             folds = folds_of(cv, rows.shape[0], labels, seed) if judged.held_out else []
             further = replace(request, n_components=k + judged.beyond)
-            bench = Bench(
-                along, rows, labels, folds=folds, criterion=judged, counts=[k], request=further, fewer=judged.held_out
-            )
-            scores, errors = np.empty(len(along)), np.empty(len(along))
+            bench = Bench(along, rows, labels, folds, judged, [k], further, fewer=judged.held_out)
             trials = []
-            for i, candidate in enumerate(along):
-                trial = bench.try_(candidate)
-                trials.append(trial)
-                scores[i] = judged.score(trial.means)[0]
-                size = trial.losses.shape[1]
-                errors[i] = float(np.std(trial.losses[0], ddof=1)) / np.sqrt(size) if size > 1 else np.nan
+            for candidate in along:
+                trials.append(bench.try_(candidate))
                 if report is not None:
-                    report(label=candidate.label, score=float(scores[i]))
+                    report(label=candidate.label, score=float(judged.score(trials[-1].means)[0]))
             if all(trial.failure for trial in trials):
                 raise InputError(trials[0].failure)
+            scores = np.array([judged.score(trial.means)[0] for trial in trials])
+            errors = np.array([trial.error(0) for trial in trials])
     return Path(
         kernel=along[0].name,
         parameter=name,
@@ -197,7 +182,7 @@ def path(
 def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[str, Any]) -> tuple[str, list[Candidate]]:
     """Return the parameter that varies, and the kernels in the order of its values."""
     if not isinstance(kernel, str):
-        raise InputError(f"kernel must be a name, such as 'rbf'; got {kernel!r}.")
+        raise InputError("must be a name, such as 'rbf'", param="kernel", value=kernel)
     degrees = kernel in ("poly", "polynomial")
     name = parameter or ("degree" if degrees else "gamma")
     if name not in _PARAMETERS:
@@ -216,26 +201,24 @@ def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[st
             found = candidates({kernel: count}, X, count)
             found[0].kernel.check(X)
             if "gamma" not in found[0].parameters:
-                raise InputError(f"kernel must have a bandwidth to vary; {kernel!r} has none: try 'rbf'.")
+                raise InputError(f"must have a bandwidth to vary; {kernel!r} has none: try 'rbf'.", param="kernel")
             grid = sorted({one.parameters["gamma"] for one in found})
     try:
         values = sorted({float(value) for value in grid})
-    except (TypeError, ValueError) as error:
-        raise InputError(f"grid must be a list of numbers, or how many; got {_short(grid)}.") from error
+    except (TypeError, ValueError):
+        values = []
     if not values:
-        raise InputError(f"grid must be a list of numbers, or how many; got {_short(grid)}.")
+        got = f"an array of shape {grid.shape}" if isinstance(grid, np.ndarray) else repr(grid)
+        raise InputError(f"grid must be a list of numbers, or how many; got {got}.")
     lists = {other: [value] for other, value in fixed.items()}
     if degrees and name == "degree":
         lists.setdefault("gamma", ["scale"])
     along = [candidates({kernel: {**lists, name: [value]}}, X, 1)[0] for value in values]
     along[0].kernel.check(X)
     if len({candidate.kernel for candidate in along}) < len(along):
-        raise InputError(f"kernel must depend on the parameter that varies; {kernel!r} does not on {name!r}.")
+        message = f"must depend on the parameter that varies; {kernel!r} does not on {name!r}."
+        raise InputError(message, param="kernel")
     return name, along
-
-
-def _short(grid: Any) -> str:
-    return f"an array of shape {grid.shape}" if isinstance(grid, np.ndarray) else repr(grid)
 
 
 def _spectra(along: Sequence[Candidate], X: Any, k: int, request: Request, report: Any) -> dict[str, FloatArray]:
@@ -265,38 +248,40 @@ def _fitted(follower: Follower, candidate: Candidate) -> Spectrum:
         warnings.simplefilter("ignore")
         try:
             return follower(candidate.kernel).spectrum
-        except InputError:
-            raise
         except ValueError as error:
+            if isinstance(error, InputError):
+                raise
             said = " ".join(str(error).split())
             raise InputError(f"{candidate.label} must be a kernel of these rows; it is not: {said}") from error
 
 
 def _alignments(kernels: Sequence[Kernel], X: Any, center: bool, seed: int) -> FloatArray:
-    """Return <B, L> / (|B| |L|) of each kernel matrix B with that of the linear kernel, both centred, on some rows."""
-    with single_threaded():  # the products are small, and threads that wait would take the cores from the next
-        return _aligned(kernels, X, center, seed)
-
-
-def _aligned(kernels: Sequence[Kernel], X: Any, center: bool, seed: int) -> FloatArray:
-    n = X.shape[0]
-    if n > _ALIGNED_ROWS:
-        X = X[np.sort(np.random.default_rng(seed).choice(n, _ALIGNED_ROWS, replace=False))]
+    """Return the alignment of each kernel matrix with that of the linear kernel, both centred, on some rows."""
+    X = some_rows(X, _ALIGNED_ROWS, seed)
     ones = np.ones(X.shape[0])
     rows = X.astype(np.float64)
     if not sparse.issparse(rows) and center:
         rows = rows - rows.mean(axis=0)
-    L = (rows @ rows.T).toarray() if sparse.issparse(rows) else rows @ rows.T
-    if center:
-        L = centred(L, ones)
-    L /= max(float(np.abs(L).max()), 1e-300)
     family = {None if kernel.shared is None else kernel.shared[0] for kernel in kernels}
     shared = SharedArguments(kernels, X, budget=2**24) if len(family) == 1 and None not in family else None
     found = []
-    for kernel in kernels:
-        B = Gram(kernel, X, arguments=shared).matrix()
-        B = centred(B, ones) if center else B
-        B = B / max(float(np.abs(B).max()), 1e-300)  # squares of large values would overflow
-        size = float(np.linalg.norm(B)) * float(np.linalg.norm(L))
-        found.append(float(np.vdot(B, L)) / size if size > 0 else np.nan)
+    with single_threaded():  # the products are small, and threads that wait would take the cores from the next
+        L = (rows @ rows.T).toarray() if sparse.issparse(rows) else rows @ rows.T
+        L = centred(L, ones) if center else L
+        for kernel in kernels:
+            B = Gram(kernel, X, arguments=shared).matrix()
+            found.append(alignment_of(centred(B, ones) if center else B, L))
     return np.array(found)
+
+
+def alignment_of(A: FloatArray, B: FloatArray) -> float:
+    """Return <A, B> / (|A| |B|), NaN if one of them is 0."""
+    A, B = in_unit_range(A), in_unit_range(B)
+    sizes = float(np.linalg.norm(A)) * float(np.linalg.norm(B))
+    return float(np.vdot(A, B)) / sizes if sizes > 0 else float("nan")
+
+
+def in_unit_range(A: Any) -> Any:
+    """Return A over its largest entry: squares then neither overflow nor vanish."""
+    largest = float(abs(A).max()) if A.size else 0.0
+    return A / largest if largest > 0 else A

@@ -1,4 +1,4 @@
-"""What a search is made on: rows, labels, folds and numbers of components, checked."""
+"""What a search is made on: rows, labels, folds, numbers of components, and a budget of time, all of it checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from kpca._base.config import config, progress_callback
-from kpca._base.errors import Cancelled, InputError, InPython
+from kpca._base.errors import Cancelled, InputError, InPython, Setting
 from kpca._base.validation import check_data, check_rows, whole_number
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.estimators.kernel_pca import KernelPCA
@@ -27,32 +27,40 @@ LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FOLDS = 3
 # Whole numbers are classes if there are no more of them, or if so many rows share one, on average.
 _FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
+_UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "m": 60.0, "minute": 60.0, "h": 3600.0}
+_UNITS |= {"hour": 3600.0, "ms": 1e-3}
 
 
 def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> tuple[Any, NDArray[Any] | None]:
     """Return the rows of a search with their labels: all, or a sample of at most so many."""
     whole_number("max_rows", max_rows, 4)
     numbered = not (isinstance(cv, Integral) or cv is None or hasattr(cv, "split") or isinstance(cv, str))
-    if not in_memory(X):
-        if y is not None:
-            raise InputError("Labels must come with rows in memory; these are read in chunks: load a sample of both.")
-        if numbered:
-            raise InputError("cv must be a number of folds or a splitter for rows that are read in chunks.")
-        rows = check_data(KernelPCA(), sample_rows(as_source(X), max_rows, seed), reset=True)
-        check_rows(rows.shape[0])
-        return rows, None
-    rows = check_data(KernelPCA(), X, reset=True)
+    loaded = in_memory(X)
+    if not loaded and y is not None:
+        raise InputError("Labels must come with rows in memory; these are read in chunks: load a sample of both.")
+    if not loaded and numbered:
+        raise InputError("cv must be a number of folds or a splitter for rows that are read in chunks.")
+    rows = check_data(KernelPCA(), X if loaded else sample_rows(as_source(X), max_rows, seed), reset=True)
     check_rows(rows.shape[0])
     labels = None if y is None else check_labels(y, rows.shape[0])
-    if rows.shape[0] > max_rows:
-        if numbered:
-            raise InputError(
-                f"cv must be a number of folds or a splitter where rows are sampled, row numbers mean others then; got "
-                f"{rows.shape[0]} rows and max_rows={max_rows}."
-            )
-        some = np.sort(np.random.default_rng(seed).choice(rows.shape[0], max_rows, replace=False))
-        rows, labels = rows[some], None if labels is None else labels[some]
-    return rows, labels
+    some = row_sample(rows.shape[0], max_rows, seed)
+    if some is None:
+        return rows, labels
+    if numbered:
+        message = f"cv must be a number of folds or a splitter where rows are sampled; got {rows.shape[0]} rows and "
+        raise InputError((message, Setting("max_rows", max_rows)), remedy="row numbers would mean other rows")
+    return rows[some], None if labels is None else labels[some]
+
+
+def row_sample(n: int, most: int, seed: int) -> Indices | None:
+    """Return the numbers of at most so many of n rows, ascending, the same for the same seed; None is all of them."""
+    return None if n <= most else np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
+
+
+def some_rows(X: Any, most: int, seed: int) -> Any:
+    """Return X, or a sample of its rows where there are more than so many."""
+    some = row_sample(X.shape[0], most, seed)
+    return X if some is None else X[some]
 
 
 def check_labels(y: Any, n: int) -> NDArray[Any]:
@@ -66,16 +74,19 @@ def check_labels(y: Any, n: int) -> NDArray[Any]:
     if labels.ndim not in (1, 2) or len(labels) != n:
         raise InputError(f"must have one entry per row, {n} in all; got shape {labels.shape}", param="y")
     if labels.dtype.kind == "O" or (labels.dtype.kind == "U" and not isinstance(y, np.ndarray)):
-        labels = _of_objects(np.asarray(y, dtype=object))  # as text, NaN would be a class
+        plain = plain_labels(np.asarray(y, dtype=object))  # as text, NaN would be a class
+        if plain is None:
+            raise InputError("must be known for every row; got None or NaN", param="y", remedy="remove such rows")
+        labels = plain
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.dtype.kind == "f":
         if not np.isfinite(labels).all():
             raise InputError("must be finite; got NaN or infinity", param="y", remedy="remove such rows")
         whole = labels.ndim == 1 and (labels == np.round(labels)).all()
-        if whole and np.abs(labels).max() < 2**53 and _shared(labels):
+        if whole and np.abs(labels).max() < 2**53 and name_classes(labels):
             labels = labels.astype(np.int64)  # classes that went through a float column
-    elif labels.dtype.kind in "iu" and labels.ndim == 1 and not _shared(labels):
+    elif labels.dtype.kind in "iu" and labels.ndim == 1 and not name_classes(labels):
         labels = labels.astype(np.float64)  # numbers, not names
     elif labels.dtype.kind in "mM":
         labels = labels.astype(str)
@@ -90,38 +101,36 @@ def check_labels(y: Any, n: int) -> NDArray[Any]:
     return labels
 
 
-def _shared(labels: NDArray[Any]) -> bool:
+def name_classes(labels: NDArray[Any], few: float = _FEW_CLASSES) -> bool:
     """Return True for numbers that name classes: there are few of them, or many rows share one."""
     different = len(np.unique(labels))
-    return different <= _FEW_CLASSES or _ROWS_OF_A_CLASS * different <= len(labels)
+    return different <= few or _ROWS_OF_A_CLASS * different <= len(labels)
 
 
-def _of_objects(entries: NDArray[Any]) -> NDArray[Any]:
-    """Return objects as numbers, if they all are, else as text."""
+def plain_labels(entries: NDArray[Any]) -> NDArray[Any] | None:
+    """Return objects as numbers, if they all are, else as text; None if some are missing."""
     kinds = {type(entry) for entry in entries.ravel()}
-    missing = kinds & {type(None)} or any(kind.__name__ in ("NAType", "NaTType") for kind in kinds)
-    numbers = all(issubclass(kind, Real) for kind in kinds)
-    if missing or (not numbers and any(isinstance(entry, float) and math.isnan(entry) for entry in entries.ravel())):
-        raise InputError("must be known for every row; got None or NaN", param="y", remedy="remove such rows")
-    if numbers:
-        return entries.astype(np.int64 if all(issubclass(kind, Integral) for kind in kinds) else np.float64)
-    return entries.astype(str)
+    if all(issubclass(kind, Real | np.bool_) for kind in kinds):
+        whole = all(issubclass(kind, Integral | np.bool_) for kind in kinds)
+        whole = whole and all(abs(int(entry)) < 2**63 for entry in entries.ravel())
+        return entries.astype(np.int64 if whole else np.float64)
+    missing = any(kind.__name__ in ("NoneType", "NAType", "NaTType") for kind in kinds)
+    gaps = missing or any(isinstance(entry, float) and math.isnan(entry) for entry in entries.ravel())
+    return None if gaps else entries.astype(str)
 
 
 def component_counts(wanted: Any, most: int) -> tuple[int, ...]:
     """Return the numbers of components to try, ascending, none larger than the rows of the fits allow."""
     if wanted is None:
         return tuple(count for count in LADDER if count <= most)
-    several = [wanted]
-    if isinstance(wanted, Sequence | np.ndarray) and not isinstance(wanted, str):
-        several = list(wanted)
+    listed = isinstance(wanted, Sequence | np.ndarray) and not isinstance(wanted, str)
+    several = list(wanted) if listed else [wanted]
     if not several:
         raise InputError("must be a whole number, a list of them or None", param="n_components", value=wanted)
     for count in several:
         if isinstance(count, bool) or not isinstance(count, Integral) or not 1 <= int(count) <= most:
-            raise InputError(
-                f"must be whole numbers from 1 to {most} for these rows", param="n_components", value=count
-            )
+            message = f"must be whole numbers from 1 to {most} for these rows"
+            raise InputError(message, param="n_components", value=count)
     return tuple(sorted({int(count) for count in several}))
 
 
@@ -133,10 +142,8 @@ def folds_of(cv: Any, n: int, y: NDArray[Any] | None, seed: int) -> list[tuple[I
         if int(cv) > n:
             raise InputError((f"must have at least {cv} rows", InPython(f" for cv={cv} folds")), param="X", value=n)
         sizes = np.zeros(1) if y is None or y.dtype.kind == "f" else np.unique(y, return_counts=True)[1]
-        if sizes.max() >= int(cv):
-            splitter: Any = StratifiedKFold(int(cv), shuffle=True, random_state=seed % 2**32)
-        else:
-            splitter = KFold(int(cv), shuffle=True, random_state=seed % 2**32)
+        kind: Any = StratifiedKFold if sizes.max() >= int(cv) else KFold
+        splitter = kind(int(cv), shuffle=True, random_state=seed % 2**32)
     else:
         try:
             splitter = check_cv(cv)
@@ -145,7 +152,7 @@ def folds_of(cv: Any, n: int, y: NDArray[Any] | None, seed: int) -> list[tuple[I
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a class has fewer members than there are folds
-            pairs = [(fit, held_out) for fit, held_out in splitter.split(np.empty((n, 1)), y)]
+            pairs = list(splitter.split(np.empty((n, 1)), y))
     except (TypeError, ValueError) as error:
         said = " ".join(str(error).split())
         raise InputError(f"cv must be able to split these rows, of which scikit-learn says: {said}") from error
@@ -169,12 +176,6 @@ def _numbers(part: Any, n: int) -> Indices:
     return numbers.astype(np.intp)
 
 
-# -- A budget of time, and what is left of it -------------------------------------------------------------------------
-
-_UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "m": 60.0, "minute": 60.0, "h": 3600.0}
-_UNITS |= {"hour": 3600.0, "ms": 1e-3}
-
-
 def parse_seconds(budget: Any) -> float | None:
     """Return a budget in seconds from a number or from text such as "60s" or "2 min"; None is no limit."""
     if budget is None:
@@ -186,9 +187,8 @@ def parse_seconds(budget: Any) -> float | None:
         unit = unit if unit in _UNITS else unit.removesuffix("s")
         seconds = float(match[1]) * _UNITS[unit] if match and unit in _UNITS else None
     if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0 < float(seconds) < float("inf"):
-        raise InputError(
-            ("must be ", InPython("None, "), 'seconds, or text such as "60s" or "2min"'), param="budget", value=budget
-        )
+        words = ("must be ", InPython("None, "), 'seconds, or text such as "60s" or "2min"')
+        raise InputError(words, param="budget", value=budget)
     return float(seconds)
 
 
@@ -204,12 +204,10 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start."""
         return time.perf_counter() - self._started
 
     @property
     def left(self) -> float:
-        """Seconds until the end of the budget."""
         return float("inf") if self.budget is None else self.budget - self.elapsed
 
     @contextmanager

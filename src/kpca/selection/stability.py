@@ -15,6 +15,7 @@ from kpca.estimators.routes import better_shifted
 from kpca.gram import Gram, MatrixGram
 from kpca.gram.operator import center as centred
 from kpca.kernels import Kernel, Linear
+from kpca.selection.rows import some_rows
 from kpca.spectrum import solve_krylov
 
 FloatArray = NDArray[Any]
@@ -69,27 +70,24 @@ def bootstrap_stability(
     >>> bool(found.components[0] > 0.99), bool(found.components[1] < 0.9)
     (True, True)
     """
+    X = some_rows(X, max_rows, seed)
     n = X.shape[0]
-    if n > max_rows:
-        X = X[np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False))]
-        n = max_rows
     K = _inner_products(kernel, X, center=center, threads=threads)
     k = min(n_components, n - 1 if center else n)
-    whole = _basis(K, np.ones(n), k, center=center)
+    whole = _orthonormal(_scores(K, np.ones(n), k, center=center))
     rank = np.minimum(np.arange(1, k + 1), max(1, int(np.count_nonzero(whole.any(axis=0)))))
-    components, subspaces = np.zeros(k), np.zeros(k)
+    totals = np.zeros((2, k))
 
     def compare(number: int) -> tuple[FloatArray, FloatArray]:
         scores = _scores(K, _draw(n, np.random.default_rng([seed, number])), k, center=center)
         return _cosines(whole, scores), _shared(whole, _orthonormal(scores)) / rank
 
     def commit(_: int, found: tuple[FloatArray, FloatArray]) -> None:
-        np.add(components, found[0], out=components)
-        np.add(subspaces, found[1], out=subspaces)
+        np.add(totals, found, out=totals)
 
     in_order(list(range(resamples)), lambda: compare, commit, threads)
-    bounded = [np.clip(total / resamples, 0.0, 1.0) for total in (components, subspaces)]
-    return Stability(bounded[0], bounded[1], resamples)
+    components, subspaces = np.clip(totals / resamples, 0.0, 1.0)
+    return Stability(components, subspaces, resamples)
 
 
 def _inner_products(kernel: Kernel, X: Any, *, center: bool, threads: int) -> FloatArray:
@@ -139,13 +137,8 @@ def _leading(M: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
     return found.values, found.vectors
 
 
-def _basis(K: FloatArray, weights: FloatArray, k: int, *, center: bool) -> FloatArray:
-    """Return orthonormal columns, 0 without variance: the first j span the scores on the first j components."""
-    return _orthonormal(_scores(K, weights, k, center=center))
-
-
 def _orthonormal(scores: FloatArray) -> FloatArray:
-    """Return Q of scores = Q R, with zero columns where the scores are 0.  # shape: (n, k)"""
+    """Return Q of scores = Q R, with zero columns where the scores are 0: the first j span those of the first j."""
     Q = np.zeros_like(scores)
     present = np.flatnonzero(scores.any(axis=0))
     Q[:, present] = np.linalg.qr(scores[:, present])[0]

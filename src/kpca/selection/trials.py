@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedFold:
     """A kernel fitted to some rows, and the rows it is judged by; criteria look at this and nothing else."""
 
     candidate: Candidate
@@ -37,13 +37,17 @@ class Fitted:
     y_variance: FloatArray | None  # the same of numbers to predict, shape: (targets,)
     scores: FloatArray  # of the rows of the fit, shape: (n, k)
     held_out_scores: FloatArray  # shape: (m, k)
-    center: bool
-    seed: int
-    threads: int
+    request: Request
+
+    def analysed(self, analysis: Callable[..., Any], counts: Sequence[int], **others: Any) -> Any:
+        """Return what an analysis of the rows of the fit under this kernel finds in the first components."""
+        asked = self.request
+        how = {"center": asked.center, "seed": asked.seed, "threads": asked.threads, **others}
+        return analysis(self.candidate.kernel, self.X, max(counts), **how)
 
 
 @dataclass(frozen=True)
-class Trial:
+class KernelTrial:
     """What came of a candidate: a loss for each number of components, by row, fold or once; smaller is better."""
 
     candidate: Candidate
@@ -60,83 +64,78 @@ class Trial:
         means: FloatArray = self.losses.mean(axis=1)
         return means
 
+    def error(self, place: int) -> float:
+        """Return the standard error of a mean loss; NaN where it is a single number."""
+        losses = self.losses[place]
+        return float(np.std(losses, ddof=1) / np.sqrt(losses.size)) if losses.size > 1 else float("nan")
 
+
+@dataclass(eq=False)
 class Bench:
     """Rows cut into folds, on which candidates are tried one after the other; what fits have in common is kept."""
 
-    def __init__(
-        self,
-        candidates: Sequence[Candidate],
-        X: Any,
-        y: NDArray[Any] | None,
-        *,
-        folds: Sequence[tuple[Indices, Indices]],
-        criterion: Any,
-        counts: Sequence[int],
-        request: Request,
-        fewer: bool = False,
-    ) -> None:
-        """`fewer`: where there are not so many components, those that there are stand for them."""
-        self.X, self.y, self.criterion, self.request = X, y, criterion, request
-        self.counts = tuple(counts)
-        whole = np.arange(X.shape[0])
-        self._folds = list(folds) if criterion.held_out else [(whole, whole[:0])]
-        shared = memory_budget() // (2 * len(self._folds))
-        kernels = [candidate.kernel for candidate in candidates]
-        self._followers = [Follower(kernels, X[fit], request, budget=shared) for fit, _ in self._folds]
-        self._variance, self._fewer = total_variance(X), fewer
+    candidates: Sequence[Candidate]
+    X: Any
+    y: NDArray[Any] | None
+    folds: Sequence[tuple[Indices, Indices]]
+    criterion: Any
+    counts: Sequence[int]
+    request: Request
+    fewer: bool = False  # where there are not so many components, those that there are stand for them
+
+    def __post_init__(self) -> None:
+        whole = np.arange(self.X.shape[0])
+        self.folds = self.folds if self.criterion.held_out else [(whole, whole[:0])]
+        shared = memory_budget() // (2 * len(self.folds))
+        kernels = [candidate.kernel for candidate in self.candidates]
+        self._followers = [Follower(kernels, self.X[fit], self.request, budget=shared) for fit, _ in self.folds]
+        self._variance, y = total_variance(self.X), self.y
         with np.errstate(over="ignore"):
             self._y_variance = None if y is None or y.dtype.kind != "f" else y.reshape(len(y), -1).var(axis=0)
 
-    def try_(self, candidate: Candidate) -> Trial:
+    def try_(self, candidate: Candidate) -> KernelTrial:
         """Return what comes of a candidate; a kernel that fails on these rows is a result, too."""
         started = time.perf_counter()
-        parts: list[tuple[FloatArray, int]] = []
-        failure = ""
+        parts, failure = [], ""
         # Neighbours are found before threads have met, and of equal ones the same whatever the threads.
         with warnings.catch_warnings(), no_openmp_threads():
             # what there is to say of one of many kernels is said by its loss
             warnings.simplefilter("ignore")
             try:
                 candidate.kernel.check(self.X)
-                for number in range(len(self._folds)):
-                    parts.append(self._losses(candidate, number))
+                parts = [self._losses(candidate, number) for number in range(len(self.folds))]
             except ValueError as error:  # InputError, or scikit-learn's of a kernel that is far from positive
                 failure = " ".join(str(error).split())
-        losses = np.full((len(self.counts), 1), np.nan)
-        if parts and not failure:
-            losses = np.concatenate([part for part, _ in parts], axis=1)
+        missing = np.full((len(self.counts), 1), np.nan)
+        losses = np.concatenate([part for part, _ in parts], axis=1) if parts else missing
         found = min((components for _, components in parts), default=0)
-        return Trial(candidate, self.counts, losses, self.X.shape[0], time.perf_counter() - started, failure, found)
+        seconds = time.perf_counter() - started
+        return KernelTrial(candidate, tuple(self.counts), losses, self.X.shape[0], seconds, failure, found)
 
     def _losses(self, candidate: Candidate, number: int) -> tuple[FloatArray, int]:
         """Return the losses on one fold, and how many components there were.  # shape: (len(counts), m)"""
-        fit, held_out = self._folds[number]
-        follower = self._followers[number]
+        (fit, held_out), follower = self.folds[number], self._followers[number]
         found = follower(candidate.kernel)
         keep = int(np.count_nonzero(found.spectrum.values > 0))
-        spectrum, projection = found.spectrum.head(keep), found.projection.head(keep)
-        rows = self.X[held_out]
+        found, rows = found.head(keep), self.X[held_out]
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = projection(rows, threads=self.request.threads) if len(held_out) else np.empty((0, keep))
+            scores = found.projection(rows, threads=self.request.threads) if len(held_out) else np.empty((0, keep))
         if not np.isfinite(scores).all():
             raise InputError(f"Scores of held-out rows must be finite; under {candidate.label} some are not.")
-        fitted = Fitted(
+        fitted = FittedFold(
             candidate,
-            Decomposition(spectrum, projection, found.route),
+            found,
             follower.X,
             rows,
             None if self.y is None else self.y[fit],
             None if self.y is None else self.y[held_out],
             self._variance,
             self._y_variance,
-            spectrum.scores(),
+            found.spectrum.scores(),
             scores,
-            self.request.center,
-            self.request.seed,
-            self.request.threads,
+            self.request,
         )
-        asked = [min(count, keep) for count in self.counts] if self._fewer and keep else self.counts
+        asked = [min(count, keep) for count in self.counts] if self.fewer and keep else self.counts
         counts = [count for count in asked if count <= keep]
         judged = self.criterion.losses(fitted, counts) if counts else np.empty((0, 1))
         missing = np.full((len(self.counts) - len(counts), judged.shape[1]), np.nan)

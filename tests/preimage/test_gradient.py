@@ -400,7 +400,7 @@ def test_kernels_without_gradients_are_refused() -> None:
     with pytest.raises(InputError, match=r"^preimage='gradient' needs .*the laplacian kernel has no gradient.*ridge"):
         way(model(Laplacian(0.3), rows(), 2))
     expansion = model(RBF(0.3), rows(), 2)
-    with pytest.raises(InputError, match="needs a model that is a combination of rows"):
+    with pytest.raises(InputError, match="needs a model that is a combination of known rows"):
         Gradient().fitted(Target(expansion.kernel, rows(), expansion.scores, None, None), seed=0, threads=1)
 
 

@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
-from sklearn.base import BaseEstimator
 
 from kpca.features.projection import KernelProjection
 from kpca.gram.slopes import why_not
-from kpca.kernels import Kernel, RadialKernel, Scaled, resolve_gamma
+from kpca.kernels import Kernel, resolve_gamma
 from kpca.preimage.distance import Distance, DistanceWay
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient, GradientWay
 from kpca.preimage.learned import Ridge, RidgeWay
-from kpca.preimage.target import Found, Target, check_box, check_penalty, check_rescale, expansion_of, inside
+from kpca.preimage.target import Found, Method, Target, check_rescale, expansion_of, inside, is_radial
 
 FloatArray = NDArray[Any]
 # Rows that the shares are settled on, and rows of the model they are settled with.
@@ -38,8 +37,8 @@ _NOISE = (0.0, 0.125, 0.5, 2.0)
 _PENALTIES = (1e-2, 1e-1, 1.0)
 
 
-class Auto(BaseEstimator):  # type: ignore[misc]
-    """The way back that suits the kernel: rows looked for, learned and found by distances, weighed on held-out rows.
+class Auto(Method):
+    """The inverse map that suits the kernel: rows looked for, learned and found by distances, weighed on held-out rows.
 
     Parameters
     ----------
@@ -50,15 +49,16 @@ class Auto(BaseEstimator):  # type: ignore[misc]
         In `denoise`, undo what noise does to the length of the projection (radial kernels).
     """
 
+    name = "auto"
+
     def __init__(self, *, box: Any = None, penalty: float = 0.0, rescale: bool = True) -> None:
         self.box = box
         self.penalty = penalty
         self.rescale = rescale
 
     def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> AutoWay | RidgeWay:
-        """Return the way back for a model."""
-        check_box(self.box, target.rows.shape[1])
-        check_penalty(self.penalty)
+        """Return the inverse map of a model."""
+        self.limits(target.rows.shape[1])
         check_rescale(self.rescale)
         ridge = Ridge(box=self.box, penalty=self.penalty).fitted(target, seed=seed, threads=threads)
         searching = self._searching(target.kernel)
@@ -80,12 +80,19 @@ class Auto(BaseEstimator):  # type: ignore[misc]
             return FixedPoint(rescale=self.rescale, **limits)
         return Gradient(**limits) if why_not(kernel) is None else None
 
-
-def is_radial(kernel: Kernel) -> bool:
-    """Return True for kernels of the distance and multiples of them."""
-    while isinstance(kernel, Scaled):
-        kernel = kernel.kernel
-    return isinstance(kernel, RadialKernel)
+    def reason(self, way: Any, kernel: Kernel) -> str:
+        """Return what is mixed, and by which shares."""
+        if not isinstance(way, AutoWay):
+            return f"the {kernel.name} kernel has no gradient here, so the way back is learned by ridge regression"
+        looked, trial = "fixed point" if isinstance(way.search, FixedPointWay) else "descent", way.trial
+        if not trial.held_out:
+            return f"too few rows to hold some out, so rows are looked for by {looked} alone"
+        shares = ", ".join(f"{share:.2f}" for share in trial.shares[:, 0])
+        return (
+            f"rows looked for by {looked} and rows learned by ridge are mixed; by {trial.held_out} held-out rows the "
+            f"share of the former is {trial.restoring[0]:.2f} without noise, and {shares} in denoising, from clean to "
+            "noisy"
+        )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from kpca._base.linalg import mean_of_rows
 from kpca.kernels import RBF, RadialKernel
 
 FloatArray = NDArray[Any]
+Known = tuple[FloatArray, FloatArray]  # kernel values and slopes between points and base rows, shapes: (m, n), (m, n)
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 # A sum of weights below this share of the sum of their sizes is no denominator: steps would be arbitrarily long.
 _DENOMINATOR = 0.05
@@ -74,18 +75,15 @@ class Base:
         t = self._arguments(points, dtype)
         if not self.kernel.smooth_past_zero:
             np.minimum(t, 0.0, out=t)
-        if isinstance(self.kernel, RBF):
-            values = self.kernel.value(t)
-            return values, values
         slopes = self._slopes(t)
-        return self.kernel.value(t), slopes
+        values = self.kernel.value(t)
+        return values, values if slopes is None else slopes
 
     def shifted_at(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return f - 1, which is right to the last digits also where f is near 1, f and f', in float32."""
         t = self._arguments(points, SINGLE)
         np.minimum(t, 0.0, out=t)
-        slopes = None if isinstance(self.kernel, RBF) else self._slopes(t)
-        one = SINGLE.type(1.0)
+        slopes, one = self._slopes(t), SINGLE.type(1.0)
         if self.spread**2 > _NARROW:  # most values are far from 1, and the plain profile is faster
             values = self.kernel.value(t)
             shifted = values - one
@@ -94,7 +92,10 @@ class Base:
             values = shifted + one
         return shifted, values, values if slopes is None else slopes
 
-    def _slopes(self, t: FloatArray) -> FloatArray:
+    def _slopes(self, t: FloatArray) -> FloatArray | None:
+        """Return f', or None for the Gaussian, which is its own derivative."""
+        if isinstance(self.kernel, RBF):
+            return None
         slopes = self.kernel.derivative(t)
         if self.kernel.singular_at_zero:  # a row that is a base row is not held there by an infinite weight
             slopes[t >= -64.0 * np.finfo(t.dtype).eps * max(self.radius, 1.0)] = 0.0
@@ -134,7 +135,7 @@ class _Point:
 
 
 @dataclass
-class Problem:
+class Hill:
     """For some rows: the largest value of sum_j (a p_j + q_j) f(t_j) - a^2 |u|^2 / 2 - penalty |z - x|^2."""
 
     base: Base
@@ -155,24 +156,15 @@ class Problem:
         enough: NDArray[np.bool_] = (eps * radius <= _SINGLE_DISTANCE_ERROR) & (eps * size <= _SINGLE_WEIGHT_ERROR)
         return enough
 
-    def some(self, which: NDArray[Any]) -> Problem:
-        """Return the problem of some of the rows."""
-        return Problem(
-            self.base,
-            self.augmented,
-            self.moving[which],
-            self.fixed,
-            None if self.squares is None else self.squares[which],
-            self.largest[which],
-            self.inputs[which],
-            self.penalty,
-            self.box,
-        )
+    def some(self, which: NDArray[Any]) -> Hill:
+        squares = None if self.squares is None else self.squares[which]
+        rows = {name: getattr(self, name)[which] for name in ("moving", "largest", "inputs")}
+        return replace(self, squares=squares, **rows)
 
     def inside(self, points: FloatArray) -> FloatArray:
         return points if self.box is None else np.clip(points, *self.box)
 
-    def at(self, points: FloatArray, known: tuple[FloatArray, FloatArray] | None = None) -> _Point:
+    def at(self, points: FloatArray, known: Known | None = None) -> _Point:
         """Evaluate the objective at one point for each row; `known` are the kernel's values and slopes there."""
         values, slopes = known or self.base.kernel_at(points, self.augmented.dtype)
         moving = np.einsum("ij,ij->i", values, self.moving).astype(np.float64)
@@ -215,9 +207,8 @@ class Climb:
     @staticmethod
     def begun(start: FloatArray) -> Climb:
         m = len(start)
-        return Climb(
-            start.copy(), np.full(m, -np.inf), np.ones(m), np.zeros(m, np.intp), np.zeros(m, bool), np.zeros(m, bool)
-        )
+        heights, gains, (converged, lost) = np.full(m, -np.inf), np.ones(m), np.zeros((2, m), bool)
+        return Climb(start.copy(), heights, gains, np.zeros(m, np.intp), converged, lost)
 
     def better(self, other: Climb) -> Climb:
         """Return the higher of two, row by row."""
@@ -232,9 +223,7 @@ class Climb:
         for name, value in vars(self).items():
             value[which] = getattr(others, name)
 
-    def go(
-        self, problem: Problem, tol: float, max_iter: int, known: tuple[FloatArray, FloatArray] | None = None
-    ) -> None:
+    def go(self, problem: Hill, tol: float, max_iter: int, known: Known | None = None) -> None:
         """Climb until no step is longer than tol; `known` are the kernel's values and slopes at the start."""
         under_way = _UnderWay.begun(problem, self.points, known)
         self.converged[:] = False
@@ -272,7 +261,7 @@ class Climb:
 class _UnderWay:
     """The rows that have not arrived."""
 
-    problem: Problem
+    problem: Hill
     numbers: NDArray[np.intp]  # which of all rows they are
     points: FloatArray
     here: _Point
@@ -280,7 +269,7 @@ class _UnderWay:
     before: tuple[FloatArray, FloatArray] | None = None  # the points and steps before these
 
     @staticmethod
-    def begun(problem: Problem, points: FloatArray, known: tuple[FloatArray, FloatArray] | None) -> _UnderWay:
+    def begun(problem: Hill, points: FloatArray, known: Known | None) -> _UnderWay:
         m = len(points)
         return _UnderWay(problem, np.arange(m), points.copy(), problem.at(points, known), np.full(m, _ACCELERATED))
 

@@ -59,7 +59,7 @@ def rows_per_descent(d: int) -> int:
     return max(16, _NUMBERS_REMEMBERED // (2 * _MEMORY * max(d, 1)))
 
 
-class _Rows:
+class _Descending:
     """The rows still under way, each with its memory."""
 
     def __init__(self, start: Point) -> None:
@@ -100,7 +100,7 @@ def descend(function: Function, start: Point, bounds: Bounds | None, *, max_iter
     steps as short as that. NaN and infinity count as too high; a row that starts there stays there.
     """
     m = len(start.rows)
-    rows = _Rows(start)
+    rows = _Descending(start)
     found = Descent(start.rows.copy(), np.zeros(m, dtype=np.intp), np.zeros(m, dtype=bool))
     rows.keep(start.finite)
     for iteration in range(max_iter + 1):
@@ -120,7 +120,7 @@ def descend(function: Function, start: Point, bounds: Bounds | None, *, max_iter
     return found
 
 
-def _direction(rows: _Rows, bounds: Bounds | None, newest: int) -> FloatArray:
+def _direction(rows: _Descending, bounds: Bounds | None, newest: int) -> FloatArray:
     """Return -H G by the two loops of L-BFGS; where nothing is remembered, a step of length 1 down the gradient."""
     G, S, C = rows.G, rows.S, rows.C
     if bounds is not None:
@@ -156,7 +156,7 @@ def _downhill(G: FloatArray) -> FloatArray:
 
 def _search(
     function: Function,
-    rows: _Rows,
+    rows: _Descending,
     D: FloatArray,
     pending: NDArray[np.bool_],
     *,

@@ -14,34 +14,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from kpca._base.errors import InputError
-from kpca._base.threads import in_order
+from kpca._base.validation import whole_number
 from kpca.gram.slopes import why_not
 from kpca.gram.tiles import edges
-from kpca.kernels import Kernel, RadialKernel, Scaled
-from kpca.preimage.climbing import DOUBLE, SINGLE, Base, Climb, Problem
-from kpca.preimage.target import (
-    Box,
-    Expansion,
-    Found,
-    Target,
-    check_box,
-    check_penalty,
-    check_rescale,
-    inside,
-    tile_rows,
-)
+from kpca.kernels import RadialKernel
+from kpca.preimage.climbing import DOUBLE, SINGLE, Base, Climb, Hill, Known
+from kpca.preimage.target import Box, Expansion, Found, Method, Target, check_rescale, inside, tile_rows, unscaled
 
 FloatArray = NDArray[Any]
-Stages = list[tuple[Problem, float]]
-Known = tuple[FloatArray, FloatArray]  # kernel values and slopes
+Stages = list[tuple[Hill, float]]
 # The shortest step that float32 is trusted with, in units of the bandwidth or the spread of the data.
 _SINGLE_TOL = 1e-3
 # Rows whose gains are looked at, and how closely, to know what is usual.
@@ -55,7 +43,7 @@ LEFT = "the search left the data far behind, and the nearest training row is ret
 NOTHING_LEFT = "the components hold nothing of the row to rescale: its scores were taken as they are"
 
 
-class FixedPoint(BaseEstimator):  # type: ignore[misc]
+class FixedPoint(Method):
     """Pre-images as weighted means of training rows; for radial kernels.
 
     Parameters
@@ -72,6 +60,8 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
         At most so many steps, or until one is shorter than this share of the bandwidth or of the spread of the data,
         whichever is less. Below 1e-3 the last steps are taken in float64.
     """
+
+    name = "fixed-point"
 
     def __init__(
         self,
@@ -91,43 +81,21 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
         self.tol = tol
 
     def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> FixedPointWay:
-        """Return the way back for a model."""
-        factor, kernel = _radial(target.kernel)
-        if target.expansion is None:
-            raise InputError("preimage='fixed-point' needs training rows or landmarks: take preimage='ridge'.")
-        for name in ("starts", "max_iter"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise InputError(f"{name} must be a whole number from 1; got {value!r}.")
+        """Return the inverse map of a model."""
+        factor, kernel = unscaled(target.kernel)
+        if not isinstance(kernel, RadialKernel):
+            raise self.refusal(
+                f"a kernel of the distance, such as rbf or matern; got the {kernel.name} kernel",
+                "ridge" if why_not(kernel) else "gradient",
+            )
+        expansion = self.expansion(target)
+        counts = [whole_number(name, getattr(self, name), 1) for name in ("starts", "max_iter")]
         if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not 0.0 < float(self.tol) < 1.0:
-            raise InputError(f"tol must be a number between 0 and 1; got {self.tol!r}.")
-        penalty = check_penalty(self.penalty)
-        expansion = target.expansion
-        way = FixedPointWay(
-            expansion,
-            Base.of(kernel, expansion.rows),
-            factor,
-            check_box(self.box, expansion.rows.shape[1]),
-            penalty,
-            check_rescale(self.rescale),
-            int(self.starts),
-            int(self.max_iter),
-            float(self.tol),
-        )
-        return way if not self.rescale else replace(way, usual=way.usual_gain(target, threads=threads))
-
-
-def _radial(kernel: Kernel) -> tuple[float, RadialKernel]:
-    """Return a multiple of a radial kernel as factor and kernel."""
-    factor = 1.0
-    while isinstance(kernel, Scaled):
-        factor, kernel = factor * kernel.factor, kernel.kernel
-    if not isinstance(kernel, RadialKernel):
-        raise InputError(
-            f"preimage='fixed-point' needs a kernel of the distance, such as rbf or matern; got the {kernel.name} "
-            f"kernel: take preimage='{'ridge' if why_not(kernel) else 'gradient'}'."
-        )
-    return factor or 1.0, kernel
+            raise InputError("must be a number between 0 and 1", param="tol", value=self.tol)
+        limits, rescale = self.limits(expansion.rows.shape[1]), check_rescale(self.rescale)
+        base = Base.of(kernel, expansion.rows)
+        way = FixedPointWay(expansion, base, factor or 1.0, *limits, rescale, *counts, float(self.tol))
+        return way if not rescale else replace(way, usual=way.usual_gain(target, threads=threads))
 
 
 @dataclass(frozen=True)
@@ -141,8 +109,8 @@ class _Look:
     nothing: NDArray[np.bool_]  # where that part is rounding, shape: (m,)
 
     def some(self, which: NDArray[np.bool_]) -> _Look:
-        known = self.known[0][which], self.known[1][which]
-        return _Look(self.scores[which], known, self.squares[which], self.largest[which], self.nothing[which])
+        scores, (values, slopes), *others = vars(self).values()
+        return _Look(scores[which], (values[which], slopes[which]), *(other[which] for other in others))
 
 
 @dataclass(frozen=True)
@@ -189,25 +157,12 @@ class FixedPointWay:
     def _all(self, scores: FloatArray | None, inputs: FloatArray | None, threads: int) -> Found:
         given = inputs if scores is None else scores
         assert given is not None
-        m, (n, d) = len(given), self.expansion.rows.shape
-        dtype = self.expansion.rows.dtype
-        found = Found.empty(m, d, dtype)
-        step = tile_rows(n, threads)
 
-        def commit(rows: slice, part: Found) -> None:
-            found.write(rows, part)
+        def work(piece: slice) -> Found:
+            return self._tile(*(None if part is None else part[piece] for part in (scores, inputs)))
 
-        in_order(
-            edges(m, step) if m else [],
-            lambda: (
-                lambda rows: self._tile(
-                    None if scores is None else scores[rows], None if inputs is None else inputs[rows]
-                )
-            ),
-            commit,
-            threads,
-        )
-        return found
+        m, known = len(given), self.expansion.rows
+        return Found.in_tiles(edges(m, tile_rows(len(known), threads)) if m else [], work, known, threads, gains=True)
 
     def _tile(self, scores: FloatArray | None, inputs: FloatArray | None) -> Found:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
@@ -218,7 +173,7 @@ class FixedPointWay:
             scores = scores.astype(np.float64, copy=False)
             rough = self._problem(scores, inputs, look, SINGLE)
             enough = rough.suits_single()
-            found = Found.empty(len(scores), self.expansion.rows.shape[1], self.expansion.rows.dtype)
+            found = Found.empty(len(scores), self.expansion.rows, gains=True)
             for which, single in ((enough, True), (~enough, False)):
                 if which.any():
                     every = bool(which.all())
@@ -257,7 +212,7 @@ class FixedPointWay:
         return _Look(scores, (values, slopes), np.where(nothing, 1.0, squares), largest, nothing)
 
     def _solved(
-        self, rough: Problem, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, *, single: bool
+        self, rough: Hill, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, *, single: bool
     ) -> Found:
         """Return the rows of a problem: in float32 where that is enough, and in float64 after if that is asked for."""
         unit = min(1.0, self.base.spread) or 1.0
@@ -277,9 +232,7 @@ class FixedPointWay:
         rows = inside(self.base.outward(best.points), self.box)
         return Found(rows.astype(self.expansion.rows.dtype), best.iterations, best.converged, fallbacks, best.gains)
 
-    def _problem(
-        self, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, dtype: np.dtype[Any]
-    ) -> Problem:
+    def _problem(self, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, dtype: np.dtype[Any]) -> Hill:
         expansion, base = self.expansion, self.base
         m, n = len(scores), len(base.rows)
         directions = expansion.directions if dtype == DOUBLE else self.single_directions
@@ -292,7 +245,7 @@ class FixedPointWay:
             moving, fixed = scores.astype(dtype) @ directions.T, np.zeros(n)
             moving += expansion.centre.astype(dtype)
         # of a multiple of a kernel all is the same multiple, and the largest is where it was
-        return Problem(
+        return Hill(
             base,
             base.double if dtype == DOUBLE else base.single,
             moving,

@@ -1,7 +1,8 @@
-"""What a way back to the data returns: rows, and for each of them how it was found."""
+"""What pre-image methods share: what a model offers them, settings that all of them have, and how they return rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Protocol
@@ -9,15 +10,25 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from sklearn.base import BaseEstimator
 
 from kpca._base.config import memory_limit
-from kpca._base.errors import InputError
-from kpca._base.threads import single_threaded
+from kpca._base.errors import InputError, Setting, Words
+from kpca._base.threads import in_order, single_threaded
 from kpca.features.projection import FeatureProjection, KernelProjection
 from kpca.gram.slopes import rows_per_tile
-from kpca.kernels import Kernel
+from kpca.kernels import Kernel, RadialKernel, Scaled
 
 FloatArray = NDArray[Any]
+Box = tuple[FloatArray, FloatArray]  # the lowest and the highest value of each feature, shapes: (d,), (d,)
+# Kernel PCA of other rows: (kernel, rows, count, center, tol, seed, threads) -> projection, scores of the rows
+Refit = Callable[..., tuple[KernelProjection, FloatArray]]
+# Ridge, relative to the mean diagonal, when random features are expressed by rows: what is small is noise.
+_ANCHOR_RIDGE = 1e-8
+# Bytes for each kernel value of a tile: all the arrays of its size that a method holds at once.
+_BYTES = 64
+# Of a limit that is set, the share that tiles may take; the rest is for the rows themselves.
+_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -31,9 +42,34 @@ class Found:
     gains: FloatArray | None = None  # by how much scores were multiplied, where they were, shape: (m,)
 
     @staticmethod
-    def empty(m: int, d: int, dtype: np.dtype[Any]) -> Found:
-        """Return room for what will be found for m rows, gains included."""
-        return Found(np.empty((m, d), dtype), np.zeros(m, np.intp), np.zeros(m, bool), {}, np.ones(m))
+    def empty(m: int, like: FloatArray, *, gains: bool = False) -> Found:
+        """Return room for what will be found for m rows like some others."""
+        rows = np.empty((m, like.shape[1]), like.dtype)
+        return Found(rows, np.zeros(m, np.intp), np.zeros(m, bool), {}, np.ones(m) if gains else None)
+
+    @staticmethod
+    def mapped(
+        rows: FloatArray,
+        inputs: FloatArray | None = None,
+        box: Box | None = None,
+        penalty: float = 0.0,
+        fallbacks: dict[str, NDArray[np.bool_]] | None = None,
+    ) -> Found:
+        """Return the rows of a map, which takes no steps: pulled towards the inputs, and inside the box."""
+        some = {sentence: which for sentence, which in (fallbacks or {}).items() if which.any()}
+        if inputs is not None and penalty:  # the pull of a method that has no objective to add it to
+            rows = ((rows + penalty * inputs) / (1.0 + penalty)).astype(rows.dtype, copy=False)
+        failed = np.logical_or.reduce([np.zeros(len(rows), bool), *some.values()])
+        return Found(inside(rows, box), np.zeros(len(rows), np.intp), ~failed, some)
+
+    @staticmethod
+    def in_tiles(
+        pieces: list[slice], work: Callable[[slice], Found], like: FloatArray, threads: int, *, gains: bool = False
+    ) -> Found:
+        """Return what `work` finds, piece by piece."""
+        found = Found.empty(pieces[-1].stop if pieces else 0, like, gains=gains)
+        in_order(pieces, lambda: work, found.write, threads)
+        return found
 
     def write(self, rows: slice | NDArray[np.bool_], part: Found) -> None:
         """Write what was found for some of the rows."""
@@ -67,15 +103,39 @@ class Found:
 
 
 class Way(Protocol):
-    """A fitted way from scores to rows of data."""
+    """An inverse map: from scores to rows of data."""
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return a row for each row of scores; `inputs` are the rows that the scores are of, where they are known."""
 
 
-# -- What people know about the rows they expect back: they lie in a box, and not too far from the input --------------
+class Method(BaseEstimator):  # type: ignore[misc]
+    """Settings of a pre-image method; its `fitted(target, seed=..., threads=...)` gives the inverse map of a model."""
 
-Box = tuple[FloatArray, FloatArray]
+    name = ""  # in KernelPCA(preimage=...)
+    box: Any
+    penalty: float
+    exact_if_linear = True  # False where the linear kernel is to use it too, though its own inverse map is exact
+    takes_gains = False  # whether `denoise` lengthens the scores for it, if it has a `rescale` that is True
+
+    def limits(self, d: int) -> tuple[Box | None, float]:
+        """Return the checked box and penalty."""
+        return check_box(self.box, d), check_penalty(self.penalty)
+
+    def reason(self, way: Any, kernel: Kernel) -> str:
+        """Return why this method is used, in words."""
+        return "as asked for"
+
+    def expansion(self, target: Target) -> Expansion:
+        """Return the expansion of a model, or raise InputError if it has none."""
+        if target.expansion is None:
+            raise self.refusal("a model that is a combination of known rows, which this one is not")
+        return target.expansion
+
+    def refusal(self, needs: str, instead: str = "ridge") -> InputError:
+        """Return the error that the method needs something else, and which method does not."""
+        message: Words = (Setting("preimage", self.name), f" needs {needs}")
+        return InputError(message, remedy=("take ", Setting("preimage", instead)))
 
 
 def check_box(box: Any, d: int) -> Box | None:
@@ -114,15 +174,17 @@ def inside(rows: FloatArray, box: Box | None) -> FloatArray:
     return np.clip(rows, box[0].astype(rows.dtype), box[1].astype(rows.dtype))
 
 
-def pulled(rows: FloatArray, inputs: FloatArray | None, penalty: float) -> FloatArray:
-    """Return (rows + penalty * inputs) / (1 + penalty): the pull of a method that has no objective to add it to."""
-    if inputs is None or penalty == 0.0:
-        return rows
-    mixed: FloatArray = (rows + penalty * inputs) / (1.0 + penalty)
-    return mixed.astype(rows.dtype, copy=False)
+def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
+    """Return a multiple of a kernel as factor and kernel."""
+    factor = 1.0
+    while isinstance(kernel, Scaled):
+        factor, kernel = factor * kernel.factor, kernel.kernel
+    return factor, kernel
 
 
-# -- Where scores point to in feature space: a combination of known rows ----------------------------------------------
+def is_radial(kernel: Kernel) -> bool:
+    """Return True for kernels of the distance and multiples of them."""
+    return isinstance(unscaled(kernel)[1], RadialKernel)
 
 
 @dataclass(frozen=True)
@@ -165,21 +227,6 @@ class Expansion:
         """Return |P phi - phi(b_j)|^2, at least 0.  # shape: (m, n)"""
         distances = self.squares(scores)[:, None] - 2.0 * self.products(scores) + self.diagonal
         return np.maximum(distances, 0.0, out=distances)
-
-
-# -- What a fitted model offers to those who look for a way back to its data ------------------------------------------
-
-# Ridge, relative to the mean diagonal, when random features are expressed by rows: what is small is noise.
-_ANCHOR_RIDGE = 1e-8
-
-
-class Refit(Protocol):
-    """Kernel PCA of other rows under the same kernel."""
-
-    def __call__(
-        self, kernel: Kernel, rows: FloatArray, count: int, *, center: bool, tol: float, seed: int, threads: int
-    ) -> tuple[KernelProjection, FloatArray]:
-        """Return the projection on `count` components and the scores of the rows."""
 
 
 @dataclass(frozen=True)
@@ -254,14 +301,6 @@ def _anchored(kernel: Kernel, projection: FeatureProjection, rows: FloatArray, t
         diagonal,
         float(projection.mean @ projection.mean),
     )
-
-
-# -- How many rows are worked on at a time, by what there may be of memory --------------------------------------------
-
-# Bytes for each kernel value of a tile: all the arrays of its size that a method holds at once.
-_BYTES = 64
-# Of a limit that is set, the share that tiles may take; the rest is for the rows themselves.
-_SHARE = 0.5
 
 
 def tile_rows(n: int, threads: int) -> int:

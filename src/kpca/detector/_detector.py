@@ -312,8 +312,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return 1 for rows within the limit and -1 beyond it.  # shape: (m,)"""
-        inside: NDArray[np.int64] = np.where(self.decision_function(X) < 0, -1, 1)
-        return inside
+        return np.asarray(np.where(self.decision_function(X) < 0, -1, 1))
 
     # -- causes -----------------------------------------------------------------------------------------------------
 

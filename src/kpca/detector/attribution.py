@@ -57,8 +57,7 @@ class Attribution:
     @property
     def gap(self) -> FloatArray:
         """Sum of the contributions less the difference of the statistics.  # shape: (m,)"""
-        gap: FloatArray = self.values.sum(axis=1) - (self.score - self.baseline_score)
-        return gap
+        return np.asarray(self.values.sum(axis=1) - (self.score - self.baseline_score))
 
     @property
     def relative_gap(self) -> FloatArray:
@@ -180,12 +179,10 @@ class _Lines:
         """Return which pieces have two ends that differ, and something between them.  # shape: (p,)"""
         first, last = (self._at(pieces, end) for end in (pieces.start, pieces.stop))
         middle = 0.5 * (pieces.start + pieces.stop)
-        differ: NDArray[np.bool_] = (first != last).any(axis=1) & (pieces.start < middle) & (middle < pieces.stop)
-        return differ
+        return np.asarray((first != last).any(axis=1) & (pieces.start < middle) & (middle < pieces.stop))
 
     def _at(self, pieces: _Pieces, places: FloatArray) -> FloatArray:
-        rows: FloatArray = self._baseline[pieces.row] + places[:, None] * self._D[pieces.row]
-        return rows
+        return np.asarray(self._baseline[pieces.row] + places[:, None] * self._D[pieces.row])
 
     def _halved(self, pieces: _Pieces) -> _Pieces:
         if not len(pieces.row):
@@ -216,5 +213,4 @@ def _worst_row(parts: FloatArray) -> float:
 
 
 def _scale(score: FloatArray, baseline_score: FloatArray) -> FloatArray:
-    scale: FloatArray = np.maximum(np.maximum(np.abs(score), np.abs(baseline_score)), np.finfo(np.float64).tiny)
-    return scale
+    return np.asarray(np.maximum(np.maximum(np.abs(score), np.abs(baseline_score)), np.finfo(np.float64).tiny))

@@ -55,14 +55,12 @@ class Contributions:
     @property
     def values(self) -> FloatArray:
         """Contributions, summed over lags.  # shape: (m, d)"""
-        values: FloatArray = self.by_lag.sum(axis=1)
-        return values
+        return np.asarray(self.by_lag.sum(axis=1))
 
     @property
     def gap(self) -> FloatArray:
         """Sum of the contributions less score - baseline_score: what the split misses.  # shape: (m,)"""
-        gap: FloatArray = self.by_lag.sum(axis=(1, 2)) - (self.score - self.baseline_score)
-        return gap
+        return np.asarray(self.by_lag.sum(axis=(1, 2)) - (self.score - self.baseline_score))
 
     def __len__(self) -> int:
         return len(self.score)

@@ -117,8 +117,7 @@ class Surface:
         """Return s of each row.  # shape: (m,)"""
         scores, left = self.projection.parts(X.astype(np.float64, copy=False), threads=self.threads)
         # w_j + a is exactly 0 for the SPE, which must not become the difference of two large numbers
-        values: FloatArray = self.distance * left + np.square(scores) @ (self.weights + self.distance)
-        return values
+        return np.asarray(self.distance * left + np.square(scores) @ (self.weights + self.distance))
 
     def resolution(self, X: FloatArray) -> FloatArray:
         """Return how small a difference of s means nothing, because of rounding.  # shape: (m,)"""
@@ -127,8 +126,7 @@ class Surface:
         terms = np.abs(left) + np.square(scores).sum(axis=1)
         if isinstance(self.projection, KernelProjection):
             terms += np.abs(self.projection.kernel.diagonal(X))
-        resolution: FloatArray = _ROUNDING * float(np.finfo(np.float64).eps) * self.distance * terms
-        return resolution
+        return np.asarray(_ROUNDING * float(np.finfo(np.float64).eps) * self.distance * terms)
 
     def gradients(self, X: FloatArray) -> FloatArray:
         """Return the gradient of s at each row.  # shape: (m, d)"""

@@ -53,11 +53,9 @@ def compare_names(known: Sequence[str] | None, names: Sequence[str] | None) -> N
     if known is None or names is None or list(known) == list(names):
         return
     if len(known) != len(names):
-        raise InputError(f"Columns must be the {len(known)} of the fit; got {len(names)}.")
+        raise InputError(f"columns must be the {len(known)} of the fit; got {len(names)}.")
     expected, got = next((name, other) for name, other in zip(known, names, strict=True) if name != other)
-    raise InputError(
-        f"The feature names must be those of the fit, in that order; got {got!r} in place of {expected!r}."
-    )
+    raise InputError(f"columns must be those of the fit, in that order; got {got!r} in place of {expected!r}.")
 
 
 def names_are_known() -> AbstractContextManager[None]:

@@ -15,8 +15,8 @@ from kpca._base.config import thread_count
 from kpca._base.errors import InputError
 from kpca._base.validation import unchanged_on_error
 from kpca.data.frames import FrameReader, is_frame
-from kpca.detector.limits import STATISTICS, Statistics, check_statistic
-from kpca.detector.modelling import is_labelled_row, lagged, remembered
+from kpca.detector.limits import STATISTICS, check_statistic
+from kpca.detector.modelling import compare_names, is_labelled_row, lagged, remembered
 from kpca.detector.rules import RunRule
 
 FloatArray = NDArray[Any]
@@ -95,19 +95,24 @@ class _Watch:
 
     def _judged(self, batch: FloatArray, labels: Sequence[Any]) -> list[RowStatus]:
         """Return the status of each row of a batch, and remember what later rows need."""
-        missing = ~np.asarray(np.isfinite(batch).all(axis=1))
+        missing, detector = ~np.asarray(np.isfinite(batch).all(axis=1)), self._detector
         values = {name: np.full(len(missing), np.nan) for name in STATISTICS}
         first, rows = self._filled(batch, missing)
         if len(rows):
             with np.errstate(over="ignore", invalid="ignore"):  # a row may be that far out
-                scaled, lags = self._detector._scaled(rows), self._detector.lags
-                wide = lagged(scaled, lags, self._past)
-                self._past = remembered(scaled, lags, self._past)
-                statistics = self._statistics(wide, self._row + first)
+                scaled = detector._scaled(rows)
+                wide = lagged(scaled, detector.lags, self._past)
+                self._past = remembered(scaled, detector.lags, self._past)
+                try:
+                    detector._recipe.kernel.check(wide)
+                except InputError as error:
+                    raise InputError(f"From row {self._row + first} of the stream on: {error}") from error
+                statistics = detector._measure(wide, threads=thread_count(detector.n_jobs))
             for name, value in values.items():
                 value[first:] = np.nan_to_num(statistics[name], nan=np.inf, posinf=np.inf)
                 value[missing] = np.nan
-        limits = {name: self._limit(name) for name in STATISTICS}
+        limits = {name: float(detector.limits_[name]) for name in STATISTICS}
+        limits[detector.statistic] = float(-detector.offset_)  # which a share of contamination may have set
         beyond = {name: value > limits[name] for name, value in values.items()}  # NaN is not beyond
         watched = self._statistic
         alarm = self._rule.update(beyond[watched])
@@ -120,18 +125,6 @@ class _Watch:
         numbers = range(self._row, self._row + len(missing))
         self._row += len(missing)
         return list(map(RowStatus, numbers, labels, *columns, started, missing.tolist()))
-
-    def _limit(self, name: str) -> float:
-        """Return the limit of a statistic; that of the detector's own may be set by a share of contamination."""
-        return float(-self._detector.offset_ if name == self._detector.statistic else self._detector.limits_[name])
-
-    def _statistics(self, wide: FloatArray, row: int) -> Statistics:
-        try:
-            self._detector._recipe.kernel.check(wide)
-        except InputError as error:
-            raise InputError(f"From row {row} of the stream on: {error}") from error
-        found: Statistics = self._detector._measure(wide, threads=thread_count(self._detector.n_jobs))
-        return found
 
     def _filled(self, rows: FloatArray, missing: Flags) -> tuple[int, FloatArray]:
         """Return rows with the last complete one in the place of each that is not.
@@ -195,32 +188,31 @@ def _each_batch(batches: Any) -> Iterable[Any]:
     if whole or is_frame(batches) or sparse.issparse(batches) or is_labelled_row(batches):
         return [batches]
     if isinstance(batches, str | bytes) or not isinstance(batches, Iterable):
-        raise InputError(
-            f"batches must be rows, or something that gives batches of them; got {type(batches).__name__}."
-        )
+        got = type(batches).__name__
+        raise InputError(f"batches must be rows, or something that gives batches of them; got {got}.")
     return batches
 
 
 def _read_batch(batch: Any, row: int, columns: int, names: Sequence[str] | None) -> tuple[FloatArray, Sequence[Any]]:
     """Return a copy of a batch and labels of its rows, or raise InputError that says which row it begins with."""
     try:
-        _check_names(batch, names)
+        found = batch.columns if is_frame(batch) else batch.index if is_labelled_row(batch) else ()
+        named = len(found) > 0 and len(batch) > 0 and all(isinstance(name, str) for name in found)
+        if named and names is not None and len(found) == len(names):
+            compare_names(names, found)
         rows, labels = _read(batch)
     except InputError as error:
         raise InputError(f"At row {row} of the stream: {error}") from error
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"At row {row} of the stream a batch must hold numbers only; {' '.join(str(error).split()).rstrip('.')}."
-        ) from error
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise InputError(f"At row {row} of the stream a batch must hold numbers only; {reason}.") from error
     if len(rows) == 0:
         return np.empty((0, columns)), ()
     if rows.ndim == 1:
         rows, labels = rows[None], labels[:1]  # a single row
     if rows.ndim != 2 or rows.shape[1] != columns:
-        raise InputError(
-            f"At row {row} of the stream a batch must have {columns} columns, as the detector was fitted to; got "
-            f"shape {rows.shape}."
-        )
+        must = f"must have {columns} columns, as the detector was fitted to; got shape {rows.shape}"
+        raise InputError(f"At row {row} of the stream a batch {must}.")
     return rows, labels if len(labels) else [None] * len(rows)
 
 
@@ -243,18 +235,3 @@ def _read(batch: Any) -> tuple[FloatArray, Sequence[Any]]:
     if found.ndim == 0:
         raise InputError(f"a batch must be rows, or one row; got the number {found.item()!r}.")
     return np.array(found, dtype=np.float64), ()
-
-
-def _check_names(batch: Any, names: Sequence[str] | None) -> None:
-    """Refuse columns in another order, or others, where both sides have names."""
-    if names is None or not len(batch):
-        return
-    found = batch.columns if is_frame(batch) else batch.index if is_labelled_row(batch) else None
-    if found is None or not all(isinstance(name, str) for name in found):
-        return
-    if len(found) == len(names) and list(found) != list(names):
-        pairs = zip(names, found, strict=True)
-        expected, got = next((name, other) for name, other in pairs if name != other)
-        raise InputError(
-            f"columns must be those the detector was fitted to, in that order; got {got!r} in place of {expected!r}."
-        )

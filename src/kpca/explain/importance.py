@@ -229,8 +229,7 @@ def _lost_scores(subject: Subject, components: NDArray[np.intp], shuffles: list[
 
     def losses(rows: FloatArray) -> FloatArray:
         moved = subject.scores(rows)[:, components] - scores
-        halves: FloatArray = 0.5 * np.einsum("ij,ij->j", moved, moved) / len(moved)
-        return halves
+        return np.asarray(0.5 * np.einsum("ij,ij->j", moved, moved) / len(moved))
 
     return _each_column(subject, shuffles, losses, variances, threads=1)  # scores have threads of their own
 

@@ -88,8 +88,7 @@ class Subject:
 
     def per_variable(self, values: FloatArray) -> FloatArray:
         """Return sums over the copies of each variable.  # shape: (..., d)"""
-        sums: FloatArray = values.reshape(*values.shape[:-1], self.copies, len(self.names)).sum(axis=-2)
-        return sums
+        return np.asarray(values.reshape(*values.shape[:-1], self.copies, len(self.names)).sum(axis=-2))
 
     def derivatives(self, components: NDArray[np.intp], what: str) -> Derivatives:
         """Return the gradients of some components, or say which explanation does not need them; `what` is this one."""
@@ -214,8 +213,7 @@ def _chosen(projection: Projection, components: NDArray[np.intp]) -> Projection:
 
 
 def _dense(X: Any) -> FloatArray:
-    rows: FloatArray = (X.toarray() if sparse.issparse(X) else np.asarray(X)).astype(np.float64, copy=False)
-    return rows
+    return np.asarray((X.toarray() if sparse.issparse(X) else np.asarray(X)).astype(np.float64, copy=False))
 
 
 def component_title(component: int) -> str:

@@ -22,7 +22,7 @@ from kpca.preimage.distance import Distance, DistanceWay
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient, GradientWay
 from kpca.preimage.learned import Ridge, RidgeWay
-from kpca.preimage.target import Found, Method, Target, check_rescale, expansion_of, inside, is_radial
+from kpca.preimage.target import Found, Method, Target, Way, expansion_of, inside, is_radial
 
 FloatArray = NDArray[Any]
 # Rows that the shares are settled on, and rows of the model they are settled with.
@@ -59,7 +59,7 @@ class Auto(Method):
     def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> AutoWay | RidgeWay:
         """Return the inverse map of a model."""
         self.limits(target.rows.shape[1])
-        check_rescale(self.rescale)
+        self.rescales()
         ridge = Ridge(box=self.box, penalty=self.penalty).fitted(target, seed=seed, threads=threads)
         searching = self._searching(target.kernel)
         if searching is None or target.expansion is None:
@@ -125,9 +125,13 @@ class Trial:
         search = searching.fitted(small, seed=seed, threads=threads)
         noise = rng.standard_normal(test.shape) * np.std(rows, axis=0, dtype=np.float64)
         noisy = [(test + np.sqrt(level) * noise).astype(rows.dtype) for level in _NOISE]
-        scored = [(part, projection(part, threads=threads)) for part in noisy]
-        # not every kernel is defined for every noisy row
-        cases = [_Case.of(search, part, its, threads) for part, its in scored if np.isfinite(its).all()]
+        cases, gaps = [], []  # rows found in place of noisy ones with scores of the length found; how far they are
+        for part in noisy:
+            scores = projection(part, threads=threads)
+            if np.isfinite(scores).all():  # not every kernel is defined for every noisy row
+                found = search(scores, inputs=part, threads=threads)
+                cases.append((found.rows, _lengthened(search, scores, found)))
+                gaps.append(float(np.square(found.rows - part, dtype=np.float64).sum(axis=1).mean()))
 
         def learned(alpha: float, gamma: float | None) -> RidgeWay:
             return Ridge(alpha=alpha, gamma=gamma).fitted(small, seed=seed, threads=threads)
@@ -135,7 +139,12 @@ class Trial:
         firm, wide = learned(ridge.alpha, ridge.gamma or None), _wide(small.scores)
         maps = [learned(penalty, wide) for penalty in _PENALTIES]
         others = [Distance().fitted(small)] if isinstance(search, FixedPointWay) else []
-        tried = [[case.mixture([firm, smooth, *others], test, threads) for case in cases] for smooth in maps]
+
+        def mixed_with(smooth: RidgeWay) -> list[tuple[FloatArray, FloatArray]]:
+            ways: list[Way] = [firm, smooth, *others]
+            return [_mixture([rows, *(way(its, threads=threads).rows for way in ways)], test) for rows, its in cases]
+
+        tried = [mixed_with(smooth) for smooth in maps]
         # relative to the best of each size of noise, so that the largest does not decide alone
         mixed = np.array([[errors[-1] for _, errors in mixtures] for mixtures in tried])
         best = int(np.argmin((mixed / np.maximum(mixed.min(axis=0), 1e-300)).sum(axis=1)))
@@ -144,7 +153,7 @@ class Trial:
         plain = [search(clean, threads=threads).rows, firm(clean, threads=threads).rows]
         return Trial(
             shares,
-            np.maximum.accumulate([case.gap for case in cases]) / variance,
+            np.maximum.accumulate(gaps) / variance,
             np.append(_mixture(plain, test)[0], np.zeros(1 + len(others))),
             errors,
             _PENALTIES[best],
@@ -161,28 +170,9 @@ class Trial:
         gaps = []
         for level in _NOISE:
             noisy = (rows + np.sqrt(level) * noise).astype(rows.dtype)
-            found = search.denoised(noisy, threads=threads).rows
+            found = search(None, inputs=noisy, threads=threads).rows
             gaps.append(np.square(found - noisy, dtype=np.float64).sum(axis=1).mean() / self.variance)
         return replace(self, gaps=np.maximum.accumulate(gaps))
-
-
-@dataclass(frozen=True)
-class _Case:
-    """Noisy rows: what was looked for in their place, and their scores, of the length that was found."""
-
-    found: FloatArray  # shape: (m, d)
-    scores: FloatArray  # shape: (m, k)
-    gap: float  # mean squared distance of the rows found from the noisy ones
-
-    @staticmethod
-    def of(search: FixedPointWay | GradientWay, noisy: FloatArray, scores: FloatArray, threads: int) -> _Case:
-        found = search(scores, inputs=noisy, threads=threads)
-        gap = float(np.square(found.rows - noisy, dtype=np.float64).sum(axis=1).mean())
-        return _Case(found.rows, _lengthened(search, scores, found), gap)
-
-    def mixture(self, others: list[Any], truth: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
-        """Return the best shares of the rows found and those that the other ways give, and the errors."""
-        return _mixture([self.found, *(way(self.scores, threads=threads).rows for way in others)], truth)
 
 
 def _small_model(target: Target, rows: FloatArray, seed: int, threads: int) -> tuple[Target, KernelProjection]:

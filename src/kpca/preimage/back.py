@@ -118,7 +118,7 @@ class Back:
     def denoised(self, inputs: FloatArray, project: Callable[[FloatArray], FloatArray], *, threads: int = 1) -> Found:
         """Return the rows that are left of inputs when only their components are kept; `project` gives scores."""
         if isinstance(self.way, FixedPointWay) and self.way.can_project:
-            return self.way.denoised(inputs, threads=threads)
+            return self.way(None, inputs=inputs, threads=threads)
         scores = project(inputs)
         if self.lengthen is None:
             return self.way(scores, inputs=inputs, threads=threads)

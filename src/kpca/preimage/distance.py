@@ -18,7 +18,7 @@ from kpca._base.validation import whole_number
 from kpca.gram.engine import evaluator
 from kpca.gram.tiles import edges
 from kpca.kernels import Kernel, Linear, Polynomial, ProfileKernel, RadialKernel, Scaled
-from kpca.preimage.target import Box, Expansion, Found, Method, Target, check_rescale, tile_rows, unscaled
+from kpca.preimage.target import Box, Expansion, Found, Method, Target, tile_rows, unscaled
 
 FloatArray = NDArray[Any]
 # From squared distances in feature space, with |P phi|^2, |phi(b)|^2 and |b|^2, to squared distances of prepared rows;
@@ -59,7 +59,7 @@ class Distance(Method):
     def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> DistanceWay:
         """Return the inverse map; what depends on the known rows alone is computed here."""
         count = whole_number("neighbours", self.neighbours, 1)
-        check_rescale(self.rescale)
+        self.rescales()
         d = target.rows.shape[1]
         limits, kernel = self.limits(d), unscaled(target.kernel)[1]
         if _turn(target.kernel) is None or not isinstance(kernel, ProfileKernel):
@@ -88,8 +88,7 @@ def _turn(kernel: Kernel) -> Turn | None:
         degree, coef0 = kernel.degree, kernel.coef0
 
         def root(values: FloatArray) -> FloatArray:
-            product: FloatArray = np.sign(values) * np.abs(values) ** (1.0 / degree) - coef0
-            return product
+            return np.asarray(np.sign(values) * np.abs(values) ** (1.0 / degree) - coef0)
 
         def turn(gaps: FloatArray, squares: FloatArray, own: FloatArray, norms: FloatArray) -> FloatArray:
             products = 0.5 * (squares + own - gaps)  # <P phi, phi(b)>
@@ -250,5 +249,4 @@ def located(neighbours: FloatArray, squares: FloatArray, usable: NDArray[np.bool
     size = np.einsum("mr,mr->m", coordinates, coordinates)
     too_far = size > reach
     coordinates *= np.sqrt(np.where(too_far, reach, 1.0) / np.where(too_far, size, 1.0))[:, None]
-    points: FloatArray = np.einsum("mrd,mr->md", Vt, coordinates) + centres
-    return points
+    return np.asarray(np.einsum("mrd,mr->md", Vt, coordinates) + centres)

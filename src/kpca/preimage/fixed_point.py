@@ -26,7 +26,7 @@ from kpca.gram.slopes import why_not
 from kpca.gram.tiles import edges
 from kpca.kernels import RadialKernel
 from kpca.preimage.climbing import DOUBLE, SINGLE, Base, Climb, Hill, Known
-from kpca.preimage.target import Box, Expansion, Found, Method, Target, check_rescale, inside, tile_rows, unscaled
+from kpca.preimage.target import Box, Expansion, Found, Method, Target, inside, tile_rows, unscaled
 
 FloatArray = NDArray[Any]
 Stages = list[tuple[Hill, float]]
@@ -92,7 +92,7 @@ class FixedPoint(Method):
         counts = [whole_number(name, getattr(self, name), 1) for name in ("starts", "max_iter")]
         if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not 0.0 < float(self.tol) < 1.0:
             raise InputError("must be a number between 0 and 1", param="tol", value=self.tol)
-        limits, rescale = self.limits(expansion.rows.shape[1]), check_rescale(self.rescale)
+        limits, rescale = self.limits(expansion.rows.shape[1]), self.rescales()
         base = Base.of(kernel, expansion.rows)
         way = FixedPointWay(expansion, base, factor or 1.0, *limits, rescale, *counts, float(self.tol))
         return way if not rescale else replace(way, usual=way.usual_gain(target, threads=threads))
@@ -139,13 +139,19 @@ class FixedPointWay:
         below = np.cumsum(np.ones(len(some)) if target.weights is None else target.weights[some][order])
         return float(gains[order][np.searchsorted(below, 0.5 * below[-1])])
 
-    def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
-        """Return a row for each row of scores; with `inputs`, the rows the scores are of, as denoised rows."""
-        return self._all(scores, inputs, threads)
+    def __call__(self, scores: FloatArray | None, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
+        """Return a row for each row of scores; with `inputs`, the rows the scores are of, as denoised rows.
 
-    def denoised(self, inputs: FloatArray, *, threads: int = 1) -> Found:
-        """Return denoised rows; their scores are found on the way, for little more than a step."""
-        return self._all(None, inputs, threads)
+        Scores of inputs that are None are found on the way, for little more than a step: see `can_project`.
+        """
+        given, known = inputs if scores is None else scores, self.expansion.rows
+        assert given is not None
+
+        def work(piece: slice) -> Found:
+            return self._tile(*(None if part is None else part[piece] for part in (scores, inputs)))
+
+        pieces = edges(len(given), tile_rows(len(known), threads)) if len(given) else []
+        return Found.in_tiles(pieces, work, known, threads, gains=True)
 
     @cached_property
     def can_project(self) -> bool:
@@ -154,16 +160,6 @@ class FixedPointWay:
         size = longest * float(np.sqrt(len(self.expansion.rows))) * self.factor
         return self.tol >= _SINGLE_TOL and float(np.finfo(SINGLE).eps) * size <= _SINGLE_SCORE_ERROR
 
-    def _all(self, scores: FloatArray | None, inputs: FloatArray | None, threads: int) -> Found:
-        given = inputs if scores is None else scores
-        assert given is not None
-
-        def work(piece: slice) -> Found:
-            return self._tile(*(None if part is None else part[piece] for part in (scores, inputs)))
-
-        m, known = len(given), self.expansion.rows
-        return Found.in_tiles(edges(m, tile_rows(len(known), threads)) if m else [], work, known, threads, gains=True)
-
     def _tile(self, scores: FloatArray | None, inputs: FloatArray | None) -> Found:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
             look = None if inputs is None else self._look(scores, inputs)
@@ -171,7 +167,7 @@ class FixedPointWay:
                 scores = look.scores
             assert scores is not None
             scores = scores.astype(np.float64, copy=False)
-            rough = self._problem(scores, inputs, look, SINGLE)
+            rough = self._hill(scores, inputs, look, SINGLE)
             enough = rough.suits_single()
             found = Found.empty(len(scores), self.expansion.rows, gains=True)
             for which, single in ((enough, True), (~enough, False)):
@@ -214,11 +210,11 @@ class FixedPointWay:
     def _solved(
         self, rough: Hill, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, *, single: bool
     ) -> Found:
-        """Return the rows of a problem: in float32 where that is enough, and in float64 after if that is asked for."""
+        """Return the rows at the top of a hill, found in float32 where that does, and then in float64 if asked for."""
         unit = min(1.0, self.base.spread) or 1.0
         stages = [(rough, max(self.tol, _SINGLE_TOL) * unit)] if single else []
         if not single or self.tol < _SINGLE_TOL:
-            stages.append((self._problem(scores, inputs, look, DOUBLE), self.tol * unit))
+            stages.append((self._hill(scores, inputs, look, DOUBLE), self.tol * unit))
         known = look.known if look is not None and single and self.box is None else None
         best, lost = self._searched(stages, scores, inputs, known)
         limit = np.maximum(self.base.radius, 0.5 * np.square(rough.inputs).sum(axis=1) if self.penalty else 0.0)
@@ -232,7 +228,7 @@ class FixedPointWay:
         rows = inside(self.base.outward(best.points), self.box)
         return Found(rows.astype(self.expansion.rows.dtype), best.iterations, best.converged, fallbacks, best.gains)
 
-    def _problem(self, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, dtype: np.dtype[Any]) -> Hill:
+    def _hill(self, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, dtype: np.dtype[Any]) -> Hill:
         expansion, base = self.expansion, self.base
         m, n = len(scores), len(base.rows)
         directions = expansion.directions if dtype == DOUBLE else self.single_directions
@@ -276,11 +272,13 @@ class FixedPointWay:
             lost = best.lost.copy()
             if lost.any():
                 first = self._nearest(scores[lost], 1)[:, 0]
-                again = [(problem.some(lost), tol) for problem, tol in stages]
+                again = [(hill.some(lost), tol) for hill, tol in stages]
                 best.replace(lost, self._climbed(again, self._base_points(first)))
             rest = self._nearest(scores, self.starts - 1)
         for start in rest.T:
-            best = best.better(self._climbed(stages, self._base_points(start)))
+            other = self._climbed(stages, self._base_points(start))
+            higher = other.heights > best.heights
+            best.replace(higher, other.some(higher))
         return best, lost
 
     def _nearest(self, scores: FloatArray, count: int) -> NDArray[np.intp]:
@@ -301,8 +299,8 @@ class FixedPointWay:
     def _climbed(self, stages: Stages, start: FloatArray, known: Known | None = None) -> Climb:
         """Return where fixed-point steps lead; `known` is the kernel at the start."""
         climb = Climb.begun(stages[0][0].inside(start))
-        for problem, tol in stages:
-            climb.go(problem, tol, self.max_iter, known)
+        for hill, tol in stages:
+            climb.go(hill, tol, self.max_iter, known)
             known = None
         return climb
 

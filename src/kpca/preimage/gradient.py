@@ -19,7 +19,7 @@ from kpca._base.validation import whole_number
 from kpca.gram.slopes import Slopes, why_not
 from kpca.kernels import ArcCosine, Constant, Cosine, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
 from kpca.preimage.descent import Function, Point, descend, rows_per_descent
-from kpca.preimage.target import Box, Expansion, Found, Method, Target, check_rescale, inside, tile_rows
+from kpca.preimage.target import Box, Expansion, Found, Method, Target, inside, tile_rows
 
 FloatArray = NDArray[Any]
 _NOT_FINITE = "the objective is no finite number at the start, which is returned"
@@ -69,7 +69,7 @@ class Gradient(Method):
         expansion, max_iter = self.expansion(target), whole_number("max_iter", self.max_iter, 1)
         if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not 0.0 < float(self.tol) < np.inf:
             raise InputError("must be a positive number", param="tol", value=self.tol, remedy="take one such as 1e-6")
-        check_rescale(self.rescale)
+        self.rescales()
         return GradientWay(expansion, *self.limits(expansion.rows.shape[1]), max_iter, float(self.tol))
 
 
@@ -131,8 +131,7 @@ class _Problem:
 
     def _inner(self, rows: FloatArray) -> FloatArray:
         """Return rows in the coordinates of the descent."""
-        inner: FloatArray = (rows - self._origin) / self._units
-        return inner
+        return np.asarray((rows - self._origin) / self._units)
 
     def _outer(self, Y: FloatArray) -> FloatArray:
         """Return rows in the coordinates of the data; what is at an edge of the box is there to the last bit."""
@@ -209,12 +208,9 @@ class _Problem:
             lost = (there.gradients == 0.0).all(axis=1)
         here = Point(nearest, *objective(nearest, every))
         better = ~lost & there.finite & (there.values < np.where(here.finite, here.values, np.inf))
-        chosen = Point(
-            np.where(better[:, None], there.rows, here.rows),
-            np.where(better, there.values, here.values),
-            np.where(better[:, None], there.gradients, here.gradients),
-        )
-        return chosen, lost
+        for mine, others in zip(vars(here).values(), vars(there).values(), strict=True):
+            mine[better] = others[better]
+        return here, lost
 
     def _within(self, Y: FloatArray) -> FloatArray:
         return Y if self._bounds is None else Y.clip(*self._bounds)

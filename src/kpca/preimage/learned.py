@@ -22,7 +22,7 @@ from kpca._base.linalg import mean_of_rows
 from kpca.gram import CrossGram, Gram
 from kpca.kernels import RBF, Kernel
 from kpca.preimage import gcv
-from kpca.preimage.target import Box, Found, Method, Target, check_rescale
+from kpca.preimage.target import Box, Found, Method, Target
 
 FloatArray = NDArray[Any]
 # What the rounding of float32 kernel values may add to a row, as a share of the spread of the rows.
@@ -64,13 +64,7 @@ class RidgeMapWay:
 
 
 def fit_ridge_map(
-    kernel: Kernel,
-    scores: FloatArray,
-    X: FloatArray,
-    alpha: float,
-    weights: FloatArray | None = None,
-    *,
-    threads: int = 1,
+    kernel: Kernel, scores: FloatArray, X: FloatArray, alpha: float, weights: FloatArray | None, *, threads: int = 1
 ) -> RidgeMap:
     """Solve (K + alpha / weights) C = X - mean, with K the kernel matrix of the scores."""
     kernel.check(scores)
@@ -130,7 +124,7 @@ class Ridge(Method):
         gamma = _number_or_none("gamma", self.gamma, positive=True)
         if alpha is None and n < _FEWEST:  # nothing to be learned from leaving one out
             alpha = _HARDLY_ANY
-        check_rescale(self.rescale)
+        self.rescales()
         limits = self.limits(d)
         # three solutions are alive while the penalty is refined, each as large as the rows
         copies = 1 if alpha is not None or n <= gcv.SPECTRAL_ROWS else 2
@@ -226,8 +220,8 @@ class Learned(Method):
             regressor.fit(target.scores, rows, **(weights if weighted else {}))
         except ValueError as error:
             if d > 1 and _fits_one_column(self.regressor, target):
-                raise InputError(_one_column(regressor, d)) from error
-            raise InputError(f"regressor must learn rows from scores; {_name(regressor)} says: {error}") from error
+                raise _one_column(regressor, d) from error
+            raise InputError(f"regressor must learn rows from scores; {self.name} says: {error}") from error
         way = LearnedWay(regressor, mean, target.rows.dtype, *limits)
         way(target.scores[:1])  # a wrong shape is found out now, not when the map is used
         return way
@@ -251,11 +245,9 @@ class LearnedWay:
         predicted = np.asarray(self.regressor.predict(scores)) if m else np.empty((0, d))
         if predicted.shape != (m, d) and not (d == 1 and predicted.shape == (m,)):
             if predicted.ndim == 1:
-                raise InputError(_one_column(self.regressor, d))
-            raise InputError(
-                f"regressor must predict an array of shape {(m, d)}; {_name(self.regressor)} predicted "
-                f"{predicted.shape}: take another one."
-            )
+                raise _one_column(self.regressor, d)
+            got = f"{type(self.regressor).__name__} predicted {predicted.shape}"
+            raise InputError(f"regressor must predict an array of shape {(m, d)}; {got}: take another one.")
         with np.errstate(over="ignore"):  # too large for float32 is not finite either
             rows = predicted.reshape(m, d).astype(self.dtype)
         bad = ~np.isfinite(rows).all(axis=1)
@@ -269,18 +261,16 @@ def _number_or_none(name: str, value: Any, *, positive: bool) -> float | None:
         return None
     real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not real or not np.isfinite(value) or value < 0 or (positive and value == 0):
-        least = "above 0" if positive else "from 0"
-        raise InputError(f"{name} must be None, to have it chosen, or a finite number {least}; got {value!r}.")
+        must = f"must be None, to have it chosen, or a finite number {'above' if positive else 'from'} 0"
+        raise InputError(must, param=name, value=value)
     return float(value)
 
 
 def _copy(regressor: Any, seed: int) -> Any:
     """Return an unfitted copy whose random draws repeat."""
     if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
-        raise InputError(
-            f"regressor must be an estimator with fit and predict; got {regressor!r}: give one of scikit-learn's, such "
-            "as KNeighborsRegressor()."
-        )
+        must, remedy = "must be an estimator with fit and predict", "give one of scikit-learn's, such as "
+        raise InputError(must, param="regressor", value=regressor, remedy=remedy + "KNeighborsRegressor()")
     try:
         copy = clone(regressor)
     except TypeError as error:
@@ -299,12 +289,6 @@ def _fits_one_column(regressor: Any, target: Target) -> bool:
     return True
 
 
-def _one_column(regressor: Any, d: int) -> str:
-    return (
-        f"regressor must predict all {d} columns of the data; {_name(regressor)} predicts one: wrap it in "
-        "sklearn.multioutput.MultiOutputRegressor."
-    )
-
-
-def _name(regressor: Any) -> str:
-    return type(regressor).__name__
+def _one_column(regressor: Any, d: int) -> InputError:
+    must = f"regressor must predict all {d} columns of the data; {type(regressor).__name__} predicts one"
+    return InputError(must, remedy="wrap it in sklearn.multioutput.MultiOutputRegressor")

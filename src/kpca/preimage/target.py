@@ -87,19 +87,11 @@ class Found:
             return parts[0]
         if not parts:
             raise InputError("X must have rows; got none.")
-        sentences = {sentence for part in parts for sentence in part.fallbacks}
-        return Found(
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.iterations for part in parts]),
-            np.concatenate([part.converged for part in parts]),
-            {
-                sentence: np.concatenate(
-                    [part.fallbacks.get(sentence, np.zeros(len(part.rows), bool)) for part in parts]
-                )
-                for sentence in sorted(sentences)
-            },
-            None if parts[0].gains is None else np.concatenate([part.gains for part in parts]),
-        )
+        ends = np.cumsum([len(part.rows) for part in parts]).tolist()
+        joined = Found.empty(ends[-1], parts[0].rows, gains=parts[0].gains is not None)
+        for part, end in zip(parts, ends, strict=True):
+            joined.write(slice(end - len(part.rows), end), part)
+        return joined
 
 
 class Way(Protocol):
@@ -115,12 +107,34 @@ class Method(BaseEstimator):  # type: ignore[misc]
     name = ""  # in KernelPCA(preimage=...)
     box: Any
     penalty: float
+    rescale: bool  # not of all methods
     exact_if_linear = True  # False where the linear kernel is to use it too, though its own inverse map is exact
     takes_gains = False  # whether `denoise` lengthens the scores for it, if it has a `rescale` that is True
 
     def limits(self, d: int) -> tuple[Box | None, float]:
-        """Return the checked box and penalty."""
-        return check_box(self.box, d), check_penalty(self.penalty)
+        """Return the box and the penalty, a finite number from 0."""
+        box, penalty = self.box, self.penalty
+        if box is not None:
+            try:
+                low, high = (np.broadcast_to(np.asarray(edge, dtype=np.float64), (d,)) for edge in box)
+            except (TypeError, ValueError) as error:
+                raise InputError(
+                    f"must be None or a pair (low, high) of numbers, or of {d} numbers each, one per feature",
+                    param="box",
+                    value=box,
+                ) from error
+            if np.isnan(low).any() or np.isnan(high).any() or (low > high).any():
+                raise InputError("must have low <= high for every feature", param="box", value=box)
+            box = low, high
+        if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0.0 <= float(penalty) < np.inf:
+            raise InputError("must be a finite number, 0 or larger", param="penalty", value=penalty)
+        return box, float(penalty)
+
+    def rescales(self) -> bool:
+        """Return whether rows are to be rescaled: True or False, nothing that happens to be one of them."""
+        if not isinstance(self.rescale, bool | np.bool_):
+            raise InputError("must be True or False", param="rescale", value=self.rescale)
+        return bool(self.rescale)
 
     def reason(self, way: Any, kernel: Kernel) -> str:
         """Return why this method is used, in words."""
@@ -136,35 +150,6 @@ class Method(BaseEstimator):  # type: ignore[misc]
         """Return the error that the method needs something else, and which method does not."""
         message: Words = (Setting("preimage", self.name), f" needs {needs}")
         return InputError(message, remedy=("take ", Setting("preimage", instead)))
-
-
-def check_box(box: Any, d: int) -> Box | None:
-    """Return the lowest and the highest value of each feature, or None.  # shapes: (d,), (d,)"""
-    if box is None:
-        return None
-    try:
-        low, high = (np.broadcast_to(np.asarray(edge, dtype=np.float64), (d,)) for edge in box)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"box must be None or a pair (low, high) of numbers, or of {d} numbers each, one per feature; got {box!r}."
-        ) from error
-    if np.isnan(low).any() or np.isnan(high).any() or (low > high).any():
-        raise InputError(f"box must have low <= high for every feature; got {box!r}.")
-    return low, high
-
-
-def check_penalty(penalty: Any) -> float:
-    """Return the penalty, a finite number from 0."""
-    if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0.0 <= float(penalty) < np.inf:
-        raise InputError(f"penalty must be a finite number, 0 or larger; got {penalty!r}.")
-    return float(penalty)
-
-
-def check_rescale(rescale: Any) -> bool:
-    """Return whether rows are to be rescaled: True or False, nothing that happens to be one of them."""
-    if not isinstance(rescale, bool | np.bool_):
-        raise InputError(f"rescale must be True or False; got {rescale!r}.")
-    return bool(rescale)
 
 
 def inside(rows: FloatArray, box: Box | None) -> FloatArray:
@@ -205,23 +190,19 @@ class Expansion:
         """Return g of each row of scores; a gain multiplies the part of phi(x) in the components.  # shape: (m, n)"""
         if gains is not None:
             scores = self.amplified(scores, gains)
-        coefficients: FloatArray = scores @ self.directions.T + self.centre
-        return coefficients
+        return np.asarray(scores @ self.directions.T + self.centre)
 
     def amplified(self, scores: FloatArray, gains: FloatArray) -> FloatArray:
         """Return the scores of gain * phi(x), for scores of phi(x): A' (gain k_x) - offset.  # shape: (m, k)"""
-        amplified: FloatArray = gains[:, None] * (scores + self.offset) - self.offset
-        return amplified
+        return np.asarray(gains[:, None] * (scores + self.offset) - self.offset)
 
     def products(self, scores: FloatArray) -> FloatArray:
         """Return <P phi, phi(b_j)>; no kernel value is computed.  # shape: (m, n)"""
-        products: FloatArray = scores @ (self.scores + self.offset).T + self.levels
-        return products
+        return np.asarray(scores @ (self.scores + self.offset).T + self.levels)
 
     def squares(self, scores: FloatArray) -> FloatArray:
         """Return |P phi|^2.  # shape: (m,)"""
-        own: FloatArray = (scores * (scores + 2.0 * self.offset)).sum(axis=1) + self.centre_square
-        return own
+        return np.asarray((scores * (scores + 2.0 * self.offset)).sum(axis=1) + self.centre_square)
 
     def distances(self, scores: FloatArray) -> FloatArray:
         """Return |P phi - phi(b_j)|^2, at least 0.  # shape: (m, n)"""
@@ -256,23 +237,14 @@ def expansion_of(
     if isinstance(projection, FeatureProjection):
         return _anchored(kernel, projection, rows, threads)
     base = projection.X
-    n = base.shape[0]
     if base is not rows:
         scores = projection(base, threads=threads)
-    centre, levels = np.zeros(n), np.zeros(n)
+    centre, levels = np.zeros((2, base.shape[0]))
     if projection.centre is not None:
         centre, levels = projection.centre.coefficients, projection.centre.levels
-    return Expansion(
-        kernel,
-        base,
-        projection.coefficients.astype(np.float64),
-        centre,
-        projection.offset,
-        scores.astype(np.float64),
-        levels,
-        kernel.diagonal(base),
-        float(centre @ levels),
-    )
+    own = levels, kernel.diagonal(base), float(centre @ levels)
+    directions = projection.coefficients.astype(np.float64)
+    return Expansion(kernel, base, directions, centre, projection.offset, scores.astype(np.float64), *own)
 
 
 def _anchored(kernel: Kernel, projection: FeatureProjection, rows: FloatArray, threads: int) -> Expansion:
@@ -290,17 +262,8 @@ def _anchored(kernel: Kernel, projection: FeatureProjection, rows: FloatArray, t
         G.flat[:: len(G) + 1] += _ANCHOR_RIDGE * max(float(np.trace(G)) / len(G), np.finfo(np.float64).tiny)
         combined = cho_solve(cho_factor(G, overwrite_a=True), images)
     offset = projection.offset.astype(np.float64)
-    return Expansion(
-        kernel,
-        rows,
-        np.ascontiguousarray(combined[:, :-1]),
-        combined[:, -1],
-        offset,
-        images[:, :-1] - offset,
-        images[:, -1],
-        diagonal,
-        float(projection.mean @ projection.mean),
-    )
+    own = images[:, :-1] - offset, images[:, -1], diagonal, float(projection.mean @ projection.mean)
+    return Expansion(kernel, rows, np.ascontiguousarray(combined[:, :-1]), combined[:, -1], offset, *own)
 
 
 def tile_rows(n: int, threads: int) -> int:

@@ -17,7 +17,7 @@ from kpca._base.validation import whole_number
 from kpca.data.frames import row_labels
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.explain.subject import Ranked, Subject, chosen_components, component_title, finite, number, subject_of
+from kpca.explain.subject import ExplainedModel, Ranked, chosen_components, component_title, finite, number, subject_of
 
 FloatArray = NDArray[Any]
 _NUMBERS_AT_ONCE = 2**23
@@ -115,7 +115,7 @@ def arrows(
     )
 
 
-def _longest(subject: Subject, components: NDArray[np.intp], scale: FloatArray) -> NDArray[np.intp]:
+def _longest(subject: ExplainedModel, components: NDArray[np.intp], scale: FloatArray) -> NDArray[np.intp]:
     """Return the variables, those with the longest arrows on average first.  # shape: (d,)"""
     lengths = np.zeros(len(subject.names))
     for _, J in subject.jacobians(components, "arrows", _NUMBERS_AT_ONCE):
@@ -146,12 +146,9 @@ class Extremes:
         """Return (component, row, score) of the first n rows at either end of each component, the highest first."""
         found, n = [], whole_number("n", n, 1)
         for row, j in enumerate(self.components):
-            ends = ((self.highest, self.highest_scores), (self.lowest, self.lowest_scores))
-            for places, scores in ends:
-                labels = self.labels[places[row, :n]].tolist()
-                found += [
-                    (component_title(j), label, float(score)) for label, score in zip(labels, scores[row], strict=False)
-                ]
+            for places, scores in ((self.highest, self.highest_scores), (self.lowest, self.lowest_scores)):
+                both = zip(self.labels[places[row, :n]].tolist(), scores[row, :n].tolist(), strict=True)
+                found += [(component_title(j), label, score) for label, score in both]
         return found
 
     def to_pandas(self) -> Any:
@@ -209,14 +206,8 @@ def extremes(model: Any, X: Any = None, *, components: Any = None, n: int = 5, i
     chosen = chosen_components(components, scores.shape[1])
     by_component = scores[:, chosen].T  # shape: (c, m)
     lowest, highest = (np.argsort(sign * by_component, axis=1, kind="stable")[:, :count] for sign in (1, -1))
-    return Extremes(
-        chosen,
-        lowest,
-        highest,
-        np.take_along_axis(by_component, lowest, axis=1),
-        np.take_along_axis(by_component, highest, axis=1),
-        labels,
-    )
+    low, high = (np.take_along_axis(by_component, places, axis=1) for places in (lowest, highest))
+    return Extremes(chosen, lowest, highest, low, high, labels)
 
 
 def _scores(model: Any, X: Any) -> FloatArray:

@@ -17,7 +17,7 @@ from kpca._base.errors import InputError
 from kpca._base.threads import in_order, single_threaded
 from kpca._base.validation import seed_of, whole_number
 from kpca.estimators.parallel_analysis import leading_values
-from kpca.explain.subject import Ranked, Subject, chosen_components, component_title, finite, subject_of
+from kpca.explain.subject import ExplainedModel, Ranked, chosen_components, component_title, finite, subject_of
 
 FloatArray = NDArray[Any]
 # Numbers of Jacobians that are held at once: 64 MiB.
@@ -115,7 +115,7 @@ def importance(
     return Importance(subject.names, values, by_component, chosen, scaled, weighted, m)
 
 
-def _shares(subject: Subject, components: NDArray[np.intp]) -> FloatArray:
+def _shares(subject: ExplainedModel, components: NDArray[np.intp]) -> FloatArray:
     """Return the components' shares of their variance, which sum to 1.  # shape: (c,)"""
     variances = np.maximum(subject.model.explained_variance_[components].astype(np.float64), 0.0)
     total = float(variances.sum())
@@ -222,7 +222,7 @@ def permutation_importance(
     return PermutationImportance(subject.names, *overall, *each, chosen, refit, times, m)
 
 
-def _lost_scores(subject: Subject, components: NDArray[np.intp], shuffles: list[NDArray[np.intp]]) -> FloatArray:
+def _lost_scores(subject: ExplainedModel, components: NDArray[np.intp], shuffles: list[NDArray[np.intp]]) -> FloatArray:
     """Return half the mean squared change of scores over their variance; the last row is over all components."""
     scores = subject.scores(subject.rows)[:, components]
     variances = scores.var(axis=0)
@@ -234,7 +234,7 @@ def _lost_scores(subject: Subject, components: NDArray[np.intp], shuffles: list[
     return _each_column(subject, shuffles, losses, variances, threads=1)  # scores have threads of their own
 
 
-def _lost_anew(subject: Subject, components: NDArray[np.intp], shuffles: list[NDArray[np.intp]]) -> FloatArray:
+def _lost_anew(subject: ExplainedModel, components: NDArray[np.intp], shuffles: list[NDArray[np.intp]]) -> FloatArray:
     """Return the share by which eigenvalues fall; the last row is of their sum."""
     kernel, centred, count = subject.model.kernel_, bool(subject.model.center), int(components.max()) + 1
     assert kernel is not None  # a subject has rows
@@ -251,7 +251,7 @@ def _lost_anew(subject: Subject, components: NDArray[np.intp], shuffles: list[ND
 
 
 def _each_column(
-    subject: Subject,
+    subject: ExplainedModel,
     shuffles: list[NDArray[np.intp]],
     losses: Callable[[FloatArray], FloatArray],
     variances: FloatArray,

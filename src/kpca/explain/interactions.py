@@ -26,7 +26,15 @@ from kpca._base.errors import InputError
 from kpca._base.text import data_frame, short_name, text_table
 from kpca._base.validation import seed_of, whole_number
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.explain.subject import Subject, chosen_components, different_numbers, finite, kept_rows, number, subject_of
+from kpca.explain.subject import (
+    ExplainedModel,
+    chosen_components,
+    different_numbers,
+    finite,
+    kept_rows,
+    number,
+    subject_of,
+)
 from kpca.features.derivatives import why_no_derivatives
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection
 from kpca.gram.curvature import Curvature
@@ -181,7 +189,7 @@ def interactions(
     )
 
 
-def _slopes(subject: Subject, components: NDArray[np.intp], scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _slopes(subject: ExplainedModel, components: NDArray[np.intp], scale: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the means over the rows of g_j and of its norm over components, per `scale`.  # shapes: (c, d), (d,)"""
     m, d = subject.rows.shape
     total, sizes = np.zeros((len(components), d)), np.zeros(d)
@@ -193,7 +201,7 @@ def _slopes(subject: Subject, components: NDArray[np.intp], scale: FloatArray) -
 
 
 def _strengths(
-    subject: Subject,
+    subject: ExplainedModel,
     slopes: FloatArray,
     *,
     components: NDArray[np.intp],
@@ -237,7 +245,7 @@ def _strengths(
     return np.linalg.norm(along, axis=0), each, np.abs(along).argmax(axis=0)
 
 
-def _subject_of_null(subject: Subject, X: Any, count: int) -> Subject:
+def _subject_of_null(subject: ExplainedModel, X: Any, count: int) -> ExplainedModel:
     """Return the subject with the rows that the model was fitted to, or X: strengths depend on how many there are."""
     if isinstance(subject.model, KernelPCA) and not hasattr(subject.model, "feature_map_"):
         subject = replace(subject, rows=kept_rows(subject.model)).dense()

@@ -36,7 +36,7 @@ _NEEDS_ROWS = "Explanations need columns that can be changed, which a precompute
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class ExplainedModel:
     """A fitted model and rows as it takes them."""
 
     model: Model
@@ -57,7 +57,7 @@ class Subject:
         """Return the scores of rows like these in double precision.  # shape: (m, k)"""
         return self.model._scores_of(rows).astype(np.float64, copy=False)
 
-    def sampled(self, most: int, seed: int | np.random.Generator = 0) -> Subject:
+    def sampled(self, most: int, seed: int | np.random.Generator = 0) -> ExplainedModel:
         """Return at most so many of the rows, drawn by chance, in their order."""
         m = self.rows.shape[0]
         if m <= most:
@@ -65,7 +65,7 @@ class Subject:
         some = np.sort(np.random.default_rng(seed).choice(m, most, replace=False))
         return replace(self, rows=self.rows[some])
 
-    def dense(self) -> Subject:
+    def dense(self) -> ExplainedModel:
         """Return the rows as a dense array of double precision."""
         return replace(self, rows=_dense(self.rows))
 
@@ -109,7 +109,7 @@ class Subject:
             yield part, derivatives.jacobian(_dense(self.rows[part]))
 
 
-def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None = None) -> Subject:
+def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None = None) -> ExplainedModel:
     """Return the subject of an explanation, or raise InputError where there is none.
 
     Parameters
@@ -140,10 +140,10 @@ def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None
     rows = kept_rows(model) if X is None else model._checked(X)
     if rows.shape[0] == 0:
         raise InputError(_NO_ROWS)
-    return Subject(model, rows, column_names(names, known, X, rows.shape[1]))
+    return ExplainedModel(model, rows, column_names(names, known, X, rows.shape[1]))
 
 
-def _of_detector(detector: KernelPCADetector, X: Any, names: Any) -> Subject:
+def _of_detector(detector: KernelPCADetector, X: Any, names: Any) -> ExplainedModel:
     """Return the subject of the detector's model; earlier moments of a variable are copies of it."""
     check_is_fitted(detector)
     rows = kept_rows(detector.model_) if X is None else detector._seen(X)
@@ -151,10 +151,10 @@ def _of_detector(detector: KernelPCADetector, X: Any, names: Any) -> Subject:
         raise InputError(_NO_ROWS)
     labels = column_names(names, getattr(detector, "feature_names_in_", None), X, detector.n_features_in_)
     units = getattr(detector.scaler_, "scale_", None)
-    return Subject(detector.model_, rows, labels, detector.lags + 1, units)
+    return ExplainedModel(detector.model_, rows, labels, detector.lags + 1, units)
 
 
-def _of_pipeline(pipeline: Pipeline, X: Any, names: Any, most: int | None) -> Subject:
+def _of_pipeline(pipeline: Pipeline, X: Any, names: Any, most: int | None) -> ExplainedModel:
     """Return the subject of the last step; its columns are what the steps before make of those of X."""
     *before, last = _steps(pipeline)
     if not before or not hasattr(last, "fit"):

@@ -22,7 +22,7 @@ from kpca.preimage.distance import Distance, DistanceWay
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient, GradientWay
 from kpca.preimage.learned import Ridge, RidgeWay
-from kpca.preimage.target import Found, Method, Target, Way, expansion_of, inside, is_radial
+from kpca.preimage.target import Found, Method, PreimageTarget, Way, expansion_of, inside, is_radial
 
 FloatArray = NDArray[Any]
 # Rows that the shares are settled on, and rows of the model they are settled with.
@@ -56,7 +56,7 @@ class Auto(Method):
         self.penalty = penalty
         self.rescale = rescale
 
-    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> AutoWay | RidgeWay:
+    def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> AutoWay | RidgeWay:
         """Return the inverse map of a model."""
         self.limits(target.rows.shape[1])
         self.rescales()
@@ -110,7 +110,7 @@ class Trial:
     held_out: int
 
     @staticmethod
-    def of(target: Target, searching: Any, ridge: RidgeWay, *, seed: int, threads: int) -> Trial:
+    def of(target: PreimageTarget, searching: Any, ridge: RidgeWay, *, seed: int, threads: int) -> Trial:
         """Settle the shares for a model, with the bandwidth and the penalty that its own ridge map found."""
         rows, n = target.rows, len(target.rows)
         variance = float(np.var(rows, axis=0, dtype=np.float64).sum())
@@ -161,7 +161,7 @@ class Trial:
             held,
         )
 
-    def seen_by(self, search: Any, target: Target, *, seed: int, threads: int) -> Trial:
+    def seen_by(self, search: Any, target: PreimageTarget, *, seed: int, threads: int) -> Trial:
         """Return the trial with the gaps that the model itself leaves, which has more rows to explain noise with."""
         if not (self.held_out and isinstance(search, FixedPointWay) and search.can_project):
             return self
@@ -175,7 +175,9 @@ class Trial:
         return replace(self, gaps=np.maximum.accumulate(gaps))
 
 
-def _small_model(target: Target, rows: FloatArray, seed: int, threads: int) -> tuple[Target, KernelProjection]:
+def _small_model(
+    target: PreimageTarget, rows: FloatArray, seed: int, threads: int
+) -> tuple[PreimageTarget, KernelProjection]:
     """Return kernel PCA of some of the rows, with as many components for its size as the model has."""
     expansion, kernel = target.expansion, target.kernel
     assert expansion is not None
@@ -186,7 +188,7 @@ def _small_model(target: Target, rows: FloatArray, seed: int, threads: int) -> t
     centred = bool(expansion.centre.any())
     projection, scores = target.refit(kernel, rows, count, center=centred, tol=_TOL, seed=seed, threads=threads)
     scores = scores.astype(rows.dtype)
-    small = Target(kernel, rows, scores, None, expansion_of(kernel, projection, rows, scores, threads=threads))
+    small = PreimageTarget(kernel, rows, scores, None, expansion_of(kernel, projection, rows, scores, threads=threads))
     return small, projection
 
 

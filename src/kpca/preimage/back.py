@@ -24,7 +24,7 @@ from kpca.preimage.distance import Distance
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient
 from kpca.preimage.learned import Learned, Ridge
-from kpca.preimage.target import Box, Found, Method, Refit, Target, Way, expansion_of, is_radial
+from kpca.preimage.target import Box, Found, Method, PreimageTarget, Refit, Way, expansion_of, is_radial
 
 FloatArray = NDArray[Any]
 NAMES: dict[str, type[Method]] = {method.name: method for method in (Auto, Ridge, FixedPoint, Distance, Gradient)}
@@ -159,9 +159,11 @@ def fit_back(
         return Back(LinearWay(projection.components, projection.mean, *limits), "linear", reason)
     n = rows.shape[0]
     some = slice(None) if n <= LEARNED_ROWS else np.linspace(0, n - 1, LEARNED_ROWS).astype(np.intp)
-    target = Target(kernel, rows[some], scores[some], None if weights is None else weights[some], None, refit)
+    target = PreimageTarget(kernel, rows[some], scores[some], None if weights is None else weights[some], None, refit)
     if not isinstance(projection, LinearProjection):
-        anchors = target if isinstance(projection, FeatureProjection) else Target(kernel, rows, scores, None, None)
+        anchors = (
+            target if isinstance(projection, FeatureProjection) else PreimageTarget(kernel, rows, scores, None, None)
+        )
         expansion = expansion_of(kernel, projection, anchors.rows, anchors.scores, threads=threads)
         target = replace(target, expansion=expansion)
     way: Way = settings.fitted(target, seed=seed, threads=threads)

@@ -32,7 +32,11 @@ _ROUNDINGS = 32.0
 
 @dataclass(frozen=True)
 class Base:
-    """The base rows in coordinates in which the kernel has no scale left, relative to their mean."""
+    """The base rows in coordinates in which the kernel has no scale left, relative to their mean.
+
+    Distances are found here, not by an evaluator of `kpca.gram`: points move in these coordinates and need no
+    preparation, the rows serve the weighted means as well, and models that were saved hold them as they are.
+    """
 
     kernel: RadialKernel
     mean: FloatArray  # float64, shape: (d,)

@@ -18,7 +18,7 @@ from kpca._base.validation import whole_number
 from kpca.gram.engine import evaluator
 from kpca.gram.tiles import edges
 from kpca.kernels import Kernel, Linear, Polynomial, ProfileKernel, RadialKernel, Scaled
-from kpca.preimage.target import Box, Expansion, Found, Method, Target, tile_rows, unscaled
+from kpca.preimage.target import Box, Expansion, Found, Method, PreimageTarget, tile_rows, unscaled
 
 FloatArray = NDArray[Any]
 # From squared distances in feature space, with |P phi|^2, |phi(b)|^2 and |b|^2, to squared distances of prepared rows;
@@ -56,7 +56,7 @@ class Distance(Method):
         self.penalty = penalty
         self.rescale = rescale
 
-    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> DistanceWay:
+    def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> DistanceWay:
         """Return the inverse map; what depends on the known rows alone is computed here."""
         count = whole_number("neighbours", self.neighbours, 1)
         self.rescales()

@@ -26,7 +26,7 @@ from kpca.gram.slopes import why_not
 from kpca.gram.tiles import edges
 from kpca.kernels import RadialKernel
 from kpca.preimage.climbing import DOUBLE, SINGLE, Base, Climb, Hill, Known
-from kpca.preimage.target import Box, Expansion, Found, Method, Target, inside, tile_rows, unscaled
+from kpca.preimage.target import Box, Expansion, Found, Method, PreimageTarget, inside, tile_rows, unscaled
 
 FloatArray = NDArray[Any]
 Stages = list[tuple[Hill, float]]
@@ -80,7 +80,7 @@ class FixedPoint(Method):
         self.max_iter = max_iter
         self.tol = tol
 
-    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> FixedPointWay:
+    def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> FixedPointWay:
         """Return the inverse map of a model."""
         factor, kernel = unscaled(target.kernel)
         if not isinstance(kernel, RadialKernel):
@@ -128,7 +128,7 @@ class FixedPointWay:
     tol: float
     usual: float = 1.0  # the gain of rows without noise, which others are measured by
 
-    def usual_gain(self, target: Target, *, threads: int = 1) -> float:
+    def usual_gain(self, target: PreimageTarget, *, threads: int = 1) -> float:
         """Return the gain of some training rows, the median: what the components leave out makes it more than 1."""
         some = np.linspace(0, len(target.rows) - 1, min(len(target.rows), _USUAL_ROWS)).astype(np.intp)
         free = replace(self, box=None, penalty=0.0, starts=1, tol=_USUAL_TOL)

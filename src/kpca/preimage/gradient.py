@@ -19,7 +19,7 @@ from kpca._base.validation import whole_number
 from kpca.gram.slopes import Slopes, why_not
 from kpca.kernels import ArcCosine, Constant, Cosine, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
 from kpca.preimage.descent import Function, Point, descend, rows_per_descent
-from kpca.preimage.target import Box, Expansion, Found, Method, Target, inside, tile_rows
+from kpca.preimage.target import Box, Expansion, Found, Method, PreimageTarget, inside, tile_rows
 
 FloatArray = NDArray[Any]
 _NOT_FINITE = "the objective is no finite number at the start, which is returned"
@@ -61,7 +61,7 @@ class Gradient(Method):
         self.tol = tol
         self.rescale = rescale
 
-    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> GradientWay:
+    def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> GradientWay:
         """Return the inverse map of a model; nothing is learned, so `seed` and `threads` do not matter."""
         reason = why_not(target.kernel)
         if reason is not None:
@@ -97,11 +97,13 @@ class GradientWay:
         `gains` multiply the part of phi(x) in the components before its pre-image is looked for (see Expansion).
         """
         m, (n, d) = len(scores), self.expansion.rows.shape
+        scores = scores.astype(np.float64, copy=False)
+        wanted = scores if gains is None else self.expansion.amplified(scores, gains)
         problem = _Problem(self.expansion, self.box, self.penalty)
 
         def work(part: slice) -> Found:
-            given = [None if array is None else array[part] for array in (inputs, start, gains)]
-            return problem.solve(scores[part], *given, max_iter=self.max_iter, tol=self.tol)
+            given = (None if array is None else array[part] for array in (inputs, start))
+            return problem.solve(wanted[part], *given, max_iter=self.max_iter, tol=self.tol)
 
         height = min(tile_rows(n, threads), rows_per_descent(d))
         pieces = [slice(i, min(i + height, m)) for i in range(0, m, height)]
@@ -143,18 +145,10 @@ class _Problem:
         return np.where(high <= Y, edges[1], rows)
 
     def solve(
-        self,
-        scores: FloatArray,
-        inputs: FloatArray | None,
-        start: FloatArray | None,
-        gains: FloatArray | None,
-        *,
-        max_iter: int,
-        tol: float,
+        self, scores: FloatArray, inputs: FloatArray | None, start: FloatArray | None, *, max_iter: int, tol: float
     ) -> Found:
         """Return where the descents ended, and which failed in what way."""
-        scores = scores.astype(np.float64, copy=False)
-        weights = self._expansion.coefficients(scores, gains)
+        weights = self._expansion.coefficients(scores)
         wanted = self._inner(inputs) if inputs is not None and self._pull > 0.0 else None
 
         def objective(Y: FloatArray, numbers: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
@@ -168,7 +162,7 @@ class _Problem:
                 gradients += 2.0 * self._pull * gap
             return values, gradients
 
-        first, lost = self._start(objective, scores, inputs, start, gains)
+        first, lost = self._start(objective, scores, inputs, start)
         found = descend(objective, first, self._bounds, max_iter=max_iter, tol=tol)
         ends = found.rows if wanted is not None else self._with_length(found.rows, first.rows)
         farthest = _lengths(first.rows if wanted is None else np.concatenate([first.rows, wanted], axis=1))
@@ -180,20 +174,14 @@ class _Problem:
         return Found(rows, found.iterations, found.converged & ~left, failures)
 
     def _start(
-        self,
-        objective: Function,
-        scores: FloatArray,
-        inputs: FloatArray | None,
-        start: FloatArray | None,
-        gains: FloatArray | None,
+        self, objective: Function, scores: FloatArray, inputs: FloatArray | None, start: FloatArray | None
     ) -> tuple[Point, NDArray[np.bool_]]:
         """Return the start that was given; without one, the known row nearest in feature space or the input.
 
         And where an input is no start because it lies on a plateau, out of reach of all known rows.
         """
-        amplified = scores if gains is None else self._expansion.amplified(scores, gains)
         # |P phi - phi(b_j)|^2 less |P phi|^2; not clipped, which would make ties of the best ones
-        distances = self._expansion.diagonal - 2.0 * self._expansion.products(amplified)
+        distances = self._expansion.diagonal - 2.0 * self._expansion.products(scores)
         nearest = self._within(self._known[distances.argmin(axis=1)] / self._units)
         every, other = np.arange(len(scores)), inputs if start is None else start
         lost: NDArray[np.bool_] = np.zeros(len(scores), dtype=bool)

@@ -22,7 +22,7 @@ from kpca._base.linalg import mean_of_rows
 from kpca.gram import CrossGram, Gram
 from kpca.kernels import RBF, Kernel
 from kpca.preimage import gcv
-from kpca.preimage.target import Box, Found, Method, Target
+from kpca.preimage.target import Box, Found, Method, PreimageTarget
 
 FloatArray = NDArray[Any]
 # What the rounding of float32 kernel values may add to a row, as a share of the spread of the rows.
@@ -116,7 +116,7 @@ class Ridge(Method):
         self.penalty = penalty
         self.rescale = rescale
 
-    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> RidgeWay:
+    def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> RidgeWay:
         """Return the map learned from the rows of the target and their scores."""
         target = _distinct(target)
         n, d = target.rows.shape
@@ -140,7 +140,7 @@ class Ridge(Method):
         return RidgeWay(solved, mean, target.rows.dtype, fit.alpha, fit.gamma, fit.table, *limits)
 
 
-def _distinct(target: Target) -> Target:
+def _distinct(target: PreimageTarget) -> PreimageTarget:
     """Return the target with each row once, with the weights of all: a row left out must not be known by its twin."""
     rows = np.ascontiguousarray(target.rows)
     whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
@@ -153,7 +153,7 @@ def _distinct(target: Target) -> Target:
     return replace(target, rows=rows[first], scores=target.scores[first], weights=weights)
 
 
-def _precision(target: Target, mean: FloatArray, coefficients: FloatArray) -> np.dtype[Any]:
+def _precision(target: PreimageTarget, mean: FloatArray, coefficients: FloatArray) -> np.dtype[Any]:
     """Return float32 if the scores have it, and coefficients are not so large that its rounding would show."""
     spread = float(np.sqrt(np.square(target.rows - mean).mean()))
     size = float(np.sqrt(np.square(coefficients).sum() / max(coefficients.shape[1], 1)))
@@ -206,7 +206,7 @@ class Learned(Method):
         """The class of the regressor."""
         return type(self.regressor).__name__
 
-    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> LearnedWay:
+    def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> LearnedWay:
         """Return the regressor fitted to the rows of the target and their scores."""
         d = target.rows.shape[1]
         limits = self.limits(d)
@@ -280,7 +280,7 @@ def _copy(regressor: Any, seed: int) -> Any:
     return copy.set_params(**dict.fromkeys(drawn, seed))
 
 
-def _fits_one_column(regressor: Any, target: Target) -> bool:
+def _fits_one_column(regressor: Any, target: PreimageTarget) -> bool:
     """Return True if a regressor that refused all columns takes one; what its tags say of columns is not always so."""
     try:
         clone(regressor).fit(target.scores, target.rows[:, 0])

@@ -140,7 +140,7 @@ class Method(BaseEstimator):  # type: ignore[misc]
         """Return why this method is used, in words."""
         return "as asked for"
 
-    def expansion(self, target: Target) -> Expansion:
+    def expansion(self, target: PreimageTarget) -> Expansion:
         """Return the expansion of a model, or raise InputError if it has none."""
         if target.expansion is None:
             raise self.refusal("a model that is a combination of known rows, which this one is not")
@@ -186,10 +186,8 @@ class Expansion:
     diagonal: FloatArray  # k(b_j, b_j), shape: (n,)
     centre_square: float  # c' K c, the squared length of the mean
 
-    def coefficients(self, scores: FloatArray, gains: FloatArray | None = None) -> FloatArray:
-        """Return g of each row of scores; a gain multiplies the part of phi(x) in the components.  # shape: (m, n)"""
-        if gains is not None:
-            scores = self.amplified(scores, gains)
+    def coefficients(self, scores: FloatArray) -> FloatArray:
+        """Return g of each row of scores.  # shape: (m, n)"""
         return np.asarray(scores @ self.directions.T + self.centre)
 
     def amplified(self, scores: FloatArray, gains: FloatArray) -> FloatArray:
@@ -211,7 +209,7 @@ class Expansion:
 
 
 @dataclass(frozen=True)
-class Target:
+class PreimageTarget:
     """A kernel, some rows with their scores, and how scores combine rows in feature space."""
 
     kernel: Kernel

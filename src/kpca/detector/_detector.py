@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca import kernels
 from kpca._base.config import thread_count
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.validation import check_data, check_jobs, check_n_components, seed_of, unchanged_on_error, whole_number
 from kpca.data.frames import column_names, is_frame
 from kpca.data.rows import stacked
@@ -405,7 +405,8 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         check_is_fitted(self)
         for name, value in self._fitted_with.items():
             if getattr(self, name) != value:
-                raise InputError(f"{name} was {value!r} at the fit and is {getattr(self, name)!r} now: fit again.")
+                now = f" was {value!r} at the fit and is {getattr(self, name)!r} now"
+                raise InputError((Setting(name), now), remedy="fit again")
 
     def _scaled(self, X: Any) -> Any:
         return scaled(self.scaler_, X)
@@ -428,7 +429,8 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
                 f"forgetting must be a number above 0 and at most 1, which forgets nothing; got {self.forgetting!r}."
             )
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
-            raise InputError("A detector needs rows of data; kernel='precomputed' has none: take a kernel of kpca.")
+            none = ("A detector needs rows of data; ", Setting("kernel", "precomputed"), " has none")
+            raise InputError(none, remedy="take a kernel of kpca")
         check_approximation(self.approximation, precomputed=False)
 
     def __sklearn_tags__(self) -> Any:

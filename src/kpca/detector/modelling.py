@@ -160,7 +160,7 @@ def splits(rows: Any, folds: Any, *, lags: int, seed: int) -> Iterator[tuple[Ind
         apart = np.ones(n, dtype=bool)
         for lag in range(-lags, lags + 1) if lags else ():
             apart[np.clip(held + lag, 0, n - 1)] = False
-        fitted = others[apart[others]] if lags else others
+        fitted = others[apart[others]]
         if len(fitted) < 2:
             near = f", as rows within {lags} of a row held out share moments with it" if lags else ""
             raise InputError(
@@ -187,7 +187,7 @@ def _is_cross_validator(folds: Any) -> bool:
 
 
 def kernel_for(rows: Any, kernel: Any, gamma: Any, **parameters: Any) -> kernels.Kernel:
-    """Return the kernel that is asked for; "wide" gives those named after distances 8 sqrt(d) median ones."""
+    """Return the kernel that is asked for; "wide" widens one that has a bandwidth and was asked for by name."""
     if isinstance(gamma, str) and gamma not in ("wide", "scale", "median"):
         must = "must be a positive number, one per feature, None, 'wide', 'scale' or 'median'"
         raise InputError(must, param="gamma", value=gamma)
@@ -265,18 +265,15 @@ def warn_of_model(model: Model, measure: Measure, residuals: FloatArray | None) 
 
     `residuals` are those of the rows of the fit, None if nothing is judged by them.
     """
+    remarks = []
     if not len(measure.variances) and not isinstance(model, KernelPCA):  # which says so itself
-        warnings.warn(
-            "All rows are alike under this kernel, so there is no variance to judge others by: take a narrower "
-            "bandwidth.",
-            UserWarning,
-            stacklevel=4,
-        )
+        alike = "All rows are alike under this kernel, so there is no variance to judge others by"
+        remarks.append(f"{alike}: take a narrower bandwidth.")
     below = 0.0 if residuals is None else float(np.mean(residuals < -_NEGATIVE * measure.variances.sum()))
     if below:
-        warnings.warn(
+        remarks.append(
             f"The SPE of {below:.0%} of the rows is negative: the kernel is not positive semidefinite, its residuals "
-            "are no squared lengths, and rows far away can look normal; take another kernel, or statistic='t2'.",
-            UserWarning,
-            stacklevel=4,
+            "are no squared lengths, and rows far away can look normal; take another kernel, or statistic='t2'."
         )
+    for remark in remarks:
+        warnings.warn(remark, UserWarning, stacklevel=4)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection
 from kpca.kernels import Kernel
 from kpca.preimage.auto import Auto
@@ -93,13 +93,13 @@ def check_preimage(preimage: Any) -> Method | None:
             return NAMES[preimage]()
         close = difflib.get_close_matches(preimage.lower().replace("_", "-"), list(NAMES), n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"preimage must be one of {', '.join(map(repr, NAMES))}; got {preimage!r}.{hint}")
+        must = f" must be one of {', '.join(map(repr, NAMES))}; got {preimage!r}.{hint}"
+        raise InputError((Setting("preimage"), must))
     if not inspect.isclass(preimage) and hasattr(preimage, "fit") and hasattr(preimage, "predict"):
         return Learned(preimage)
-    raise InputError(
-        f"preimage must be None, one of {', '.join(map(repr, NAMES))}, a method of kpca.preimage, or a regressor with "
-        f"fit and predict; got {preimage!r}."
-    )
+    named = ", ".join(map(repr, NAMES))
+    must = f"must be None, one of {named}, a method of kpca.preimage, or a regressor with fit and predict"
+    raise InputError(must, param="preimage", value=preimage)
 
 
 @dataclass(frozen=True)

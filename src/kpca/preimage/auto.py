@@ -22,7 +22,7 @@ from kpca.preimage.distance import Distance, DistanceWay
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient, GradientWay
 from kpca.preimage.learned import Ridge, RidgeWay
-from kpca.preimage.target import Found, Method, PreimageTarget, Way, expansion_of, inside, is_radial
+from kpca.preimage.target import Found, PreimageMethod, PreimageTarget, Way, expansion_of, inside, is_radial
 
 FloatArray = NDArray[Any]
 # Rows that the shares are settled on, and rows of the model they are settled with.
@@ -37,7 +37,7 @@ _NOISE = (0.0, 0.125, 0.5, 2.0)
 _PENALTIES = (1e-2, 1e-1, 1.0)
 
 
-class Auto(Method):
+class Auto(PreimageMethod):
     """The inverse map that suits the kernel: rows looked for, learned and found by distances, weighed on held-out rows.
 
     Parameters

@@ -1,6 +1,6 @@
 """The inverse map of a model: from what the user asks for to the map itself, a report on it, walks along components.
 
-A new method is a file with a subclass of `Method`, and a row of `NAMES`.
+A new method is a file with a subclass of `PreimageMethod`, and a row of `NAMES`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from kpca.preimage.distance import Distance
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient
 from kpca.preimage.learned import Learned, Ridge
-from kpca.preimage.target import Box, Found, Method, PreimageTarget, Refit, Way, expansion_of, is_radial
+from kpca.preimage.target import Box, Found, PreimageMethod, PreimageTarget, Refit, Way, expansion_of, is_radial
 
 FloatArray = NDArray[Any]
-NAMES: dict[str, type[Method]] = {method.name: method for method in (Auto, Ridge, FixedPoint, Distance, Gradient)}
+NAMES: dict[str, type[PreimageMethod]] = {
+    method.name: method for method in (Auto, Ridge, FixedPoint, Distance, Gradient)
+}
 # Rows that a map from scores back to rows is learned from: it solves a system of that size.
 LEARNED_ROWS = 3000
 # Gains for other methods are needed to few digits.
@@ -84,9 +86,9 @@ class LinearWay:
         return Found.mapped(rows, inputs, self.box, self.penalty)
 
 
-def check_preimage(preimage: Any) -> Method | None:
+def check_preimage(preimage: Any) -> PreimageMethod | None:
     """Return the settings that `KernelPCA(preimage=...)` names, None for None, or raise InputError."""
-    if preimage is None or isinstance(preimage, Method):
+    if preimage is None or isinstance(preimage, PreimageMethod):
         return preimage
     if isinstance(preimage, str):
         if preimage in NAMES:
@@ -137,7 +139,7 @@ class Back:
 
 
 def fit_back(
-    settings: Method,
+    settings: PreimageMethod,
     kernel: Kernel,
     projection: LinearProjection | KernelProjection | FeatureProjection,
     rows: Any,

@@ -18,7 +18,7 @@ from kpca._base.validation import whole_number
 from kpca.gram.engine import evaluator
 from kpca.gram.tiles import edges
 from kpca.kernels import Kernel, Linear, Polynomial, ProfileKernel, RadialKernel, Scaled
-from kpca.preimage.target import Box, Expansion, Found, Method, PreimageTarget, tile_rows, unscaled
+from kpca.preimage.target import Box, Expansion, Found, PreimageMethod, PreimageTarget, tile_rows, unscaled
 
 FloatArray = NDArray[Any]
 # From squared distances in feature space, with |P phi|^2, |phi(b)|^2 and |b|^2, to squared distances of prepared rows;
@@ -37,7 +37,7 @@ _SLACK = 0.1
 _ROUNDINGS = 64.0
 
 
-class Distance(Method):
+class Distance(PreimageMethod):
     """Find pre-images by their distances to the nearest known rows.
 
     Parameters

@@ -26,7 +26,7 @@ from kpca.gram.slopes import why_not
 from kpca.gram.tiles import edges
 from kpca.kernels import RadialKernel
 from kpca.preimage.climbing import DOUBLE, SINGLE, Base, Climb, Hill, Known
-from kpca.preimage.target import Box, Expansion, Found, Method, PreimageTarget, inside, tile_rows, unscaled
+from kpca.preimage.target import Box, Expansion, Found, PreimageMethod, PreimageTarget, inside, tile_rows, unscaled
 
 FloatArray = NDArray[Any]
 Stages = list[tuple[Hill, float]]
@@ -43,7 +43,7 @@ LEFT = "the search left the data far behind, and the nearest training row is ret
 NOTHING_LEFT = "the components hold nothing of the row to rescale: its scores were taken as they are"
 
 
-class FixedPoint(Method):
+class FixedPoint(PreimageMethod):
     """Pre-images as weighted means of training rows; for radial kernels.
 
     Parameters

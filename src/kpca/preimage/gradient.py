@@ -19,7 +19,7 @@ from kpca._base.validation import whole_number
 from kpca.gram.slopes import Slopes, why_not
 from kpca.kernels import ArcCosine, Constant, Cosine, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
 from kpca.preimage.descent import Function, Point, descend, rows_per_descent
-from kpca.preimage.target import Box, Expansion, Found, Method, PreimageTarget, inside, tile_rows
+from kpca.preimage.target import Box, Expansion, Found, PreimageMethod, PreimageTarget, inside, tile_rows
 
 FloatArray = NDArray[Any]
 _NOT_FINITE = "the objective is no finite number at the start, which is returned"
@@ -30,7 +30,7 @@ _TOO_FAR = 3.0  # times the farthest of known rows, start and input
 _SAMPLE = 64  # rows that show whether kernel values are mostly near those at distance 0
 
 
-class Gradient(Method):
+class Gradient(PreimageMethod):
     """Minimise the distance in feature space by L-BFGS, for any kernel that has a gradient.
 
     Parameters

@@ -22,7 +22,7 @@ from kpca._base.linalg import mean_of_rows
 from kpca.gram import CrossGram, Gram
 from kpca.kernels import RBF, Kernel
 from kpca.preimage import gcv
-from kpca.preimage.target import Box, Found, Method, PreimageTarget
+from kpca.preimage.target import Box, Found, PreimageMethod, PreimageTarget
 
 FloatArray = NDArray[Any]
 # What the rounding of float32 kernel values may add to a row, as a share of the spread of the rows.
@@ -85,7 +85,7 @@ def fit_ridge_map(
     return RidgeMap(kernel, scores, dual_coef.astype(X.dtype, copy=False), mean)
 
 
-class Ridge(Method):
+class Ridge(PreimageMethod):
     """Learn the inverse map by kernel ridge regression from scores to rows.
 
     Parameters
@@ -183,7 +183,7 @@ class RidgeWay:
         return Found.mapped(rows.astype(self.dtype, copy=False), inputs, self.box, self.penalty)
 
 
-class Learned(Method):
+class Learned(PreimageMethod):
     """Learn the inverse map by a regressor of scikit-learn, from scores to rows.
 
     Parameters

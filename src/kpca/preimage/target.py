@@ -101,7 +101,7 @@ class Way(Protocol):
         """Return a row for each row of scores; `inputs` are the rows that the scores are of, where they are known."""
 
 
-class Method(BaseEstimator):  # type: ignore[misc]
+class PreimageMethod(BaseEstimator):  # type: ignore[misc]
     """Settings of a pre-image method; its `fitted(target, seed=..., threads=...)` gives the inverse map of a model."""
 
     name = ""  # in KernelPCA(preimage=...)

@@ -110,9 +110,8 @@ def detection(bandwidth: float | None, rule: Any, lags: int) -> dict[str, Any]:
 
 def causes(bandwidth: float | None, rule: Any) -> list[dict[str, Any]]:
     """Rank the variables for the faults whose cause is known, from the first alarm on, in many ways."""
-    from kpca.detector.contributions import contributions_of, root_causes
+    from kpca.detector.contributions import baseline_rows, contributions_of, root_causes
     from kpca.detector.limits import measure_of
-    from kpca.detector.watching import baseline_rows
 
     data = plant()
     detector = fitted(data, bandwidth, rule, 0)

@@ -1,11 +1,11 @@
-"""Small exact models, built by hand, for those who look for a way back from them."""
+"""Small exact models, built by hand, for those who look for pre-images."""
 
 from __future__ import annotations
 
 import numpy as np
 import reference
 
-from kpca.preimage.target import Expansion, Target
+from kpca.preimage.target import Expansion, PreimageTarget
 
 
 def target(kernel, X, k=None, *, weights=None, dtype=None):
@@ -17,7 +17,7 @@ def target(kernel, X, k=None, *, weights=None, dtype=None):
     parts = reference.expansion_parts(K, rank if k is None else min(k, rank), weights)
     rows = exact if dtype is None else exact.astype(dtype)
     parts["scores"] = parts["scores"].astype(rows.dtype)
-    return Target(
+    return PreimageTarget(
         kernel,
         rows,
         parts["scores"],

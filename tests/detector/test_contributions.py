@@ -11,8 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from kpca import InputError
-from kpca.detector.contributions import Contributions, contributions_of, root_causes
-from kpca.detector.watching import baseline_rows
+from kpca.detector.contributions import Contributions, baseline_rows, contributions_of, root_causes
 
 FloatArray = NDArray[Any]
 

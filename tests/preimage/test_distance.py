@@ -1,4 +1,4 @@
-"""The way back by distances: the slow formula of the paper, exact where it can be, and never worse than a row."""
+"""Pre-images by distances: the slow formula of the paper, exact where it can be, and never worse than a row."""
 
 import pickle
 
@@ -24,7 +24,7 @@ from kpca.kernels import (
     Sigmoid,
 )
 from kpca.preimage.distance import TOO_FAR, WORSE, Distance, located
-from kpca.preimage.target import Target
+from kpca.preimage.target import PreimageTarget
 
 ARD = RBF(gamma=(0.05, 0.4, 0.1, 0.2, 0.8))
 RADIAL = [RBF(gamma=0.2), Exponential(2.0), Matern(1.5, 2.0), Matern(2.5, 1.5), RationalQuadratic(0.7, 2.0), ARD]
@@ -193,7 +193,7 @@ def test_constant_added_to_the_data_is_added_to_the_rows(kernel, offset):
     scores = scores_of(model, X[50:])
     here = Distance().fitted(model)(scores)
     # the same scores: signs of components are not fixed in the reference
-    moved = Target(kernel, moved.rows, model.scores, None, _with_rows(model.expansion, moved.rows))
+    moved = PreimageTarget(kernel, moved.rows, model.scores, None, _with_rows(model.expansion, moved.rows))
     there = Distance().fitted(moved)(scores)
     np.testing.assert_allclose(there.rows - offset, here.rows, atol=1e-12 * offset + 1e-9)
     np.testing.assert_array_equal(there.converged, here.converged)
@@ -266,7 +266,7 @@ def test_one_distinct_row_is_given_back():
     X = np.full((5, 3), 0.1)
     model = target(RBF(gamma=1.0), np.vstack([X, X + 1]))
     only = _with_rows(model.expansion, np.full((10, 3), 0.1))
-    found = Distance().fitted(Target(model.kernel, only.rows, model.scores, None, only))(model.scores)
+    found = Distance().fitted(PreimageTarget(model.kernel, only.rows, model.scores, None, only))(model.scores)
     np.testing.assert_array_equal(found.rows, only.rows)
 
 
@@ -357,7 +357,7 @@ def test_rows_are_in_the_box_and_pulled_towards_the_inputs():
 def test_kernel_that_cannot_be_turned_back_is_refused(kernel):
     model = target(RBF(gamma=0.2), swiss(20), 4)
     with pytest.raises(InputError, match="preimage='distance' needs a kernel whose distances can be turned back"):
-        Distance().fitted(Target(kernel, model.rows, model.scores, None, model.expansion))
+        Distance().fitted(PreimageTarget(kernel, model.rows, model.scores, None, model.expansion))
 
 
 @pytest.mark.parametrize(
@@ -379,7 +379,7 @@ def test_bad_parameters_are_one_sentence(settings, sentence):
 def test_model_without_rows_is_refused():
     model = target(RBF(gamma=0.2), swiss(20), 4)
     with pytest.raises(InputError, match="needs a model that is a combination of known rows"):
-        Distance().fitted(Target(model.kernel, model.rows, model.scores, None, None))
+        Distance().fitted(PreimageTarget(model.kernel, model.rows, model.scores, None, None))
 
 
 def test_way_can_be_pickled():

@@ -29,7 +29,7 @@ from kpca.kernels import (
 )
 from kpca.preimage.descent import Point, descend
 from kpca.preimage.gradient import Gradient, GradientWay
-from kpca.preimage.target import Expansion, Target
+from kpca.preimage.target import Expansion, PreimageTarget
 
 KERNELS: dict[str, Kernel] = {
     "rbf": RBF(0.3),
@@ -63,7 +63,7 @@ def model(kernel: Kernel, X: Any, k: int | None = None) -> Expansion:
 
 
 def way(expansion: Expansion, **settings: Any) -> GradientWay:
-    target = Target(expansion.kernel, expansion.rows, expansion.scores, None, expansion)
+    target = PreimageTarget(expansion.kernel, expansion.rows, expansion.scores, None, expansion)
     return Gradient(**settings).fitted(target, seed=0, threads=1)
 
 
@@ -400,8 +400,8 @@ def test_kernels_without_gradients_are_refused() -> None:
     with pytest.raises(InputError, match=r"^preimage='gradient' needs .*the laplacian kernel has no gradient.*ridge"):
         way(model(Laplacian(0.3), rows(), 2))
     expansion = model(RBF(0.3), rows(), 2)
-    with pytest.raises(InputError, match="needs a model that is a combination of rows"):
-        Gradient().fitted(Target(expansion.kernel, rows(), expansion.scores, None, None), seed=0, threads=1)
+    with pytest.raises(InputError, match="needs a model that is a combination of known rows"):
+        Gradient().fitted(PreimageTarget(expansion.kernel, rows(), expansion.scores, None, None), seed=0, threads=1)
 
 
 # ---- the descent itself

@@ -1,4 +1,4 @@
-"""Learned ways back: the criterion is the slow one, constants and units pass through, nothing breaks them."""
+"""Learned inverse maps: the criterion is the slow one, constants and units pass through, nothing breaks them."""
 
 import pickle
 
@@ -22,11 +22,11 @@ from kpca._base.errors import InputError
 from kpca.kernels import RBF, Exponential, Linear, Polynomial
 from kpca.preimage import gcv
 from kpca.preimage.learned import NOT_FINITE, Learned, Ridge
-from kpca.preimage.target import Target
+from kpca.preimage.target import PreimageTarget
 
 
 def plain(scores, rows, weights=None):
-    return Target(Linear(), np.asarray(rows), np.asarray(scores), weights, None)
+    return PreimageTarget(Linear(), np.asarray(rows), np.asarray(scores), weights, None)
 
 
 def fixed(way, model):
@@ -117,7 +117,7 @@ def test_chosen_map_predicts_new_rows_about_as_well_as_the_best_on_the_grid():
 @pytest.mark.parametrize("settings", [Ridge(), Ridge(alpha=1e-3), Learned(KNeighborsRegressor(3))])
 def test_constant_added_to_the_data_is_added_to_the_rows(settings, offset):
     model = target(RBF(gamma=0.2), swiss(80), 10)
-    moved = Target(model.kernel, model.rows + offset, model.scores, None, None)
+    moved = PreimageTarget(model.kernel, model.rows + offset, model.scores, None, None)
     here, there = fixed(settings.fitted(model), model), fixed(settings.fitted(moved), moved)
     np.testing.assert_allclose(there - offset, here, atol=1e-12 * offset + 1e-9)
 
@@ -148,7 +148,7 @@ def test_weights_are_repetitions():
     counts = np.random.default_rng(5).integers(1, 4, 40)
     model = target(RBF(gamma=0.2), X, 8, weights=counts)
     again = np.repeat(np.arange(40), counts)
-    repeated = Target(model.kernel, X[again], model.scores[again], None, None)
+    repeated = PreimageTarget(model.kernel, X[again], model.scores[again], None, None)
     settings = Ridge(alpha=0.1, gamma=0.7)
     np.testing.assert_allclose(
         settings.fitted(repeated)(model.scores).rows, settings.fitted(model)(model.scores).rows, atol=1e-9
@@ -157,7 +157,7 @@ def test_weights_are_repetitions():
 
 def test_unit_of_the_weights_does_not_matter():
     model = target(RBF(gamma=0.2), swiss(60), 8, weights=np.random.default_rng(6).uniform(0.5, 2, 60))
-    tiny = Target(model.kernel, model.rows, model.scores, model.weights * 1e-6, None)
+    tiny = PreimageTarget(model.kernel, model.rows, model.scores, model.weights * 1e-6, None)
     np.testing.assert_allclose(fixed(Ridge().fitted(tiny), model), fixed(Ridge().fitted(model), model), atol=1e-7)
 
 

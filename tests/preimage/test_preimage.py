@@ -1,4 +1,4 @@
-"""The way back as users have it: every method, model and kernel by the public API, held to the same promises."""
+"""Pre-images as users have them: every method, model and kernel by the public API, held to the same promises."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_units_of_the_data_are_those_of_the_rows(method: str, model: str, kernel
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_with_all_components_training_rows_come_back(method: str, kernel: str, dtype: Any) -> None:
     if not serves(method, kernel):
-        pytest.skip("no such way back")
+        pytest.skip("no such inverse map")
     X = rows().astype(dtype)
     how = Ridge(alpha=1e-12) if method == "ridge" else method
     model = KernelPCA(None, kernel=kernels()[kernel], preimage=how).fit(X)
@@ -501,7 +501,7 @@ def test_errors_that_make_no_sense_are_refused() -> None:
     for space in ("data", None, ["input"]):
         with pytest.raises(InputError, match="space must be 'input' or 'feature'; got"):
             model.reconstruction_error(X, space)
-    assert KernelPCA(2, kernel="rbf").fit(X).reconstruction_error(X, "feature").shape == (50,)  # needs no way back
+    assert KernelPCA(2, kernel="rbf").fit(X).reconstruction_error(X, "feature").shape == (50,)  # needs no inverse map
 
 
 # ---- scikit-learn's map, and none

@@ -16,22 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca import kernels
 from kpca._base.config import thread_count
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.validation import check_data, check_jobs, check_n_components, seed_of, unchanged_on_error, whole_number
 from kpca.data.frames import column_names, is_frame
 from kpca.data.rows import stacked
 from kpca.data.sources import as_source, in_memory
-from kpca.detector.contributions import Causes, Contributions, contributions_of, root_causes
-from kpca.detector.limits import (
-    STATISTICS,
-    Calibration,
-    Limits,
-    Measure,
-    Statistics,
-    check_limit,
-    check_statistic,
-    measure_of,
-)
+from kpca.detector.contributions import Causes, Contributions, baseline_rows, contributions_of, root_causes
+from kpca.detector.limits import Calibration, Limits, Measure, Statistics, check_limit, check_statistic, measure_of
 from kpca.detector.modelling import (
     Model,
     Recipe,
@@ -49,7 +40,6 @@ from kpca.detector.modelling import (
     splits,
     warn_of_model,
 )
-from kpca.detector.watching import baseline_rows
 from kpca.estimators.approximate import check_approximation
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.summary import NotebookMixin
@@ -61,6 +51,7 @@ _FEWEST_ROWS = 5
 _APART = 10.0
 # Normal rows that are kept, for the baselines of contributions.
 _KEPT = 1000
+_FITTED_PRIVATE = ("_fitted_with", "_recipe", "_measure", "_calibration", "_past", "_normal")
 
 
 class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
@@ -208,7 +199,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
             self._check_fitted()
             rows = self._scaled(self._taken(X, reset=False))
             self._learn(lagged(rows, self.lags, self._past))
-            self._past = remembered(rows, self.lags, self._past) if self.lags else None
+            self._past = remembered(rows, self.lags, self._past)
         return self
 
     def _learn(self, rows: Any) -> None:
@@ -232,7 +223,15 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
                 f"{X.shape[0]} sample(s)."
             )
         self._fitted_with = {"lags": self.lags, "statistic": self.statistic}
-        self._recipe = self._made_recipe(rows)
+        parameters = {name: getattr(self, name) for name in ("degree", "coef0", "kernel_params")}
+        self._recipe = Recipe(
+            kernel=kernel_for(rows, self.kernel, self.gamma, **parameters),
+            count=components_for(self.n_components, *rows.shape),
+            approximation=self.approximation,
+            forgetting=float(self.forgetting),
+            seed=seed_of(self.random_state),
+            n_jobs=self.n_jobs,
+        )
         check_taken(self._recipe.kernel, rows, None if self.scaler_ is None else X, self.scale)
         self.model_ = self._recipe.stream(rows) if streaming else self._recipe.model(rows, rows.shape[0])
         self._measure = measure_of(self.model_)
@@ -240,7 +239,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         held = own if self.limit == "theory" else self._held_out(rows)
         self._calibration = Calibration.of(held)
         self._set_limits(own)
-        self._past = remembered(series, self.lags) if self.lags else None
+        self._past = remembered(series, self.lags)
         warn_of_model(self.model_, self._measure, None if self.statistic == "t2" else own.spe)
         self.centre_ = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
         normal = np.flatnonzero(own[self.statistic] <= max(-self.offset_, float(np.median(own[self.statistic]))))
@@ -269,29 +268,23 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         else:
             self.offset_ = -self._calibration.quantile(self.statistic, 1.0 - float(self.contamination))
 
-    def _made_recipe(self, rows: Any) -> Recipe:
-        parameters: dict[str, Any] = {"degree": self.degree, "coef0": self.coef0, "kernel_params": self.kernel_params}
-        kernel = kernel_for(rows, self.kernel, self.gamma, **parameters)
-        return Recipe(
-            kernel=kernel,
-            count=components_for(self.n_components, *rows.shape),
-            approximation=self.approximation,
-            forgetting=float(self.forgetting),
-            seed=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-        )
-
     def _held_out(self, rows: Any) -> Statistics:
         """Return the statistics of rows by models that did not see them, nor did their scales."""
-        parts: list[Statistics] = []
+        parts = []
         seed, threads = seed_of(self.random_state), thread_count(self.n_jobs)
         for fitted, held in splits(rows, self.folds, lags=self.lags, seed=seed):
             # of many columns and few rows the scales alone would make rows look closer than new ones are
             scaler = fitted_scaler(self.scale, rows[fitted])
             measure = measure_of(self._recipe.model(scaled(scaler, rows[fitted]), rows.shape[0]))
             judged = measure(scaled(scaler, rows[held]), threads=threads)
-            parts.append(_on_scale(judged, self._measure.outside, measure.outside))
-        return Statistics(**{name: np.concatenate([part[name] for part in parts]) for name in STATISTICS})
+            fold, outside = measure.outside, self._measure.outside
+            # Where the two are far apart, a row that lies very far out has set the scales of one of them: its residuals
+            # would then set a limit that nothing exceeds, least of all that row. So they are put on one scale.
+            if not 1.0 / _APART <= fold / outside <= _APART:
+                spe = judged.spe * (outside / fold)
+                judged = Statistics(judged.t2, spe, judged.t2 + spe / outside)
+            parts.append(judged)
+        return Statistics.joined(parts)
 
     # -- judging ----------------------------------------------------------------------------------------------------
 
@@ -299,14 +292,15 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         """Return T^2, SPE and both combined for the rows of X, which may lie in files or come in chunks."""
         self._check_fitted()
         if in_memory(X):
-            return self._statistics_after(X, None)
+            return self._judge(self._seen(X))
         parts, past, source = [], None, as_source(X)
         compare_names(getattr(self, "feature_names_in_", None), source.names)
         with names_are_known():
             for chunk in source.chunks():
-                parts.append(self._statistics_after(chunk, past))
-                past = self._history(chunk, past)
-        return Statistics(**{name: np.concatenate([part[name] for part in parts]) for name in STATISTICS})
+                rows = self._scaled(self._taken(chunk, reset=False))
+                parts.append(self._judge(lagged(rows, self.lags, past)))
+                past = remembered(rows, self.lags, past)
+        return Statistics.joined(parts)
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return the chosen statistic with a minus: the lower, the more abnormal.  # shape: (m,)"""
@@ -318,8 +312,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Return 1 for rows within the limit and -1 beyond it.  # shape: (m,)"""
-        inside: NDArray[np.int64] = np.where(self.decision_function(X) < 0, -1, 1)
-        return inside
+        return np.asarray(np.where(self.decision_function(X) < 0, -1, 1))
 
     # -- causes -----------------------------------------------------------------------------------------------------
 
@@ -345,13 +338,11 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         rows = self._seen(X)
         if sparse.issparse(rows):
             raise InputError("Contributions need dense rows; got a sparse matrix: densify it.")
-        compared, called = baseline_rows(
-            baseline, rows, centre=self.centre_, known=self._normal, prepare=self._constant_rows
-        )
+        known: dict[str, Any] = {"centre": self.centre_, "known": self._normal, "prepare": self._constant_rows}
+        compared, called = baseline_rows(baseline, rows, **known)
         names = column_names(None, getattr(self, "feature_names_in_", None), X, self.n_features_in_)
-        return contributions_of(
-            surface, rows, compared, names=names, statistic=name, lags=self.lags, method=method, baseline_name=called
-        )
+        said: dict[str, Any] = {"statistic": name, "method": method, "baseline_name": called}
+        return contributions_of(surface, rows, compared, names=names, lags=self.lags, **said)
 
     def root_causes(
         self,
@@ -381,18 +372,9 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
-    def _statistics_after(self, X: Any, history: Any) -> Statistics:
-        """Return the statistics of rows that follow on others."""
-        return self._judge(self._seen(X, history))
-
-    def _seen(self, X: Any, history: Any = None) -> Any:
+    def _seen(self, X: Any) -> Any:
         """Return rows as the model sees them: scaled, and with those before them."""
-        rows = self._scaled(self._taken(X, reset=False))
-        return lagged(rows, self.lags, None if history is None or not self.lags else self._scaled(history))
-
-    def _history(self, X: Any, history: Any) -> Any:
-        """Return what `_statistics_after` has to know of these rows and the ones before."""
-        return remembered(self._taken(X, reset=False), self.lags, history) if self.lags else None
+        return lagged(self._scaled(self._taken(X, reset=False)), self.lags)
 
     def _judge(self, rows: Any) -> Statistics:
         self._recipe.kernel.check(rows)
@@ -403,7 +385,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         return found
 
     def _taken(self, X: Any, *, reset: bool) -> Any:
-        """Return rows in double precision: T^2 asks for all digits of small variances."""
+        """Return rows of data in double precision: T^2 asks for all digits of small variances."""
         if in_memory(X):
             X = check_data(self, X, reset=reset)
         else:
@@ -415,7 +397,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
             if reset and source.names is not None:
                 self.feature_names_in_ = np.asarray(source.names, dtype=object)
         if self.lags and sparse.issparse(X):
-            raise InputError("lags need dense rows; got a sparse matrix: densify it.")
+            raise InputError("need dense rows; got a sparse matrix: densify it.", param="lags")
         return X.astype(np.float64, copy=False)
 
     def _check_fitted(self) -> None:
@@ -423,7 +405,8 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         check_is_fitted(self)
         for name, value in self._fitted_with.items():
             if getattr(self, name) != value:
-                raise InputError(f"{name} was {value!r} at the fit and is {getattr(self, name)!r} now: fit again.")
+                now = f" was {value!r} at the fit and is {getattr(self, name)!r} now"
+                raise InputError((Setting(name), now), remedy="fit again")
 
     def _scaled(self, X: Any) -> Any:
         return scaled(self.scaler_, X)
@@ -435,17 +418,19 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         check_limit(self.limit, self.confidence)
         whole_number("lags", self.lags, 0)
         check_folds(self.folds)
-        share = self.contamination
-        auto = isinstance(share, str) and share == "auto"
-        if not auto and (isinstance(share, bool) or not isinstance(share, Real) or not 0.0 < float(share) <= 0.5):
-            raise InputError(f"contamination must be 'auto' or a number above 0 and at most 0.5; got {share!r}.")
+        auto = isinstance(self.contamination, str) and self.contamination == "auto"
+        if not auto and not _is_share(self.contamination, 0.5):
+            raise InputError(
+                f"contamination must be 'auto' or a number above 0 and at most 0.5; got {self.contamination!r}."
+            )
         check_scale(self.scale)
-        fade = self.forgetting
-        if isinstance(fade, bool) or not isinstance(fade, Real) or not 0.0 < float(fade) <= 1.0:
-            raise InputError(f"forgetting must be a number above 0 and at most 1, which forgets nothing; got {fade!r}.")
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        if precomputed:
-            raise InputError("A detector needs rows of data; kernel='precomputed' has none: take a kernel of kpca.")
+        if not _is_share(self.forgetting, 1.0):
+            raise InputError(
+                f"forgetting must be a number above 0 and at most 1, which forgets nothing; got {self.forgetting!r}."
+            )
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            none = ("A detector needs rows of data; ", Setting("kernel", "precomputed"), " has none")
+            raise InputError(none, remedy="take a kernel of kpca")
         check_approximation(self.approximation, precomputed=False)
 
     def __sklearn_tags__(self) -> Any:
@@ -454,16 +439,5 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         return tags
 
 
-def _on_scale(judged: Statistics, outside: float, fold: float) -> Statistics:
-    """Return the statistics of rows that were held out, with residuals on the scale of the model of all rows.
-
-    Where the two are far apart, a row that lies very far out has set the scales of one of them: its residuals would
-    then set a limit that nothing exceeds, least of all that row.
-    """
-    if 1.0 / _APART <= fold / outside <= _APART:
-        return judged
-    spe = judged.spe * (outside / fold)
-    return Statistics(judged.t2, spe, judged.t2 + spe / outside)
-
-
-_FITTED_PRIVATE = ("_fitted_with", "_recipe", "_measure", "_calibration", "_past", "_normal")
+def _is_share(value: Any, most: float) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and 0.0 < float(value) <= most

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import quad_vec
 
 from kpca._base.errors import InputError
+from kpca.detector.limits import Surface
 
 FloatArray = NDArray[Any]
 METHODS = ("integrated", "gradient")
@@ -35,19 +36,6 @@ _ROWS_AT_ONCE = 512
 # rounding. From the largest row that there is to the smallest it takes no more than this.
 _HALVINGS = 2100
 _FAILING_PIECES = 128
-
-
-class Surface(Protocol):
-    """A statistic as a function of the row."""
-
-    def values(self, X: FloatArray) -> FloatArray:
-        """Return the statistic of each row.  # shape: (m,)"""
-
-    def gradients(self, X: FloatArray) -> FloatArray:
-        """Return its gradient at each row.  # shape: (m, d)"""
-
-    def resolution(self, X: FloatArray) -> FloatArray:
-        """Return how small a difference of the statistic means nothing, because of rounding.  # shape: (m,)"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +57,7 @@ class Attribution:
     @property
     def gap(self) -> FloatArray:
         """Sum of the contributions less the difference of the statistics.  # shape: (m,)"""
-        gap: FloatArray = self.values.sum(axis=1) - (self.score - self.baseline_score)
-        return gap
+        return np.asarray(self.values.sum(axis=1) - (self.score - self.baseline_score))
 
     @property
     def relative_gap(self) -> FloatArray:
@@ -96,26 +83,29 @@ def attribute(surface: Surface, rows: FloatArray, baseline: FloatArray, method: 
     if baseline.shape not in {(1, rows.shape[1]), rows.shape}:
         raise InputError(f"A baseline for rows of shape {rows.shape} must be one row or as many; got {baseline.shape}.")
     with np.errstate(over="ignore", invalid="ignore"):  # a row may be that far out: its gap is NaN, and warned of
-        found = _attributed(surface, rows, baseline, method)
-        if method == "integrated":
-            _warn_of_gaps(found)
+        score = surface.values(rows)
+        baseline_score = np.broadcast_to(surface.values(baseline), score.shape).copy()
+        whole = np.broadcast_to(baseline, rows.shape)
+        resolution = np.maximum(surface.resolution(rows), surface.resolution(baseline))
+        if method == "gradient":
+            return Attribution(surface.gradients(rows) * (rows - whole), score, baseline_score, resolution)
+        values = np.empty(rows.shape)
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            ends = (baseline_score[part], score[part])
+            values[part] = _Lines(surface, rows[part], whole[part], ends, resolution[part]).integral()
+        # as many pieces as fail at once may each be off by rounding
+        found = Attribution(values, score, baseline_score, _FAILING_PIECES * resolution)
+        gaps = found.relative_gap
+        many = int(np.count_nonzero(~(gaps <= TOLERANCE)))
+        if many:
+            warnings.warn(
+                f"The contributions of {many} of {len(gaps)} rows do not add up to the difference of the statistics: "
+                f"the largest gap is {np.nanmax(np.where(np.isnan(gaps), np.inf, gaps)):.1e} of the statistic, see "
+                "`gap`.",
+                stacklevel=4,  # who asked a detector for contributions
+            )
     return found
-
-
-def _attributed(surface: Surface, rows: FloatArray, baseline: FloatArray, method: str) -> Attribution:
-    score = surface.values(rows)
-    baseline_score = np.broadcast_to(surface.values(baseline), score.shape).copy()
-    whole = np.broadcast_to(baseline, rows.shape)
-    resolution = np.maximum(surface.resolution(rows), surface.resolution(baseline))
-    if method == "gradient":
-        return Attribution(surface.gradients(rows) * (rows - whole), score, baseline_score, resolution)
-    values = np.empty(rows.shape)
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
-        ends = (baseline_score[part], score[part])
-        values[part] = _Lines(surface, rows[part], whole[part], ends, resolution[part]).integral()
-    # as many pieces as fail at once may each be off by rounding
-    return Attribution(values, score, baseline_score, _FAILING_PIECES * resolution)
 
 
 class _Lines:
@@ -142,7 +132,8 @@ class _Lines:
         total[alone] = np.where(self._D[alone] != 0, (self._ends[1] - self._ends[0])[alone, None], 0.0)
         known = np.isfinite(self._ends).all(axis=0)
         total[~known] = np.nan  # the statistic overflows: there is nothing to split
-        pieces = _Pieces.whole(np.flatnonzero((moving > 1) & known), *self._ends)
+        row = np.flatnonzero((moving > 1) & known)
+        pieces = _Pieces(row, np.zeros(len(row)), np.ones(len(row)), *(end[row] for end in self._ends))
         for halving in range(_HALVINGS + 1):
             if not len(pieces.row):
                 break
@@ -176,16 +167,8 @@ class _Lines:
             return parts
 
         with np.errstate(over="ignore", invalid="ignore"):
-            parts, _ = quad_vec(
-                integrand,
-                0.0,
-                1.0,
-                epsabs=_PIECE_TOLERANCE,
-                epsrel=0.0,
-                norm=_worst_row,
-                limit=_INTERVALS,
-                quadrature=_RULE,
-            )
+            limits = {"epsabs": _PIECE_TOLERANCE, "epsrel": 0.0, "limit": _INTERVALS}
+            parts, _ = quad_vec(integrand, 0.0, 1.0, norm=_worst_row, quadrature=_RULE, **limits)
         if len(row) > 1 and not np.isfinite(parts).all():
             # one row that overflows must not end the integration of the others
             half = len(row) // 2
@@ -194,24 +177,20 @@ class _Lines:
 
     def _have_length(self, pieces: _Pieces) -> NDArray[np.bool_]:
         """Return which pieces have two ends that differ, and something between them.  # shape: (p,)"""
-        D, baseline = self._D[pieces.row], self._baseline[pieces.row]
-        first, last = (baseline + end[:, None] * D for end in (pieces.start, pieces.stop))
+        first, last = (self._at(pieces, end) for end in (pieces.start, pieces.stop))
         middle = 0.5 * (pieces.start + pieces.stop)
-        differ: NDArray[np.bool_] = (first != last).any(axis=1) & (pieces.start < middle) & (middle < pieces.stop)
-        return differ
+        return np.asarray((first != last).any(axis=1) & (pieces.start < middle) & (middle < pieces.stop))
+
+    def _at(self, pieces: _Pieces, places: FloatArray) -> FloatArray:
+        return np.asarray(self._baseline[pieces.row] + places[:, None] * self._D[pieces.row])
 
     def _halved(self, pieces: _Pieces) -> _Pieces:
         if not len(pieces.row):
             return pieces
         middle = 0.5 * (pieces.start + pieces.stop)
-        value = self._surface.values(self._baseline[pieces.row] + middle[:, None] * self._D[pieces.row])
-        return _Pieces(
-            np.repeat(pieces.row, 2),
-            _alternating(pieces.start, middle),
-            _alternating(middle, pieces.stop),
-            _alternating(pieces.first, value),
-            _alternating(value, pieces.last),
-        )
+        value = self._surface.values(self._at(pieces, middle))
+        halves = ((pieces.start, middle), (middle, pieces.stop), (pieces.first, value), (value, pieces.last))
+        return _Pieces(np.repeat(pieces.row, 2), *(np.column_stack(both).ravel() for both in halves))
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,16 +203,8 @@ class _Pieces:
     first: FloatArray  # the statistic at both ends
     last: FloatArray
 
-    @classmethod
-    def whole(cls, row: NDArray[np.intp], first: FloatArray, last: FloatArray) -> _Pieces:
-        return cls(row, np.zeros(len(row)), np.ones(len(row)), first[row], last[row])
-
     def only(self, some: Any) -> _Pieces:
-        return _Pieces(self.row[some], self.start[some], self.stop[some], self.first[some], self.last[some])
-
-
-def _alternating(first: FloatArray, second: FloatArray) -> FloatArray:
-    return np.column_stack([first, second]).ravel()
+        return _Pieces(*(array[some] for array in vars(self).values()))
 
 
 def _worst_row(parts: FloatArray) -> float:
@@ -242,16 +213,4 @@ def _worst_row(parts: FloatArray) -> float:
 
 
 def _scale(score: FloatArray, baseline_score: FloatArray) -> FloatArray:
-    scale: FloatArray = np.maximum(np.maximum(np.abs(score), np.abs(baseline_score)), np.finfo(np.float64).tiny)
-    return scale
-
-
-def _warn_of_gaps(found: Attribution) -> None:
-    gaps = found.relative_gap
-    many = int(np.count_nonzero(~(gaps <= TOLERANCE)))
-    if many:
-        warnings.warn(
-            f"The contributions of {many} of {len(gaps)} rows do not add up to the difference of the statistics: the "
-            f"largest gap is {np.nanmax(np.where(np.isnan(gaps), np.inf, gaps)):.1e} of the statistic, see `gap`.",
-            stacklevel=5,  # who asked a detector for contributions
-        )
+    return np.asarray(np.maximum(np.maximum(np.abs(score), np.abs(baseline_score)), np.finfo(np.float64).tiny))

@@ -1,21 +1,29 @@
-"""The statistic of a row, split among its variables; lags of one variable are summed, and kept apart beside that."""
+"""Which variables are behind a statistic, and behind an alarm: contributions to each row, and their ranking.
+
+Lags of one variable are summed, and kept apart beside that. What a row is compared with is its baseline.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import pairwise_distances_argmin
 
 from kpca._base.errors import InputError
 from kpca._base.text import data_frame, text_table
 from kpca._base.validation import whole_number
-from kpca.detector.attribution import Surface, attribute
+from kpca.data.frames import is_frame
+from kpca.detector.attribution import attribute
+from kpca.detector.limits import Surface
+from kpca.detector.modelling import is_labelled_row
 
 FloatArray = NDArray[Any]
-_SHOWN_ROWS, _SHOWN_VARIABLES = 10, 10
+_SHOWN = 10  # rows, or variables, in print
+_AMONG = 3  # how many variables count as a row's own
 _NAMES = {"t2": "T2", "spe": "SPE", "combined": "combined statistic"}
 
 
@@ -47,14 +55,12 @@ class Contributions:
     @property
     def values(self) -> FloatArray:
         """Contributions, summed over lags.  # shape: (m, d)"""
-        values: FloatArray = self.by_lag.sum(axis=1)
-        return values
+        return np.asarray(self.by_lag.sum(axis=1))
 
     @property
     def gap(self) -> FloatArray:
         """Sum of the contributions less score - baseline_score: what the split misses.  # shape: (m,)"""
-        gap: FloatArray = self.by_lag.sum(axis=(1, 2)) - (self.score - self.baseline_score)
-        return gap
+        return np.asarray(self.by_lag.sum(axis=(1, 2)) - (self.score - self.baseline_score))
 
     def __len__(self) -> int:
         return len(self.score)
@@ -92,14 +98,12 @@ class Contributions:
         return "\n".join(lines)
 
     def _one(self) -> list[str]:
-        change, total = float(self.score[0] - self.baseline_score[0]), self.values[0]
-        best = self.top(min(len(self.names), _SHOWN_VARIABLES))[0]
-        share = [f"{value / change:.1%}" if change else "-" for _, value in best]
-        cells = [[name, f"{value:+.4g}", part] for (name, value), part in zip(best, share, strict=True)]
+        change = float(self.score[0] - self.baseline_score[0])
+        best = self.top(min(len(self.names), _SHOWN))[0]
         if len(best) < len(self.names):
-            rest = float(total.sum()) - sum(value for _, value in best)
-            others = _count(len(self.names) - len(best), "other")
-            cells.append([others, f"{rest:+.4g}", f"{rest / change:.1%}" if change else "-"])
+            rest = float(self.values[0].sum()) - sum(value for _, value in best)
+            best.append((_count(len(self.names) - len(best), "other"), rest))
+        cells = [[name, f"{value:+.4g}", f"{value / change:.1%}" if change else "-"] for name, value in best]
         lines = text_table(["variable", "contribution", "share"], cells)
         ends = f"{self.score[0]:.4g}, of the baseline {self.baseline_score[0]:.4g}"
         return [*lines, "", f"Statistic of the row {ends}, gap {self.gap[0]:.1e}."]
@@ -113,7 +117,7 @@ class Contributions:
                 f"{self.gap[i]:.1e}",
                 ", ".join(f"{name} {value:+.3g}" for name, value in best),
             ]
-            for i, best in enumerate(self[:_SHOWN_ROWS].top(3))
+            for i, best in enumerate(self[:_SHOWN].top(3))
         ]
         lines = text_table(["row", "statistic", "baseline", "gap", "largest contributions"], cells, left=(4,))
         left = len(self) - len(cells)
@@ -133,12 +137,8 @@ def contributions_of(
 ) -> Contributions:
     """Return the contributions of variables to one statistic of rows.
 
-    Parameters
-    ----------
-    surface : the statistic, as a function of scaled rows with lags. Scaling does not change contributions.
-    rows : (m, d (lags + 1)), ordered x_t, x_{t-1}, ..., as the model sees them.
-    baseline_rows : (1, D) or (m, D), in the same form.
-    names : of the d variables.
+    Rows and baselines, one or as many, are ordered x_t, x_{t-1}, ..., as the model sees them: scaled, which does not
+    change contributions.  # shapes: (m, d (lags + 1)), (1 or m, d (lags + 1))
     """
     d = len(names)
     if rows.shape[1] != d * (lags + 1):
@@ -148,20 +148,49 @@ def contributions_of(
         )
     found = attribute(surface, rows, baseline_rows, method)
     by_lag = found.values.reshape(len(rows), lags + 1, d)
-    baseline = np.atleast_2d(baseline_rows)
-    return Contributions(
-        tuple(map(str, names)), by_lag, found.score, baseline, found.baseline_score, method, statistic, baseline_name
-    )
+    ends = found.score, np.atleast_2d(baseline_rows), found.baseline_score
+    return Contributions(tuple(map(str, names)), by_lag, *ends, method, statistic, baseline_name)
+
+
+def baseline_rows(
+    baseline: Any,
+    rows: FloatArray,
+    *,
+    centre: FloatArray,
+    known: FloatArray,
+    prepare: Callable[[Any], FloatArray],
+) -> tuple[FloatArray, str]:
+    """Return baselines in the space of the model, one or as many as rows, and what they are called.
+
+    Parameters
+    ----------
+    baseline : "mean", "nearest", or an array or data frame in the units of the data: (d,) for all rows, or one row for
+        each.
+    rows, centre, known : (m, D), (D,), (n, D); rows, the mean of the fit and normal rows of it, as the model sees them.
+    prepare : takes rows in the units of the data to that form.
+    """
+    if isinstance(baseline, str):
+        if baseline == "mean":
+            return np.atleast_2d(np.asarray(centre, dtype=np.float64)), "the mean training row"
+        if baseline == "nearest":
+            # around the centre, as an offset would eat the digits of the distances
+            nearest = pairwise_distances_argmin(rows - centre, known - centre)
+            return np.asarray(known[nearest], dtype=np.float64), "the nearest training row"
+        raise InputError(f"baseline must be 'mean', 'nearest' or an array; got {baseline!r}.")
+    given = baseline.to_frame().T if is_labelled_row(baseline) else baseline
+    given = given if is_frame(given) else np.asarray(given)  # names of columns are compared with those of the fit
+    if len(given.shape) not in (1, 2) or (len(given.shape) == 2 and len(given) not in (1, len(rows))):
+        raise InputError(
+            f"A baseline must be one row or one for each of the {len(rows)} rows; got shape {given.shape}."
+        )
+    made = np.asarray(prepare(given if is_frame(given) else np.atleast_2d(given)), dtype=np.float64)
+    if not np.isfinite(made).all():
+        raise InputError("A baseline must be finite; got NaN or infinity: fill in what is missing.")
+    return made, "the baseline given"
 
 
 def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-# -- Which variables are behind an alarm: contributions over the rows of a window, ranked -----------------------------
-
-_AMONG = 3  # how many variables count as a row's own
-_SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,13 +245,7 @@ class Causes:
 
 
 def root_causes(contributions: Contributions, rows: Any = None) -> Causes:
-    """Return the variables ranked by their mean share of the contributions to some rows.
-
-    Parameters
-    ----------
-    contributions : of the rows of a series.
-    rows : which of them, a slice, numbers or a mask; None is all.
-    """
+    """Return the variables ranked by their mean share of the contributions to some rows; None is all rows."""
     some = contributions if rows is None else contributions[rows]
     values = some.values
     if not len(values):

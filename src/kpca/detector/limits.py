@@ -1,4 +1,4 @@
-"""How far a row is from a model: T^2 within the components, SPE outside of them, and both in one number.
+"""How far a row is from a model, and where normal ends: T^2, SPE and both combined, with limits for each.
 
 With t the scores of x and v their variances,
 
@@ -12,6 +12,7 @@ of the last one inside. All three are quadratic forms a |phi(x) - mean|^2 + sum_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -28,12 +29,15 @@ from kpca.features.projection import KernelProjection, MatrixProjection, Project
 
 FloatArray = NDArray[Any]
 STATISTICS = ("t2", "spe", "combined")
+METHODS = ("quantile", "theory", "kde")
 # Rows whose scores are held at once.
 _ROWS_AT_ONCE = 2**15
 # Units in the last place that a statistic may be off by.
 _ROUNDING = 16.0
 # Components of a variance below this share of the largest are rounding; what they would explain is left to the SPE.
 _SMALLEST = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
+# Rows that a calibration remembers.
+_MOST = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +51,11 @@ class Statistics:
     def __getitem__(self, name: str) -> FloatArray:
         found: FloatArray = getattr(self, check_statistic(name))
         return found
+
+    @staticmethod
+    def joined(parts: Sequence[Statistics]) -> Statistics:
+        """Return the statistics of the rows of all parts, one after the other."""
+        return Statistics(*(np.concatenate([part[name] for part in parts]) for name in STATISTICS))
 
 
 def check_statistic(name: Any) -> str:
@@ -108,8 +117,7 @@ class Surface:
         """Return s of each row.  # shape: (m,)"""
         scores, left = self.projection.parts(X.astype(np.float64, copy=False), threads=self.threads)
         # w_j + a is exactly 0 for the SPE, which must not become the difference of two large numbers
-        values: FloatArray = self.distance * left + np.square(scores) @ (self.weights + self.distance)
-        return values
+        return np.asarray(self.distance * left + np.square(scores) @ (self.weights + self.distance))
 
     def resolution(self, X: FloatArray) -> FloatArray:
         """Return how small a difference of s means nothing, because of rounding.  # shape: (m,)"""
@@ -118,8 +126,7 @@ class Surface:
         terms = np.abs(left) + np.square(scores).sum(axis=1)
         if isinstance(self.projection, KernelProjection):
             terms += np.abs(self.projection.kernel.diagonal(X))
-        resolution: FloatArray = _ROUNDING * float(np.finfo(np.float64).eps) * self.distance * terms
-        return resolution
+        return np.asarray(_ROUNDING * float(np.finfo(np.float64).eps) * self.distance * terms)
 
     def gradients(self, X: FloatArray) -> FloatArray:
         """Return the gradient of s at each row.  # shape: (m, d)"""
@@ -140,13 +147,6 @@ def measure_of(model: Any) -> Measure:
     smallest = _SMALLEST[np.dtype(model.eigenvalues_.dtype)] * float(variances.max(initial=0.0))
     count = int(np.count_nonzero((variances > smallest) & (variances > 0.0)))
     return Measure(projection.head(count), variances[:count])
-
-
-# -- Where normal ends: limits of the statistics at a level of confidence ---------------------------------------------
-
-METHODS = ("quantile", "theory", "kde")
-# Rows that a calibration remembers.
-_MOST = 20_000
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,8 @@ class Calibration:
     def extended(self, statistics: Statistics, fade: float) -> Calibration:
         """Return the calibration with newer rows, the weight of the older ones multiplied by `fade`."""
         weights = np.append(fade * self.weights, np.ones(len(statistics.spe)))[-_MOST:]
-        joined = {name: np.append(self.statistics[name], statistics[name])[-_MOST:] for name in STATISTICS}
-        return Calibration(Statistics(**joined), weights)
+        joined = Statistics.joined([self.statistics, statistics])
+        return Calibration(Statistics(*(joined[name][-_MOST:] for name in STATISTICS)), weights)
 
     def at(self, outside: float) -> Calibration:
         """Return the calibration with both statistics combined as a model does whose last component has that variance.
@@ -195,10 +195,7 @@ class Calibration:
     def limits(self, method: str, confidence: float, *, fitted: tuple[int, int] | None = None) -> Limits:
         """Return the limits that a share `confidence` of normal rows stays within.
 
-        Parameters
-        ----------
-        method : {"quantile", "theory", "kde"}
-        fitted : (rows, components) of a model with the linear kernel, whose T^2 then has its own theory.
+        `fitted` are (rows, components) of a model with the linear kernel, whose T^2 then has its own theory.
         """
         find = {"quantile": _quantile, "theory": _scaled_chi2, "kde": _smoothed}[method]
         found = {name: find(self.statistics[name], self.weights, confidence) for name in STATISTICS}
@@ -213,14 +210,13 @@ class Calibration:
         return float(self.weights.sum() ** 2 / np.square(self.weights).sum())
 
     def quantile(self, name: str, level: float) -> float:
-        """Return the quantile of one statistic."""
         return _quantile(self.statistics[name], self.weights, level)
 
 
 def check_limit(method: Any, confidence: Any) -> None:
     """Refuse an unknown method, and a confidence that is not a share."""
     if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"limit must be 'quantile', 'theory' or 'kde'; got {method!r}.")
+        raise InputError("must be 'quantile', 'theory' or 'kde'", param="limit", value=method)
     if not isinstance(confidence, Real) or not 0.0 < float(confidence) < 1.0:
         raise InputError("must be a number between 0 and 1, such as 0.99", param="confidence", value=confidence)
 
@@ -236,14 +232,10 @@ def _quantile(values: FloatArray, weights: FloatArray, level: float) -> float:
     return float(np.interp(level, positions, values[order]))
 
 
-def _moments(values: FloatArray, weights: FloatArray) -> tuple[float, float]:
-    mean = float(np.average(values, weights=weights))
-    return mean, float(np.average(np.square(values - mean), weights=weights))
-
-
 def _scaled_chi2(values: FloatArray, weights: FloatArray, level: float) -> float:
     """Return the quantile of g chi2_h with the mean and the variance of the values."""
-    mean, variance = _moments(values, weights)
+    mean = float(np.average(values, weights=weights))
+    variance = float(np.average(np.square(values - mean), weights=weights))
     if variance <= 0.0 or mean <= 0.0:
         return mean
     return float(variance / (2.0 * mean) * chi2.ppf(level, 2.0 * mean * mean / variance))

@@ -1,10 +1,13 @@
-"""Names of columns, of the fit and of rows that come later."""
+"""What a detector's model is made of: which rows and columns, scaled how, with which kernel and how many components.
+
+Also which rows are held out for limits, and which ones a model is fitted to meanwhile.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -25,39 +28,57 @@ from kpca.features import Nystroem
 from kpca.kernels import Kernel
 from kpca.kernels.widening import has_bandwidth, widened
 
+FloatArray = NDArray[Any]
+Indices = NDArray[np.intp]
+Model = KernelPCA | IncrementalKernelPCA
+# From so many rows on, this many of them are held out once, instead of each of them in turn.
+_MANY_ROWS, _HELD_OUT = 50_000, 20_000
+# A bandwidth of so many median distances, times the root of the number of columns.
+_WIDE = 8.0
+# Components where none are asked for: one per column and one per so many rows, but not more than these.
+_MOST_BY_COLUMNS = 100
+_ROWS_EACH, _MOST_BY_ROWS = 30, 30
+_FEWEST_ROWS_EACH = 5
+# Rows up to which "auto" is exact, and the landmarks it takes beyond: a wide kernel needs few.
+_EXACT_ROWS = 5000
+_LANDMARKS, _LANDMARKS_PER_COMPONENT = 300, 4
+# Negative residuals beyond this share of the variance are not rounding.
+_NEGATIVE = 1e-6
+# Up to so many rows a fit is LAPACK's, once and for each fold; its threads gain little and lose all on a busy machine.
+_CALM_ROWS = 2000
+
 
 def compare_names(known: Sequence[str] | None, names: Sequence[str] | None) -> None:
     """Refuse other columns than those of the fit, or another order, where both have names."""
     if known is None or names is None or list(known) == list(names):
         return
     if len(known) != len(names):
-        raise InputError(f"Columns must be the {len(known)} of the fit; got {len(names)}.")
+        raise InputError(f"columns must be the {len(known)} of the fit; got {len(names)}.")
     expected, got = next((name, other) for name, other in zip(known, names, strict=True) if name != other)
-    raise InputError(
-        f"The feature names must be those of the fit, in that order; got {got!r} in place of {expected!r}."
-    )
+    raise InputError(f"columns must be those of the fit, in that order; got {got!r} in place of {expected!r}.")
+
+
+def names_are_known() -> AbstractContextManager[None]:
+    """Silence the remark that rows have no names: they have been compared, or are numbers in the order of the fit."""
+    return _silenced("X does not have valid feature names")
 
 
 @contextmanager
-def names_are_known() -> Iterator[None]:
-    """Silence the remark that rows have no names: they have been compared, or are numbers in the order of the fit."""
+def _silenced(message: str) -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        warnings.filterwarnings("ignore", message=message)
         yield
 
 
-# -- Rows of a process that remembers: each row with the ones before it -----------------------------------------------
-
-FloatArray = NDArray[Any]
+def is_labelled_row(row: Any) -> bool:
+    """Return True for a row of a pandas frame."""
+    return hasattr(row, "iloc") and hasattr(row, "name") and not hasattr(row, "columns")
 
 
 def lagged(X: FloatArray, lags: int, history: FloatArray | None = None) -> FloatArray:
-    """Return the rows (x_t, x_{t-1}, ..., x_{t-lags}); before the history lies its first row again and again.
+    """Return the rows (x_t, x_{t-1}, ..., x_{t-lags}) of a process that remembers.  # shape: (m, d (lags + 1))
 
-    Parameters
-    ----------
-    X : (m, d), one row per moment.
-    history : (h, d), rows that came before, the newest last; None if there are none.
+    The history are rows that came before, the newest last; before it lies its first row again and again.
     """
     if lags == 0 or len(X) == 0:
         return X if lags == 0 else np.empty((0, X.shape[1] * (lags + 1)), X.dtype)
@@ -68,21 +89,18 @@ def lagged(X: FloatArray, lags: int, history: FloatArray | None = None) -> Float
     return np.column_stack([series[lags - lag : len(series) - lag] for lag in range(lags + 1)])
 
 
-def remembered(X: FloatArray, lags: int, history: FloatArray | None = None) -> FloatArray:
-    """Return the rows that the next ones need: the newest, as many as there are lags."""
+def remembered(X: FloatArray, lags: int, history: FloatArray | None = None) -> FloatArray | None:
+    """Return the rows that the next ones need: the newest, as many as there are lags; None if there are no lags."""
+    if lags == 0:
+        return None
     series = X if history is None else np.concatenate([history, X])
     return series[len(series) - min(lags, len(series)) :].copy()
 
 
-# -- How columns are scaled before a model sees them ------------------------------------------------------------------
-
-SCALES = ("standard", "robust")
-
-
 def check_scale(scale: Any) -> None:
     """Refuse an unknown way of scaling."""
-    if scale is not None and not (isinstance(scale, str) and scale in SCALES):
-        raise InputError(f"scale must be 'standard', 'robust' or None; got {scale!r}.")
+    if scale is not None and not (isinstance(scale, str) and scale in ("standard", "robust")):
+        raise InputError("must be 'standard', 'robust' or None", param="scale", value=scale)
 
 
 def fitted_scaler(scale: str | None, X: Any) -> Any:
@@ -115,17 +133,8 @@ def check_taken(kernel: Kernel, rows: Any, X: Any, scale: str | None) -> None:
         if X is None:
             raise
         kernel.check(X)
-        raise InputError(
-            f"Kernel {kernel.name!r} takes values of 0 or above, and columns that are scaled have others; got "
-            f"scale={scale!r}: give scale=None."
-        ) from None
-
-
-# -- Which rows are held out for limits, and which ones a model is fitted to meanwhile --------------------------------
-
-Indices = NDArray[np.intp]
-# From so many rows on, this many of them are held out once, instead of each of them in turn.
-_MANY_ROWS, _HELD_OUT = 50_000, 20_000
+        why = f"Kernel {kernel.name!r} takes values of 0 or above, and columns that are scaled have others; got "
+        raise InputError((why, Setting("scale", scale)), remedy=("give ", Setting("scale", None))) from None
 
 
 def check_folds(folds: Any) -> None:
@@ -151,7 +160,7 @@ def splits(rows: Any, folds: Any, *, lags: int, seed: int) -> Iterator[tuple[Ind
         apart = np.ones(n, dtype=bool)
         for lag in range(-lags, lags + 1) if lags else ():
             apart[np.clip(held + lag, 0, n - 1)] = False
-        fitted = others[apart[others]] if lags else others
+        fitted = others[apart[others]]
         if len(fitted) < 2:
             near = f", as rows within {lags} of a row held out share moments with it" if lags else ""
             raise InputError(
@@ -177,47 +186,18 @@ def _is_cross_validator(folds: Any) -> bool:
     return hasattr(folds, "split") and hasattr(folds, "get_n_splits")
 
 
-# -- Which model a detector stands on: kernel, number of components, exact or by landmarks ----------------------------
-
-# What gamma may be called.
-_RULES = ("wide", "scale", "median")
-Model = KernelPCA | IncrementalKernelPCA
-# A bandwidth of so many median distances, times the root of the number of columns.
-_WIDE = 8.0
-# Components where none are asked for: one per column and one per so many rows, but not more than these.
-_MOST_BY_COLUMNS = 100
-_ROWS_EACH, _MOST_BY_ROWS = 30, 30
-_FEWEST_ROWS_EACH = 5
-# Rows up to which "auto" is exact, and the landmarks it takes beyond: a wide kernel needs few.
-_EXACT_ROWS = 5000
-_LANDMARKS, _LANDMARKS_PER_COMPONENT = 300, 4
-# Negative residuals beyond this share of the variance are not rounding.
-_NEGATIVE = 1e-6
-# Up to so many rows a fit is LAPACK's, once and for each fold; its threads gain little and lose all on a busy machine.
-_CALM_ROWS = 2000
-
-
 def kernel_for(rows: Any, kernel: Any, gamma: Any, **parameters: Any) -> kernels.Kernel:
-    """Return the kernel that is asked for, "wide" included."""
-    if isinstance(gamma, str) and gamma not in _RULES:
-        raise InputError(
-            f"gamma must be a positive number, one per feature, None, 'wide', 'scale' or 'median'; got {gamma!r}."
-        )
+    """Return the kernel that is asked for; "wide" widens one that has a bandwidth and was asked for by name."""
+    if isinstance(gamma, str) and gamma not in ("wide", "scale", "median"):
+        must = "must be a positive number, one per feature, None, 'wide', 'scale' or 'median'"
+        raise InputError(must, param="gamma", value=gamma)
     if isinstance(gamma, str) and gamma == "wide":
-        return wide_kernel(rows, kernel, **parameters)
+        gamma = kernels.resolve_gamma("median", rows)
+        found = kernels.resolve(kernel, rows, gamma=gamma, **parameters)
+        if isinstance(kernel, str) and has_bandwidth(found):
+            return widened(found, _WIDE * float(np.sqrt(rows.shape[1]))) or found
+        gamma = None
     return kernels.resolve(kernel, rows, gamma=kernels.resolve_gamma(gamma, rows), **parameters)
-
-
-def wide_kernel(rows: Any, kernel: Any, **parameters: Any) -> kernels.Kernel:
-    """Return a named kernel with a bandwidth of 8 sqrt(d) median distances; any other as it is.
-
-    A name without distances has gamma 1/n_features.
-    """
-    gamma = kernels.resolve_gamma("median", rows)
-    found = kernels.resolve(kernel, rows, gamma=gamma, **parameters)
-    if not (isinstance(kernel, str) and has_bandwidth(found)):
-        return kernels.resolve(kernel, rows, gamma=kernels.resolve_gamma(None, rows), **parameters)
-    return widened(found, _WIDE * float(np.sqrt(rows.shape[1]))) or found
 
 
 def components_for(asked: int | float | None, n: int, d: int) -> int | float:
@@ -269,7 +249,7 @@ class Recipe:
             random_state=self.seed,
             n_jobs=self.n_jobs,
         )
-        with _few_landmarks_are_enough():
+        with _silenced(".*landmarks? explains? all rows"):  # fewer will do: of a wide kernel that is to be expected
             return model.fit(rows)
 
     def _count(self, rows: Any) -> int | float:
@@ -285,25 +265,16 @@ def warn_of_model(model: Model, measure: Measure, residuals: FloatArray | None) 
 
     `residuals` are those of the rows of the fit, None if nothing is judged by them.
     """
+    remarks: list[InputWarning] = []
     if not len(measure.variances) and not isinstance(model, KernelPCA):  # which says so itself
-        warnings.warn(
-            "All rows are alike under this kernel, so there is no variance to judge others by: take a narrower "
-            "bandwidth.",
-            UserWarning,
-            stacklevel=4,
-        )
+        alike = "All rows are alike under this kernel, so there is no variance to judge others by"
+        remarks.append(InputWarning(f"{alike}: take a narrower bandwidth."))
     below = 0.0 if residuals is None else float(np.mean(residuals < -_NEGATIVE * measure.variances.sum()))
     if below:
         said = (
             f"The SPE of {below:.0%} of the rows is negative: the kernel is not positive semidefinite, its residuals "
             "are no squared lengths, and rows far away can look normal; take another kernel, or "
         )
-        warnings.warn(InputWarning((said, Setting("statistic", "t2"))), stacklevel=4)
-
-
-@contextmanager
-def _few_landmarks_are_enough() -> Iterator[None]:
-    """Silence the remark that fewer landmarks explain all rows: of a wide kernel that is to be expected."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*landmarks? explains? all rows")
-        yield
+        remarks.append(InputWarning((said, Setting("statistic", "t2"))))
+    for remark in remarks:
+        warnings.warn(remark, stacklevel=4)

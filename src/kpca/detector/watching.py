@@ -1,190 +1,28 @@
-"""Batches of a stream as arrays: frames, arrays, lists and single rows, with the labels that frames give their rows."""
+"""Watching a stream: batches of any kind in, one verdict per row out, and alarms by a run rule."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError
 from kpca._base.validation import unchanged_on_error
 from kpca.data.frames import FrameReader, is_frame
-from kpca.detector.limits import STATISTICS, Statistics, check_statistic
-from kpca.detector.modelling import lagged, remembered
+from kpca.detector.limits import STATISTICS, check_statistic
+from kpca.detector.modelling import compare_names, is_labelled_row, lagged, remembered
 from kpca.detector.rules import RunRule
 
 FloatArray = NDArray[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Some rows of a stream, copied: what they came in may be used again."""
-
-    rows: FloatArray  # shape: (m, d)
-    labels: Sequence[Any]  # None each where a batch has none
-
-    @property
-    def missing(self) -> NDArray[np.bool_]:
-        """Which rows have an entry that is NaN or infinite.  # shape: (m,)"""
-        return ~np.asarray(np.isfinite(self.rows).all(axis=1))
-
-
-def each_batch(batches: Any) -> Iterable[Any]:
-    """Return what is to be looped over: an array, a frame or a row that is given as it is counts as one batch."""
-    whole = isinstance(batches, np.ndarray) and batches.ndim <= 2
-    if whole or is_frame(batches) or sparse.issparse(batches) or is_labelled_row(batches):
-        return [batches]
-    if isinstance(batches, str | bytes) or not isinstance(batches, Iterable):
-        raise InputError(
-            f"batches must be rows, or something that gives batches of them; got {type(batches).__name__}."
-        )
-    return batches
-
-
-def read_batch(batch: Any, row: int, columns: int, names: Sequence[str] | None) -> Batch:
-    """Return a batch whose first row is number `row` of its stream, or raise InputError that says so."""
-    try:
-        _check_names(batch, names)
-        rows, labels = _read(batch)
-    except InputError as error:
-        raise InputError(f"At row {row} of the stream: {error}") from error
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"At row {row} of the stream a batch must hold numbers only; {' '.join(str(error).split()).rstrip('.')}."
-        ) from error
-    if len(rows) == 0:
-        return Batch(np.empty((0, columns)), ())
-    if rows.ndim == 1:
-        rows, labels = rows[None], labels[:1]  # a single row
-    if rows.ndim != 2 or rows.shape[1] != columns:
-        raise InputError(
-            f"At row {row} of the stream a batch must have {columns} columns, as the detector was fitted to; got "
-            f"shape {rows.shape}."
-        )
-    return Batch(rows, labels if len(labels) else [None] * len(rows))
-
-
-def _read(batch: Any) -> tuple[FloatArray, Sequence[Any]]:
-    """Return the numbers of a batch, NaN where there are none, and the labels of its rows, if it has any."""
-    if is_frame(batch):
-        if 0 in batch.shape:
-            return np.empty((0, 0)), ()
-        labels = list(batch.index) if hasattr(batch, "iloc") else ()
-        return np.array(FrameReader(batch).take(np.arange(len(batch))), dtype=np.float64), labels
-    if is_labelled_row(batch):
-        return batch.to_numpy(dtype=np.float64, na_value=np.nan).copy(), [batch.name]
-    if sparse.issparse(batch):
-        batch = batch.toarray()
-    if np.ma.isMaskedArray(batch):
-        batch = np.ma.filled(batch.astype(np.float64), np.nan)
-    found = np.asarray(batch)
-    if found.dtype.kind not in "biufO":
-        raise InputError(f"a batch must hold real numbers only; got {found.dtype}.")
-    if found.ndim == 0:
-        raise InputError(f"a batch must be rows, or one row; got the number {found.item()!r}.")
-    return np.array(found, dtype=np.float64), ()
-
-
-def _check_names(batch: Any, names: Sequence[str] | None) -> None:
-    """Refuse columns in another order, or others, where both sides have names."""
-    if names is None or not len(batch):
-        return
-    found = batch.columns if is_frame(batch) else batch.index if is_labelled_row(batch) else None
-    if found is None or not all(isinstance(name, str) for name in found):
-        return
-    if len(found) == len(names) and list(found) != list(names):
-        pairs = zip(names, found, strict=True)
-        expected, got = next((name, other) for name, other in pairs if name != other)
-        raise InputError(
-            f"columns must be those the detector was fitted to, in that order; got {got!r} in place of {expected!r}."
-        )
-
-
-def is_labelled_row(batch: Any) -> bool:
-    """Whether this is a row of a pandas frame."""
-    return hasattr(batch, "iloc") and hasattr(batch, "name") and not hasattr(batch, "columns")
-
-
-# -- What a row is compared with when its statistic is split among variables ------------------------------------------
-
-BASELINES = ("mean", "nearest")
-
-
-def baseline_rows(
-    baseline: Any,
-    rows: FloatArray,
-    *,
-    centre: FloatArray,
-    known: FloatArray,
-    prepare: Callable[[Any], FloatArray],
-) -> tuple[FloatArray, str]:
-    """Return baselines in the space of the model, one or as many as rows, and what they are called.
-
-    Parameters
-    ----------
-    baseline : "mean", "nearest", or an array or data frame in the units of the data: (d,) for all rows, or one row for
-        each.
-    rows : (m, D), what the model sees of the rows: scaled, with lags.
-    centre : (D,), mean training row, in the same form.
-    known : (n, D), normal rows that the model keeps, in the same form.
-    prepare : takes rows in the units of the data to that form.
-    """
-    if isinstance(baseline, str):
-        if baseline == "mean":
-            return np.atleast_2d(np.asarray(centre, dtype=np.float64)), "the mean training row"
-        if baseline == "nearest":
-            # around the centre, as an offset would eat the digits of the distances
-            nearest = pairwise_distances_argmin(rows - centre, known - centre)
-            return np.asarray(known[nearest], dtype=np.float64), "the nearest training row"
-        raise InputError(f"baseline must be 'mean', 'nearest' or an array; got {baseline!r}.")
-    given = baseline.to_frame().T if is_labelled_row(baseline) else baseline
-    given = given if is_frame(given) else np.asarray(given)  # names of columns are compared with those of the fit
-    if len(given.shape) not in (1, 2) or (len(given.shape) == 2 and len(given) not in (1, len(rows))):
-        raise InputError(
-            f"A baseline must be one row or one for each of the {len(rows)} rows; got shape {given.shape}."
-        )
-    made = np.asarray(prepare(given if is_frame(given) else np.atleast_2d(given)), dtype=np.float64)
-    if not np.isfinite(made).all():
-        raise InputError("A baseline must be finite; got NaN or infinity: fill in what is missing.")
-    return made, "the baseline given"
-
-
-# -- Watching a stream: rows in, one verdict per row out, and alarms by a run rule ------------------------------------
-
 Flags = NDArray[np.bool_]
-
-
 # A row this many times as far out as the limit is never learned, not even by itself: one spike must not spoil a model.
 _FAR = 10.0
-
-
-class Watcher(Protocol):
-    """What is needed of a fitted detector."""
-
-    statistic: str
-    lags: int
-    n_jobs: int | None
-    n_features_in_: int
-    limits_: Any
-    offset_: float
-    _recipe: Any
-    _measure: Any
-
-    def _check_fitted(self) -> None:
-        """Refuse if the parameters are others than at the fit."""
-
-    def _scaled(self, X: FloatArray) -> FloatArray:
-        """Return rows as the model sees them, but for lags."""
-
-    def _learn(self, rows: FloatArray) -> Any:
-        """Add scaled and lagged rows to the model, and set limits anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,13 +72,13 @@ def monitor(
     detector._check_fitted()
     name = detector.statistic if statistic is None else statistic
     watch = _Watch(detector, check_statistic(name), RunRule(k, of), bool(adapt))
-    return watch.over(each_batch(batches))
+    return watch.over(_each_batch(batches))
 
 
 class _Watch:
     """A detector and what it has seen of a stream."""
 
-    def __init__(self, detector: Watcher, statistic: str, rule: RunRule, adapt: bool) -> None:
+    def __init__(self, detector: Any, statistic: str, rule: RunRule, adapt: bool) -> None:
         self._detector, self._statistic, self._rule = detector, statistic, rule
         self._row = 0
         self._started: int | None = None
@@ -251,23 +89,30 @@ class _Watch:
     def over(self, batches: Iterable[Any]) -> Iterator[RowStatus]:
         names = getattr(self._detector, "feature_names_in_", None)
         for batch in batches:
-            yield from self._judged(read_batch(batch, self._row, self._detector.n_features_in_, names))
+            yield from self._judged(*_read_batch(batch, self._row, self._detector.n_features_in_, names))
             if self._learner is not None:
                 self._learner.learn()
 
-    def _judged(self, batch: Batch) -> list[RowStatus]:
+    def _judged(self, batch: FloatArray, labels: Sequence[Any]) -> list[RowStatus]:
         """Return the status of each row of a batch, and remember what later rows need."""
-        missing = batch.missing
+        missing, detector = ~np.asarray(np.isfinite(batch).all(axis=1)), self._detector
         values = {name: np.full(len(missing), np.nan) for name in STATISTICS}
-        first, rows = self._filled(batch.rows, missing)
+        first, rows = self._filled(batch, missing)
         if len(rows):
             with np.errstate(over="ignore", invalid="ignore"):  # a row may be that far out
-                wide = self._lagged(rows)
-                statistics = self._statistics(wide, self._row + first)
+                scaled = detector._scaled(rows)
+                wide = lagged(scaled, detector.lags, self._past)
+                self._past = remembered(scaled, detector.lags, self._past)
+                try:
+                    detector._recipe.kernel.check(wide)
+                except InputError as error:
+                    raise InputError(f"From row {self._row + first} of the stream on: {error}") from error
+                statistics = detector._measure(wide, threads=thread_count(detector.n_jobs))
             for name, value in values.items():
                 value[first:] = np.nan_to_num(statistics[name], nan=np.inf, posinf=np.inf)
                 value[missing] = np.nan
-        limits = {name: self._limit(name) for name in STATISTICS}
+        limits = {name: float(detector.limits_[name]) for name in STATISTICS}
+        limits[detector.statistic] = float(-detector.offset_)  # which a share of contamination may have set
         beyond = {name: value > limits[name] for name, value in values.items()}  # NaN is not beyond
         watched = self._statistic
         alarm = self._rule.update(beyond[watched])
@@ -279,26 +124,7 @@ class _Watch:
         started = self._starts(alarm)
         numbers = range(self._row, self._row + len(missing))
         self._row += len(missing)
-        return list(map(RowStatus, numbers, batch.labels, *columns, started, missing.tolist()))
-
-    def _limit(self, name: str) -> float:
-        """Return the limit of a statistic; that of the detector's own may be set by a share of contamination."""
-        return float(-self._detector.offset_ if name == self._detector.statistic else self._detector.limits_[name])
-
-    def _lagged(self, rows: FloatArray) -> FloatArray:
-        """Return rows as the model sees them, together with those before them."""
-        scaled, lags = self._detector._scaled(rows), self._detector.lags
-        wide = lagged(scaled, lags, self._past)
-        self._past = remembered(scaled, lags, self._past) if lags else None
-        return wide
-
-    def _statistics(self, wide: FloatArray, row: int) -> Statistics:
-        try:
-            self._detector._recipe.kernel.check(wide)
-        except InputError as error:
-            raise InputError(f"From row {row} of the stream on: {error}") from error
-        found: Statistics = self._detector._measure(wide, threads=thread_count(self._detector.n_jobs))
-        return found
+        return list(map(RowStatus, numbers, labels, *columns, started, missing.tolist()))
 
     def _filled(self, rows: FloatArray, missing: Flags) -> tuple[int, FloatArray]:
         """Return rows with the last complete one in the place of each that is not.
@@ -329,7 +155,7 @@ class _Watch:
 class _Learner:
     """Rows that wait until it is certain that no alarm includes them."""
 
-    def __init__(self, detector: Watcher, of: int) -> None:
+    def __init__(self, detector: Any, of: int) -> None:
         self._detector, self._of = detector, of
         self._rows: FloatArray | None = None  # scaled and lagged
         self._flags: Flags = np.empty((3, 0), dtype=bool)  # not to be learned, beyond, in alarm
@@ -354,3 +180,58 @@ class _Learner:
             with unchanged_on_error(self._detector):
                 self._detector._learn(self._rows[:count][keep])
         self._rows, self._flags = self._rows[count:].copy(), self._flags[:, count:]
+
+
+def _each_batch(batches: Any) -> Iterable[Any]:
+    """Return what is to be looped over: an array, a frame or a row that is given as it is counts as one batch."""
+    whole = isinstance(batches, np.ndarray) and batches.ndim <= 2
+    if whole or is_frame(batches) or sparse.issparse(batches) or is_labelled_row(batches):
+        return [batches]
+    if isinstance(batches, str | bytes) or not isinstance(batches, Iterable):
+        got = type(batches).__name__
+        raise InputError(f"batches must be rows, or something that gives batches of them; got {got}.")
+    return batches
+
+
+def _read_batch(batch: Any, row: int, columns: int, names: Sequence[str] | None) -> tuple[FloatArray, Sequence[Any]]:
+    """Return a copy of a batch and labels of its rows, or raise InputError that says which row it begins with."""
+    try:
+        found = batch.columns if is_frame(batch) else batch.index if is_labelled_row(batch) else ()
+        named = len(found) > 0 and len(batch) > 0 and all(isinstance(name, str) for name in found)
+        if named and names is not None and len(found) == len(names):
+            compare_names(names, found)
+        rows, labels = _read(batch)
+    except InputError as error:
+        raise InputError(f"At row {row} of the stream: {error}") from error
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise InputError(f"At row {row} of the stream a batch must hold numbers only; {reason}.") from error
+    if len(rows) == 0:
+        return np.empty((0, columns)), ()
+    if rows.ndim == 1:
+        rows, labels = rows[None], labels[:1]  # a single row
+    if rows.ndim != 2 or rows.shape[1] != columns:
+        must = f"must have {columns} columns, as the detector was fitted to; got shape {rows.shape}"
+        raise InputError(f"At row {row} of the stream a batch {must}.")
+    return rows, labels if len(labels) else [None] * len(rows)
+
+
+def _read(batch: Any) -> tuple[FloatArray, Sequence[Any]]:
+    """Return the numbers of a batch, NaN where there are none, and the labels of its rows, if it has any."""
+    if is_frame(batch):
+        if 0 in batch.shape:
+            return np.empty((0, 0)), ()
+        labels = list(batch.index) if hasattr(batch, "iloc") else ()
+        return np.array(FrameReader(batch).take(np.arange(len(batch))), dtype=np.float64), labels
+    if is_labelled_row(batch):
+        return batch.to_numpy(dtype=np.float64, na_value=np.nan).copy(), [batch.name]
+    if sparse.issparse(batch):
+        batch = batch.toarray()
+    if np.ma.isMaskedArray(batch):
+        batch = np.ma.filled(batch.astype(np.float64), np.nan)
+    found = np.asarray(batch)
+    if found.dtype.kind not in "biufO":
+        raise InputError(f"a batch must hold real numbers only; got {found.dtype}.")
+    if found.ndim == 0:
+        raise InputError(f"a batch must be rows, or one row; got the number {found.item()!r}.")
+    return np.array(found, dtype=np.float64), ()

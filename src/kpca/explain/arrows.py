@@ -1,4 +1,4 @@
-"""Arrows of a biplot: which way the scores of each row move when a variable grows."""
+"""Components at single rows: which way scores move when a variable grows, and which rows lie at the two ends."""
 
 from __future__ import annotations
 
@@ -12,28 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.config import memory_budget, require
 from kpca._base.errors import InputError
-from kpca._base.text import data_frame, short_name, text_table
+from kpca._base.text import data_frame, text_table
 from kpca._base.validation import whole_number
 from kpca.data.frames import row_labels
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.explain.subject import (
-    SHOWN,
-    Subject,
-    chosen_components,
-    component_title,
-    finite,
-    left_out,
-    number,
-    subject_of,
-)
+from kpca.explain.subject import ExplainedModel, Ranked, chosen_components, component_title, finite, number, subject_of
 
 FloatArray = NDArray[Any]
 _NUMBERS_AT_ONCE = 2**23
 
 
 @dataclass(frozen=True, eq=False)
-class Arrows:
+class Arrows(Ranked):
     """How scores move with variables, row by row; `print` shows the mean arrows, the longest first.
 
     Attributes
@@ -57,30 +48,16 @@ class Arrows:
     components: NDArray[np.intp]
     scaled: bool
 
-    @property
-    def order(self) -> NDArray[np.intp]:
-        """The places of the variables, those with the longest arrows first.  # shape: (v,)"""
-        return np.argsort(-self.lengths, kind="stable")
-
-    def top(self, n: int = 10) -> list[tuple[str, float]]:
-        """Return the n variables with the longest arrows, with their mean lengths."""
-        return [(self.names[place], float(self.lengths[place])) for place in self.order[: whole_number("n", n, 1)]]
+    _figure = "lengths"
 
     def to_pandas(self) -> Any:
         """Return a data frame of the mean arrows, a row per variable."""
-        titles = [component_title(int(j)) for j in self.components]
-        columns = {"length": self.lengths, titles[0]: self.mean[0], titles[1]: self.mean[1]}
-        return data_frame(columns, index=self.names, index_name="variable")
+        return self._frame({"length": self.lengths} | self._titled(self.mean))
 
     def __str__(self) -> str:
         unit = "standard deviation" if self.scaled else "unit"
-        titles = ["variable", "mean length", *(component_title(int(j)) for j in self.components)]
-        lines = [
-            [short_name(self.names[m]), number(self.lengths[m]), number(self.mean[0, m]), number(self.mean[1, m])]
-            for m in self.order[:SHOWN]
-        ]
         head = f"Change of two scores per {unit} of a variable: mean arrows over {len(self.positions):,} rows."
-        return "\n".join([head, "", *text_table(titles, lines), *left_out(len(self.names), 2)])
+        return self._table(head, {"mean length": self.lengths}, self.mean)
 
 
 def arrows(
@@ -124,9 +101,8 @@ def arrows(
     columns = np.arange(d) if count == d else np.sort(_longest(subject, chosen, scale)[:count])
     require(16 * m * count, memory_budget, "or ask for fewer variables or rows")
     found = np.empty((m, 2, count))
-    derivatives = subject.derivatives(chosen, "arrows")
-    for part, rows in subject.tiles(2 * len(scale), _NUMBERS_AT_ONCE):
-        found[part] = subject.per_variable(derivatives.jacobian(rows) * scale)[:, :, columns]
+    for part, J in subject.jacobians(chosen, "arrows", _NUMBERS_AT_ONCE):
+        found[part] = subject.per_variable(J * scale)[:, :, columns]
     return Arrows(
         names=tuple(subject.names[column] for column in columns),
         columns=columns,
@@ -139,16 +115,12 @@ def arrows(
     )
 
 
-def _longest(subject: Subject, components: NDArray[np.intp], scale: FloatArray) -> NDArray[np.intp]:
+def _longest(subject: ExplainedModel, components: NDArray[np.intp], scale: FloatArray) -> NDArray[np.intp]:
     """Return the variables, those with the longest arrows on average first.  # shape: (d,)"""
-    derivatives, lengths = subject.derivatives(components, "arrows"), np.zeros(len(subject.names))
-    for _, rows in subject.tiles(2 * len(scale), _NUMBERS_AT_ONCE):
-        moved = subject.per_variable(derivatives.jacobian(rows) * scale)
-        lengths += np.sqrt(np.square(moved).sum(axis=1)).sum(axis=0)
+    lengths = np.zeros(len(subject.names))
+    for _, J in subject.jacobians(components, "arrows", _NUMBERS_AT_ONCE):
+        lengths += np.sqrt(np.square(subject.per_variable(J * scale)).sum(axis=1)).sum(axis=0)
     return np.argsort(-lengths, kind="stable")
-
-
-# -- The rows at both ends of each component: what a component is about can often be read off them --------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,13 +146,9 @@ class Extremes:
         """Return (component, row, score) of the first n rows at either end of each component, the highest first."""
         found, n = [], whole_number("n", n, 1)
         for row, j in enumerate(self.components):
-            ends = ((self.highest, self.highest_scores), (self.lowest, self.lowest_scores))
-            for places, scores in ends:
-                labels = self.labels[places[row, :n]].tolist()
-                found += [
-                    (component_title(int(j)), label, float(score))
-                    for label, score in zip(labels, scores[row], strict=False)
-                ]
+            for places, scores in ((self.highest, self.highest_scores), (self.lowest, self.lowest_scores)):
+                both = zip(self.labels[places[row, :n]].tolist(), scores[row, :n].tolist(), strict=True)
+                found += [(component_title(j), label, score) for label, score in both]
         return found
 
     def to_pandas(self) -> Any:
@@ -188,7 +156,7 @@ class Extremes:
         c, n = self.highest.shape
         return data_frame(
             {
-                "component": np.repeat([component_title(int(j)) for j in self.components], 2 * n),
+                "component": np.repeat([component_title(j) for j in self.components], 2 * n),
                 "end": np.tile(np.repeat(["high", "low"], n), c),
                 "rank": np.tile(np.arange(1, n + 1), 2 * c),
                 "row": self.labels[np.concatenate([self.highest, self.lowest], axis=1).ravel()],
@@ -199,7 +167,7 @@ class Extremes:
     def __str__(self) -> str:
         lines = [
             [
-                component_title(int(j)) if rank == 0 else "",
+                component_title(j) if rank == 0 else "",
                 str(self.labels[self.highest[row, rank]]),
                 number(self.highest_scores[row, rank]),
                 str(self.labels[self.lowest[row, rank]]),
@@ -238,14 +206,8 @@ def extremes(model: Any, X: Any = None, *, components: Any = None, n: int = 5, i
     chosen = chosen_components(components, scores.shape[1])
     by_component = scores[:, chosen].T  # shape: (c, m)
     lowest, highest = (np.argsort(sign * by_component, axis=1, kind="stable")[:, :count] for sign in (1, -1))
-    return Extremes(
-        chosen,
-        lowest,
-        highest,
-        np.take_along_axis(by_component, lowest, axis=1),
-        np.take_along_axis(by_component, highest, axis=1),
-        labels,
-    )
+    low, high = (np.take_along_axis(by_component, places, axis=1) for places in (lowest, highest))
+    return Extremes(chosen, lowest, highest, low, high, labels)
 
 
 def _scores(model: Any, X: Any) -> FloatArray:

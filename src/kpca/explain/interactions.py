@@ -26,112 +26,29 @@ from kpca._base.errors import InputError
 from kpca._base.text import data_frame, short_name, text_table
 from kpca._base.validation import seed_of, whole_number
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.explain.subject import Subject, chosen_components, different_numbers, finite, kept_rows, number, subject_of
-from kpca.features.derivatives import derivatives_of, why_no_derivatives
-from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection, Projection
+from kpca.explain.subject import (
+    ExplainedModel,
+    chosen_components,
+    different_numbers,
+    finite,
+    kept_rows,
+    number,
+    subject_of,
+)
+from kpca.features.derivatives import why_no_derivatives
+from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection
 from kpca.gram.curvature import Curvature
 
 FloatArray = NDArray[Any]
+Pairs = list[tuple[int, int]]
 Measure = Literal["joint", "net", "total"]
-MEASURES: tuple[Measure, ...] = ("joint", "net", "total")
+_TITLES = {"joint": "Joint action", "net": "Net action", "total": "Total action"}
 _NUMBERS_AT_ONCE = 2**22
-
-
-@dataclass(frozen=True)
-class Slope:
-    """The components' gradients over a sample, in steps of `scale` per variable."""
-
-    mean: FloatArray  # of g_j, shape: (k, d)
-    importance: FloatArray  # mean over samples of the norm over components, shape: (d,)
-
-
-@dataclass(frozen=True)
-class Strengths:
-    """What was measured of some pairs."""
-
-    overall: FloatArray  # shape: (pairs,)
-    each: FloatArray  # per component, shape: (k, pairs)
-    partners: NDArray[np.intp] | None  # the variable that a joint pair goes along with most, shape: (pairs,)
-
-
-def check_mixed(projection: Projection) -> None:
-    """Raise InputError if the scores have no second derivatives."""
-    features = isinstance(projection, FeatureProjection)
-    reason = "random features have none here" if features else why_no_derivatives(projection)
-    if reason is not None:
-        raise InputError(f"Interactions are second derivatives, and there are none: {reason}.")
-
-
-def slope_of(projection: Projection, X: FloatArray, components: FloatArray, scale: FloatArray, threads: int) -> Slope:
-    """Return what the gradients are on average, a bounded number of rows at a time."""
-    k, (m, d) = int(components.max()) + 1, X.shape
-    derivatives = derivatives_of(projection.head(k), threads=threads)
-    step = max(1, _NUMBERS_AT_ONCE // max(k * d, 1))
-    total, importance = np.zeros((len(components), d)), np.zeros(d)
-    for start in range(0, m, step):
-        jacobian = derivatives.jacobian(X[start : start + step])[:, components] * scale
-        total += jacobian.sum(axis=0)
-        importance += np.sqrt(np.square(jacobian).sum(axis=1)).sum(axis=0)
-    return Slope(total / m, importance / m)
-
-
-def strengths(
-    projection: Projection,
-    X: FloatArray,
-    *,
-    pairs: list[tuple[int, int]],
-    slope: Slope,
-    variances: FloatArray,
-    components: FloatArray,
-    scale: FloatArray,
-    measure: Measure,
-    threads: int,
-) -> Strengths:
-    """Return how strongly the pairs act together at the rows of X, a bounded number of pairs at a time."""
-    k = len(components)
-    if isinstance(projection, LinearProjection) or not pairs:
-        return Strengths(np.zeros(len(pairs)), np.zeros((k, len(pairs))), None)
-    assert isinstance(projection, KernelProjection)  # see check_mixed
-    curvature = Curvature(projection.kernel, projection.X)
-    A = projection.coefficients[:, components]
-    overall, each = np.empty(len(pairs)), np.empty((k, len(pairs)))
-    means = np.empty((k, len(pairs)))
-    step = max(1, _NUMBERS_AT_ONCE // max(len(X) * k, 1))
-    for start in range(0, len(pairs), step):
-        some = slice(start, start + step)
-        mixed = curvature.mixed(X, A, pairs[some], threads=threads)  # shape: (m, k, some)
-        mixed *= [scale[p] * scale[q] for p, q in pairs[some]]
-        means[:, some] = mixed.mean(axis=0)
-        if measure == "total":
-            overall[some] = np.sqrt(np.square(mixed).sum(axis=1)).mean(axis=0)
-            each[:, some] = np.abs(mixed).mean(axis=0)
-    if measure == "total":
-        return Strengths(overall, each, None)
-    if measure == "net":
-        return Strengths(np.sqrt(np.square(means).sum(axis=0)), np.abs(means), None)
-    return _joint(means, slope.mean, variances)
-
-
-def _joint(means: FloatArray, slopes: FloatArray, variances: FloatArray) -> Strengths:
-    """Return |sum_j w_j h_j g_j| / (sum_j w_j |g_j|^2)^1/2, at most the norm of w^1/2 h, hence in the same units."""
-    shares = variances / variances.sum() if variances.sum() > 0 else np.zeros_like(variances)
-    weighted = shares[:, None] * slopes  # shape: (k, d)
-    size = float(np.sqrt(np.sum(weighted * slopes)))
-    if size == 0.0:
-        return Strengths(np.zeros(means.shape[1]), np.zeros_like(means), None)
-    along = weighted.T @ means / size  # shape: (d, pairs)
-    each = np.abs(means) * np.linalg.norm(weighted, axis=1)[:, None] / size
-    return Strengths(np.linalg.norm(along, axis=0), each, np.abs(along).argmax(axis=0))
-
-
-# -- Which pairs of variables act together in the components: mixed second derivatives of the scores ------------------
-
 # So many variables are looked at unless others are asked for: 190 pairs.
 _VARIABLES = 20
 # A null is fitted to at most so many rows.
 _NULL_ROWS = 2000
 _ROWS_IN_PRINT = 10
-_TITLES = {"joint": "Joint action", "net": "Net action", "total": "Total action"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,65 +143,119 @@ def interactions(
     permutations : how many fits to permuted columns the null is the mean of; 0: none. They are fits to the rows of the
         model (at most 2000), or to X where the model does not keep them.
     """
-    measured = _valid("measure", measure, MEASURES)
+    if measure not in _TITLES:
+        raise InputError(f"measure must be one of {', '.join(map(repr, _TITLES))}; got {measure!r}.")
     most, times = whole_number("max_rows", max_rows, 1), whole_number("permutations", permutations, 0)
     subject = subject_of(model, X, names, most=most)
     if subject.copies > 1:
         raise InputError("Interactions are those of columns now; this detector has lags: explain one without.")
-    projection, fitted, threads = subject.projection, subject.model, subject.threads
-    check_mixed(projection)
+    projection, fitted = subject.projection, subject.model
+    features = isinstance(projection, FeatureProjection)
+    reason = "random features have none here" if features else why_no_derivatives(projection)
+    if reason is not None:
+        raise InputError(f"Interactions are second derivatives, and there are none: {reason}.")
     chosen = chosen_components(components, fitted.n_components_)
     rng = np.random.default_rng(seed_of(random_state))
     everything = subject.dense()
     sample = everything.sampled(most)
     scale = sample.scale(scaled)
-    slope = slope_of(projection, sample.rows, chosen, scale, threads)
-    columns = _columns(variables, subject.names, slope)
+    slopes, sizes = _slopes(sample, chosen, scale)
+    columns = _columns(variables, subject.names, sizes)
     pairs = [(int(p), int(q)) for p, q in itertools.combinations(columns, 2)]
 
-    how = partial(strengths, pairs=pairs, components=chosen, scale=scale, measure=measured, threads=threads)
-    observed = how(projection, sample.rows, slope=slope, variances=_variances(fitted, chosen))
-    values, null = observed.overall, None
+    how = partial(_strengths, components=chosen, scale=scale, pairs=pairs, measure=measure)
+    values, each, partners = how(sample, slopes)
+    null = None
     if times > 0 and not isinstance(projection, LinearProjection):
         count = int(chosen.max()) + 1
-        rows = _rows_of_null(everything, X, count)
+        whole = _subject_of_null(everything, X, count)
         null = np.zeros(len(pairs))
         for _ in range(times):
-            other = KernelPCA(count, kernel=fitted.kernel_, center=fitted.center, n_jobs=fitted.n_jobs)
-            permuted = rng.permuted(_some(rows, _NULL_ROWS, rng), axis=0)
-            again = other.fit(permuted)._projection
-            some = _some(permuted, len(sample.rows), rng)  # means over as many rows, with the same spread
-            slopes = slope_of(again, some, chosen, scale, threads)
-            null += how(again, some, slope=slopes, variances=_variances(other, chosen)).overall / times
+            permuted = rng.permuted(whole.sampled(_NULL_ROWS, rng).rows, axis=0)
+            other = KernelPCA(count, kernel=fitted.kernel_, center=fitted.center, n_jobs=fitted.n_jobs).fit(permuted)
+            # means over as many rows, with the same spread
+            again = replace(whole, model=other, rows=permuted).sampled(len(sample.rows), rng)
+            null += how(again, _slopes(again, chosen, scale)[0])[0] / times
         values = values - null
     v = len(columns)
     return Interactions(
         names=tuple(subject.names[p] for p in columns),
         variables=columns,
         values=_square(finite(values), v),
-        components=np.stack([_square(row, v) for row in observed.each]),
-        measure=measured,
-        partners=None if observed.partners is None else _square(observed.partners, v, -1),
+        components=np.stack([_square(row, v) for row in each]),
+        measure=measure,
+        partners=None if partners is None else _square(partners, v, -1),
         null=None if null is None else _square(null, v),
     )
 
 
-def _variances(model: Any, components: NDArray[np.intp]) -> FloatArray:
-    variances: FloatArray = model.explained_variance_[components].astype(np.float64)
-    return variances
+def _slopes(subject: ExplainedModel, components: NDArray[np.intp], scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the means over the rows of g_j and of its norm over components, per `scale`.  # shapes: (c, d), (d,)"""
+    m, d = subject.rows.shape
+    total, sizes = np.zeros((len(components), d)), np.zeros(d)
+    for _, J in subject.jacobians(components, "interactions", _NUMBERS_AT_ONCE):
+        steps = J * scale
+        total += steps.sum(axis=0)
+        sizes += np.sqrt(np.square(steps).sum(axis=1)).sum(axis=0)
+    return total / m, sizes / m
 
 
-def _rows_of_null(subject: Subject, X: Any, count: int) -> FloatArray:
-    """Return the rows that the model was fitted to, or X: strengths depend on how many there are.  # shape: (n, d)"""
-    model = subject.model
-    rows: FloatArray = subject.rows
-    if isinstance(model, KernelPCA) and not hasattr(model, "feature_map_"):
-        rows = replace(subject, rows=kept_rows(model)).dense().rows
+def _strengths(
+    subject: ExplainedModel,
+    slopes: FloatArray,
+    *,
+    components: NDArray[np.intp],
+    scale: FloatArray,
+    pairs: Pairs,
+    measure: Measure,
+) -> tuple[FloatArray, FloatArray, NDArray[np.intp] | None]:
+    """Return how strongly pairs act together, overall and per component, and whom joint pairs go along with most.
+
+    # shapes: (pairs,), (c, pairs), (pairs,)
+    """
+    projection, c = subject.projection, len(components)
+    if isinstance(projection, LinearProjection) or not pairs:
+        return np.zeros(len(pairs)), np.zeros((c, len(pairs))), None
+    assert isinstance(projection, KernelProjection)  # others have been refused
+    curvature = Curvature(projection.kernel, projection.X)
+    A = projection.coefficients[:, components]
+    overall, each, means = np.empty(len(pairs)), np.empty((c, len(pairs))), np.empty((c, len(pairs)))
+    step = max(1, _NUMBERS_AT_ONCE // max(len(subject.rows) * c, 1))
+    for start in range(0, len(pairs), step):
+        some = slice(start, start + step)
+        mixed = curvature.mixed(subject.rows, A, pairs[some], threads=subject.threads)  # shape: (m, c, some)
+        mixed *= [scale[p] * scale[q] for p, q in pairs[some]]
+        means[:, some] = mixed.mean(axis=0)
+        if measure == "total":
+            overall[some] = np.sqrt(np.square(mixed).sum(axis=1)).mean(axis=0)
+            each[:, some] = np.abs(mixed).mean(axis=0)
+    if measure == "total":
+        return overall, each, None
+    if measure == "net":
+        return np.sqrt(np.square(means).sum(axis=0)), np.abs(means), None
+    # |sum_j w_j h_j g_j| / (sum_j w_j |g_j|^2)^1/2, at most the norm of w^1/2 h, hence in the same units
+    variances = subject.model.explained_variance_[components].astype(np.float64)
+    shares = variances / variances.sum() if variances.sum() > 0 else np.zeros_like(variances)
+    weighted = shares[:, None] * slopes  # shape: (c, d)
+    size = float(np.sqrt(np.sum(weighted * slopes)))
+    if size == 0.0:
+        return np.zeros(len(pairs)), np.zeros_like(means), None
+    along = weighted.T @ means / size  # shape: (d, pairs)
+    each = np.abs(means) * np.linalg.norm(weighted, axis=1)[:, None] / size
+    return np.linalg.norm(along, axis=0), each, np.abs(along).argmax(axis=0)
+
+
+def _subject_of_null(subject: ExplainedModel, X: Any, count: int) -> ExplainedModel:
+    """Return the subject with the rows that the model was fitted to, or X: strengths depend on how many there are."""
+    if isinstance(subject.model, KernelPCA) and not hasattr(subject.model, "feature_map_"):
+        subject = replace(subject, rows=kept_rows(subject.model)).dense()
     elif X is None:
         raise InputError("permutations need rows to fit to, and this model keeps its landmarks only: give X.")
-    if len(rows) <= count:
-        raise InputError(f"permutations need more rows than the {count} components; got {len(rows)}: give more.")
-    return rows
+    if len(subject.rows) <= count:
+        raise InputError(
+            f"permutations need more rows than the {count} components; got {len(subject.rows)}: give more."
+        )
+    return subject
 
 
 def _square(values: FloatArray, v: int, diagonal: int = 0) -> FloatArray:
@@ -295,11 +266,10 @@ def _square(values: FloatArray, v: int, diagonal: int = 0) -> FloatArray:
     return matrix
 
 
-def _columns(variables: Iterable[int | str] | None, labels: tuple[str, ...], slope: Slope) -> NDArray[np.intp]:
+def _columns(variables: Iterable[int | str] | None, labels: tuple[str, ...], sizes: FloatArray) -> NDArray[np.intp]:
     """Return the columns that are asked for, or the most important ones, in their order."""
     if variables is None:
-        most = np.argsort(-slope.importance, kind="stable")[:_VARIABLES]
-        return np.sort(most)
+        return np.sort(np.argsort(-sizes, kind="stable")[:_VARIABLES])
     numbers: list[Any] = []
     if not isinstance(variables, Iterable):
         raise InputError(f"variables must be several names of columns or numbers; got {variables!r}.")
@@ -308,16 +278,3 @@ def _columns(variables: Iterable[int | str] | None, labels: tuple[str, ...], slo
             raise InputError(f"variables must be names of columns or numbers; got {variable!r}: see `names`.")
         numbers.append(labels.index(variable) if isinstance(variable, str) else variable)
     return different_numbers("variables", numbers, len(labels))
-
-
-def _valid(name: str, value: Measure, options: tuple[Measure, ...]) -> Measure:
-    if value not in options:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, options))}; got {value!r}.")
-    return value
-
-
-def _some(X: FloatArray, limit: int, rng: np.random.Generator) -> FloatArray:
-    """Return at most `limit` rows, drawn without replacement, in their order."""
-    if len(X) <= limit:
-        return X
-    return X[np.sort(rng.choice(len(X), limit, replace=False))]

@@ -1,4 +1,4 @@
-"""What components are called, and which are asked for."""
+"""What all explanations share: a fitted model, rows to explain it at, the components asked for, tables of variables."""
 
 from __future__ import annotations
 
@@ -14,83 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError, InPython, Setting
+from kpca._base.text import data_frame, short_name, text_table
 from kpca._base.validation import whole_number
 from kpca.data.frames import column_names
 from kpca.data.sources import as_source, in_memory, sample_rows
+from kpca.detector import KernelPCADetector
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.features.derivatives import Derivatives, derivatives_of, why_no_derivatives
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection, MatrixProjection, Projection
 
-
-def component_title(component: int) -> str:
-    """Return what people call a component; arguments count from 0, people from 1."""
-    return f"component {component + 1}"
-
-
-def chosen_components(components: Any, k: int) -> NDArray[np.intp]:
-    """Return different numbers of components, all of them for None.  # shape: (c,)"""
-    return np.arange(k) if components is None else different_numbers("components", components, k)
-
-
-def different_numbers(name: str, numbers: Any, limit: int) -> NDArray[np.intp]:
-    """Return different whole numbers from 0 to limit - 1, or raise InputError.  # shape: (c,)"""
-    try:
-        found = np.atleast_1d(np.asarray(numbers))
-    except ValueError:  # lists of different lengths
-        found = np.empty(0)
-    whole = found.ndim == 1 and found.dtype.kind in "iu" and found.size > 0
-    if not whole or found.min() < 0 or found.max() >= limit or len(np.unique(found)) < found.size:
-        raise InputError(f"{name} must be different whole numbers from 0 to {limit - 1}; got {numbers!r}.")
-    return found.astype(np.intp)
-
-
-# -- How much of a result there is room for in print, and how its numbers are written ---------------------------------
-
-SHOWN = 15  # variables in print; all are in the arrays
-_MOST_COLUMNS = 6  # components in print
-
-
-def shown_components(count: int) -> int:
-    """Return how many components have room in print."""
-    return min(count, _MOST_COLUMNS)
-
-
-def left_out(variables: int, components: int) -> list[str]:
-    """Return a line on what the printed table leaves out, if it does."""
-    parts = []
-    if variables > SHOWN:
-        parts.append(f"{variables - SHOWN:,} more variables")
-    if components > _MOST_COLUMNS:
-        parts.append(f"{components - _MOST_COLUMNS:,} more components")
-    return [f"... and {' and '.join(parts)}"] if parts else []
-
-
-def number(value: float) -> str:
-    """Return a number with three digits."""
-    return f"{value:.3g}" if abs(value) < 1e-3 and value != 0 else f"{value:.3f}" if abs(value) < 10 else f"{value:.4g}"
-
-
-class Ranked:
-    """Variables with a figure for each, which put them in order."""
-
-    names: tuple[str, ...]
-    values: NDArray[Any]  # shape: (d,)
-
-    @property
-    def order(self) -> NDArray[np.intp]:
-        """The columns, most important first.  # shape: (d,)"""
-        return np.argsort(-self.values, kind="stable")
-
-    def top(self, n: int = 10) -> list[tuple[str, float]]:
-        """Return the n most important variables with their figures, the first first."""
-        return [(self.names[column], float(self.values[column])) for column in self.order[: whole_number("n", n, 1)]]
-
-
-# -- What is explained: a fitted model, the rows to explain it at, and what their columns are called ------------------
-
 FloatArray = NDArray[Any]
 Model = KernelPCA | IncrementalKernelPCA
+_SHOWN_VARIABLES, _SHOWN_COMPONENTS = 15, 6  # in print; all are in the arrays
 _NO_ROWS = "X must have at least one row to explain the model at; got none."
 _TOO_LARGE = (
     "Explanations must be finite numbers; some here are NaN or too large: scale the data, or choose other "
@@ -100,7 +36,7 @@ _NEEDS_ROWS = "Explanations need columns that can be changed, which a precompute
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class ExplainedModel:
     """A fitted model and rows as it takes them."""
 
     model: Model
@@ -111,19 +47,17 @@ class Subject:
 
     @property
     def projection(self) -> Projection:
-        """The projection on all components."""
         return self.model._projecting()
 
     @property
     def threads(self) -> int:
-        """How many threads to work on."""
         return thread_count(self.model.n_jobs)
 
     def scores(self, rows: Any) -> FloatArray:
         """Return the scores of rows like these in double precision.  # shape: (m, k)"""
         return self.model._scores_of(rows).astype(np.float64, copy=False)
 
-    def sampled(self, most: int, seed: int = 0) -> Subject:
+    def sampled(self, most: int, seed: int | np.random.Generator = 0) -> ExplainedModel:
         """Return at most so many of the rows, drawn by chance, in their order."""
         m = self.rows.shape[0]
         if m <= most:
@@ -131,7 +65,7 @@ class Subject:
         some = np.sort(np.random.default_rng(seed).choice(m, most, replace=False))
         return replace(self, rows=self.rows[some])
 
-    def dense(self) -> Subject:
+    def dense(self) -> ExplainedModel:
         """Return the rows as a dense array of double precision."""
         return replace(self, rows=_dense(self.rows))
 
@@ -154,20 +88,11 @@ class Subject:
 
     def per_variable(self, values: FloatArray) -> FloatArray:
         """Return sums over the copies of each variable.  # shape: (..., d)"""
-        sums: FloatArray = values.reshape(*values.shape[:-1], self.copies, len(self.names)).sum(axis=-2)
-        return sums
-
-    def tiles(self, numbers_per_row: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield dense rows, few enough that so many numbers for each stay within `at_once`."""
-        step = max(1, at_once // max(numbers_per_row, 1))
-        for start in range(0, self.rows.shape[0], step):
-            part = slice(start, min(start + step, self.rows.shape[0]))
-            yield part, _dense(self.rows[part])
+        return np.asarray(values.reshape(*values.shape[:-1], self.copies, len(self.names)).sum(axis=-2))
 
     def derivatives(self, components: NDArray[np.intp], what: str) -> Derivatives:
-        """Return the gradients of some components, or say which explanation does not need them."""
-        projection = self.projection
-        reason = why_no_derivatives(projection)
+        """Return the gradients of some components, or say which explanation does not need them; `what` is this one."""
+        reason = why_no_derivatives(self.projection)
         if reason is not None:
             raise InputError(
                 (
@@ -176,10 +101,18 @@ class Subject:
                     ", which only shuffles columns",
                 )
             )
-        return derivatives_of(_chosen(projection, components), threads=self.threads)
+        return derivatives_of(_chosen(self.projection, components), threads=self.threads)
+
+    def jacobians(self, components: NDArray[np.intp], what: str, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield dt_j/dx of a few rows after the other, of at most `at_once` numbers.  # shape: (tile, c, d)"""
+        derivatives, (m, d) = self.derivatives(components, what), self.rows.shape
+        step = max(1, at_once // max(len(components) * d, 1))
+        for start in range(0, m, step):
+            part = slice(start, min(start + step, m))
+            yield part, derivatives.jacobian(_dense(self.rows[part]))
 
 
-def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None = None) -> Subject:
+def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None = None) -> ExplainedModel:
     """Return the subject of an explanation, or raise InputError where there is none.
 
     Parameters
@@ -189,8 +122,6 @@ def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None
     names : of the columns, of what the last step of a pipeline sees.
     most : of rows that are read in chunks, a sample of so many is looked at.
     """
-    from kpca.detector import KernelPCADetector  # which may ask for explanations itself
-
     if isinstance(model, Pipeline):
         return _of_pipeline(model, X, names, most)
     if isinstance(model, KernelPCADetector):
@@ -201,28 +132,10 @@ def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None
             "model must be a fitted KernelPCA, IncrementalKernelPCA or KernelPCADetector, or a Pipeline that ends in "
             f"one; got {got}."
         )
-    return _of_model(model, X, names, getattr(model, "feature_names_in_", None), most)
-
-
-def _of_detector(detector: Any, X: Any, names: Any) -> Subject:
-    """Return the subject of the detector's model; earlier moments of a variable are copies of it."""
-    from kpca.detector.modelling import lagged
-
-    check_is_fitted(detector)
-    rows = kept_rows(detector.model_)
-    if X is not None:
-        rows = lagged(detector._scaled(detector._taken(X, reset=False)), detector.lags)
-        if rows.shape[0] == 0:
-            raise InputError(_NO_ROWS)
-    labels = column_names(names, getattr(detector, "feature_names_in_", None), X, detector.n_features_in_)
-    units = getattr(detector.scaler_, "scale_", None)
-    return Subject(detector.model_, rows, labels, detector.lags + 1, units)
-
-
-def _of_model(model: Model, X: Any, names: Any, known: Iterable[Any] | None, most: int | None) -> Subject:
     check_is_fitted(model)
     if isinstance(model._projecting(), MatrixProjection):
         raise InputError(_NEEDS_ROWS)
+    known: Iterable[Any] | None = getattr(model, "feature_names_in_", None)
     if X is not None and not in_memory(X):
         source = as_source(X)
         known = source.names if known is None else known
@@ -230,10 +143,21 @@ def _of_model(model: Model, X: Any, names: Any, known: Iterable[Any] | None, mos
     rows = kept_rows(model) if X is None else model._checked(X)
     if rows.shape[0] == 0:
         raise InputError(_NO_ROWS)
-    return Subject(model, rows, column_names(names, known, X, rows.shape[1]))
+    return ExplainedModel(model, rows, column_names(names, known, X, rows.shape[1]))
 
 
-def _of_pipeline(pipeline: Pipeline, X: Any, names: Any, most: int | None) -> Subject:
+def _of_detector(detector: KernelPCADetector, X: Any, names: Any) -> ExplainedModel:
+    """Return the subject of the detector's model; earlier moments of a variable are copies of it."""
+    check_is_fitted(detector)
+    rows = kept_rows(detector.model_) if X is None else detector._seen(X)
+    if rows.shape[0] == 0:
+        raise InputError(_NO_ROWS)
+    labels = column_names(names, getattr(detector, "feature_names_in_", None), X, detector.n_features_in_)
+    units = getattr(detector.scaler_, "scale_", None)
+    return ExplainedModel(detector.model_, rows, labels, detector.lags + 1, units)
+
+
+def _of_pipeline(pipeline: Pipeline, X: Any, names: Any, most: int | None) -> ExplainedModel:
     """Return the subject of the last step; its columns are what the steps before make of those of X."""
     *before, last = _steps(pipeline)
     if not before or not hasattr(last, "fit"):
@@ -266,13 +190,6 @@ def _names_after(step: Any, labels: Any) -> Any:
         return None
 
 
-def finite(values: FloatArray) -> FloatArray:
-    """Return the values, or raise InputError if some of them have overflowed."""
-    if not np.isfinite(values).all():
-        raise InputError(_TOO_LARGE)
-    return values
-
-
 def kept_rows(model: Model) -> Any:
     """Return the rows that a model keeps: all of its fit, or landmarks."""
     projection = model._projecting()
@@ -299,5 +216,77 @@ def _chosen(projection: Projection, components: NDArray[np.intp]) -> Projection:
 
 
 def _dense(X: Any) -> FloatArray:
-    rows: FloatArray = (X.toarray() if sparse.issparse(X) else np.asarray(X)).astype(np.float64, copy=False)
-    return rows
+    return np.asarray((X.toarray() if sparse.issparse(X) else np.asarray(X)).astype(np.float64, copy=False))
+
+
+def component_title(component: int) -> str:
+    """Return what people call a component; arguments count from 0, people from 1."""
+    return f"component {component + 1}"
+
+
+def chosen_components(components: Any, k: int) -> NDArray[np.intp]:
+    """Return different numbers of components, all of them for None.  # shape: (c,)"""
+    return np.arange(k) if components is None else different_numbers("components", components, k)
+
+
+def different_numbers(name: str, numbers: Any, limit: int) -> NDArray[np.intp]:
+    """Return different whole numbers from 0 to limit - 1, or raise InputError.  # shape: (c,)"""
+    try:
+        found = np.atleast_1d(np.asarray(numbers))
+    except ValueError:  # lists of different lengths
+        found = np.empty(0)
+    whole = found.ndim == 1 and found.dtype.kind in "iu" and found.size > 0
+    if not whole or found.min() < 0 or found.max() >= limit or len(np.unique(found)) < found.size:
+        raise InputError(f"must be different whole numbers from 0 to {limit - 1}", param=name, value=numbers)
+    return found.astype(np.intp)
+
+
+def finite(values: FloatArray) -> FloatArray:
+    """Return the values, or raise InputError if some of them have overflowed."""
+    if not np.isfinite(values).all():
+        raise InputError(_TOO_LARGE)
+    return values
+
+
+def number(value: float) -> str:
+    """Return a number with three digits."""
+    return f"{value:.3g}" if abs(value) < 1e-3 and value != 0 else f"{value:.3f}" if abs(value) < 10 else f"{value:.4g}"
+
+
+class Ranked:
+    """Variables with a figure for each, which puts them in order; `print` shows a table of the first."""
+
+    names: tuple[str, ...]
+    components: NDArray[np.intp]
+    _figure = "values"  # the attribute that ranks them, shape: (d,)
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """The places of the variables, the most important first.  # shape: (d,)"""
+        return np.argsort(-getattr(self, self._figure), kind="stable")
+
+    def top(self, n: int = 10) -> list[tuple[str, float]]:
+        """Return the n most important variables with their figures, the most important first."""
+        figures = getattr(self, self._figure)
+        return [(self.names[place], float(figures[place])) for place in self.order[: whole_number("n", n, 1)]]
+
+    def _frame(self, columns: dict[str, FloatArray]) -> Any:
+        return data_frame(columns, index=self.names, index_name="variable")
+
+    def _titled(self, by_component: FloatArray) -> dict[str, FloatArray]:
+        """Return one column for each component under its title."""
+        return dict(zip(map(component_title, self.components), by_component, strict=True))
+
+    def _table(self, head: str, overall: dict[str, FloatArray], by_component: FloatArray) -> str:
+        """Return the first variables and components as text, and a line on what there was no room for."""
+        columns = overall | dict(list(self._titled(by_component).items())[:_SHOWN_COMPONENTS])
+        cells = [
+            [short_name(self.names[place]), *(number(column[place]) for column in columns.values())]
+            for place in self.order[:_SHOWN_VARIABLES]
+        ]
+        counts = (
+            (len(self.names) - _SHOWN_VARIABLES, "variables"),
+            (len(self.components) - _SHOWN_COMPONENTS, "components"),
+        )
+        left = " and ".join(f"{count:,} more {what}" for count, what in counts if count > 0)
+        return "\n".join([head, "", *text_table(["variable", *columns], cells), *([f"... and {left}"] if left else [])])

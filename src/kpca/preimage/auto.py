@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
-from sklearn.base import BaseEstimator
 
 from kpca.features.projection import KernelProjection
 from kpca.gram.slopes import why_not
-from kpca.kernels import Kernel, RadialKernel, Scaled, resolve_gamma
+from kpca.kernels import Kernel, resolve_gamma
 from kpca.preimage.distance import Distance, DistanceWay
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient, GradientWay
 from kpca.preimage.learned import Ridge, RidgeWay
-from kpca.preimage.target import Found, Target, check_box, check_penalty, check_rescale, expansion_of, inside
+from kpca.preimage.target import Found, PreimageMethod, PreimageTarget, Way, expansion_of, inside, is_radial
 
 FloatArray = NDArray[Any]
 # Rows that the shares are settled on, and rows of the model they are settled with.
@@ -38,8 +37,8 @@ _NOISE = (0.0, 0.125, 0.5, 2.0)
 _PENALTIES = (1e-2, 1e-1, 1.0)
 
 
-class Auto(BaseEstimator):  # type: ignore[misc]
-    """The way back that suits the kernel: rows looked for, learned and found by distances, weighed on held-out rows.
+class Auto(PreimageMethod):
+    """The inverse map that suits the kernel: rows looked for, learned and found by distances, weighed on held-out rows.
 
     Parameters
     ----------
@@ -50,16 +49,17 @@ class Auto(BaseEstimator):  # type: ignore[misc]
         In `denoise`, undo what noise does to the length of the projection (radial kernels).
     """
 
+    name = "auto"
+
     def __init__(self, *, box: Any = None, penalty: float = 0.0, rescale: bool = True) -> None:
         self.box = box
         self.penalty = penalty
         self.rescale = rescale
 
-    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> AutoWay | RidgeWay:
-        """Return the way back for a model."""
-        check_box(self.box, target.rows.shape[1])
-        check_penalty(self.penalty)
-        check_rescale(self.rescale)
+    def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> AutoWay | RidgeWay:
+        """Return the inverse map of a model."""
+        self.limits(target.rows.shape[1])
+        self.rescales()
         ridge = Ridge(box=self.box, penalty=self.penalty).fitted(target, seed=seed, threads=threads)
         searching = self._searching(target.kernel)
         if searching is None or target.expansion is None:
@@ -80,12 +80,19 @@ class Auto(BaseEstimator):  # type: ignore[misc]
             return FixedPoint(rescale=self.rescale, **limits)
         return Gradient(**limits) if why_not(kernel) is None else None
 
-
-def is_radial(kernel: Kernel) -> bool:
-    """Return True for kernels of the distance and multiples of them."""
-    while isinstance(kernel, Scaled):
-        kernel = kernel.kernel
-    return isinstance(kernel, RadialKernel)
+    def reason(self, way: Any, kernel: Kernel) -> str:
+        """Return what is mixed, and by which shares."""
+        if not isinstance(way, AutoWay):
+            return f"the {kernel.name} kernel has no gradient here, so the way back is learned by ridge regression"
+        looked, trial = "fixed point" if isinstance(way.search, FixedPointWay) else "descent", way.trial
+        if not trial.held_out:
+            return f"too few rows to hold some out, so rows are looked for by {looked} alone"
+        shares = ", ".join(f"{share:.2f}" for share in trial.shares[:, 0])
+        return (
+            f"rows looked for by {looked} and rows learned by ridge are mixed; by {trial.held_out} held-out rows the "
+            f"share of the former is {trial.restoring[0]:.2f} without noise, and {shares} in denoising, from clean to "
+            "noisy"
+        )
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ class Trial:
     held_out: int
 
     @staticmethod
-    def of(target: Target, searching: Any, ridge: RidgeWay, *, seed: int, threads: int) -> Trial:
+    def of(target: PreimageTarget, searching: Any, ridge: RidgeWay, *, seed: int, threads: int) -> Trial:
         """Settle the shares for a model, with the bandwidth and the penalty that its own ridge map found."""
         rows, n = target.rows, len(target.rows)
         variance = float(np.var(rows, axis=0, dtype=np.float64).sum())
@@ -118,9 +125,13 @@ class Trial:
         search = searching.fitted(small, seed=seed, threads=threads)
         noise = rng.standard_normal(test.shape) * np.std(rows, axis=0, dtype=np.float64)
         noisy = [(test + np.sqrt(level) * noise).astype(rows.dtype) for level in _NOISE]
-        scored = [(part, projection(part, threads=threads)) for part in noisy]
-        # not every kernel is defined for every noisy row
-        cases = [_Case.of(search, part, its, threads) for part, its in scored if np.isfinite(its).all()]
+        cases, gaps = [], []  # rows found in place of noisy ones with scores of the length found; how far they are
+        for part in noisy:
+            scores = projection(part, threads=threads)
+            if np.isfinite(scores).all():  # not every kernel is defined for every noisy row
+                found = search(scores, inputs=part, threads=threads)
+                cases.append((found.rows, _lengthened(search, scores, found)))
+                gaps.append(float(np.square(found.rows - part, dtype=np.float64).sum(axis=1).mean()))
 
         def learned(alpha: float, gamma: float | None) -> RidgeWay:
             return Ridge(alpha=alpha, gamma=gamma).fitted(small, seed=seed, threads=threads)
@@ -128,7 +139,12 @@ class Trial:
         firm, wide = learned(ridge.alpha, ridge.gamma or None), _wide(small.scores)
         maps = [learned(penalty, wide) for penalty in _PENALTIES]
         others = [Distance().fitted(small)] if isinstance(search, FixedPointWay) else []
-        tried = [[case.mixture([firm, smooth, *others], test, threads) for case in cases] for smooth in maps]
+
+        def mixed_with(smooth: RidgeWay) -> list[tuple[FloatArray, FloatArray]]:
+            ways: list[Way] = [firm, smooth, *others]
+            return [_mixture([rows, *(way(its, threads=threads).rows for way in ways)], test) for rows, its in cases]
+
+        tried = [mixed_with(smooth) for smooth in maps]
         # relative to the best of each size of noise, so that the largest does not decide alone
         mixed = np.array([[errors[-1] for _, errors in mixtures] for mixtures in tried])
         best = int(np.argmin((mixed / np.maximum(mixed.min(axis=0), 1e-300)).sum(axis=1)))
@@ -137,7 +153,7 @@ class Trial:
         plain = [search(clean, threads=threads).rows, firm(clean, threads=threads).rows]
         return Trial(
             shares,
-            np.maximum.accumulate([case.gap for case in cases]) / variance,
+            np.maximum.accumulate(gaps) / variance,
             np.append(_mixture(plain, test)[0], np.zeros(1 + len(others))),
             errors,
             _PENALTIES[best],
@@ -145,7 +161,7 @@ class Trial:
             held,
         )
 
-    def seen_by(self, search: Any, target: Target, *, seed: int, threads: int) -> Trial:
+    def seen_by(self, search: Any, target: PreimageTarget, *, seed: int, threads: int) -> Trial:
         """Return the trial with the gaps that the model itself leaves, which has more rows to explain noise with."""
         if not (self.held_out and isinstance(search, FixedPointWay) and search.can_project):
             return self
@@ -154,31 +170,14 @@ class Trial:
         gaps = []
         for level in _NOISE:
             noisy = (rows + np.sqrt(level) * noise).astype(rows.dtype)
-            found = search.denoised(noisy, threads=threads).rows
+            found = search(None, inputs=noisy, threads=threads).rows
             gaps.append(np.square(found - noisy, dtype=np.float64).sum(axis=1).mean() / self.variance)
         return replace(self, gaps=np.maximum.accumulate(gaps))
 
 
-@dataclass(frozen=True)
-class _Case:
-    """Noisy rows: what was looked for in their place, and their scores, of the length that was found."""
-
-    found: FloatArray  # shape: (m, d)
-    scores: FloatArray  # shape: (m, k)
-    gap: float  # mean squared distance of the rows found from the noisy ones
-
-    @staticmethod
-    def of(search: FixedPointWay | GradientWay, noisy: FloatArray, scores: FloatArray, threads: int) -> _Case:
-        found = search(scores, inputs=noisy, threads=threads)
-        gap = float(np.square(found.rows - noisy, dtype=np.float64).sum(axis=1).mean())
-        return _Case(found.rows, _lengthened(search, scores, found), gap)
-
-    def mixture(self, others: list[Any], truth: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
-        """Return the best shares of the rows found and those that the other ways give, and the errors."""
-        return _mixture([self.found, *(way(self.scores, threads=threads).rows for way in others)], truth)
-
-
-def _small_model(target: Target, rows: FloatArray, seed: int, threads: int) -> tuple[Target, KernelProjection]:
+def _small_model(
+    target: PreimageTarget, rows: FloatArray, seed: int, threads: int
+) -> tuple[PreimageTarget, KernelProjection]:
     """Return kernel PCA of some of the rows, with as many components for its size as the model has."""
     expansion, kernel = target.expansion, target.kernel
     assert expansion is not None
@@ -189,7 +188,7 @@ def _small_model(target: Target, rows: FloatArray, seed: int, threads: int) -> t
     centred = bool(expansion.centre.any())
     projection, scores = target.refit(kernel, rows, count, center=centred, tol=_TOL, seed=seed, threads=threads)
     scores = scores.astype(rows.dtype)
-    small = Target(kernel, rows, scores, None, expansion_of(kernel, projection, rows, scores, threads=threads))
+    small = PreimageTarget(kernel, rows, scores, None, expansion_of(kernel, projection, rows, scores, threads=threads))
     return small, projection
 
 

@@ -1,4 +1,7 @@
-"""How the pre-images of the last call were found, in words and as data."""
+"""The inverse map of a model: from what the user asks for to the map itself, a report on it, walks along components.
+
+A new method is a file with a subclass of `PreimageMethod`, and a row of `NAMES`.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +14,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection
 from kpca.kernels import Kernel
-from kpca.preimage.auto import Auto, AutoWay, is_radial
+from kpca.preimage.auto import Auto
 from kpca.preimage.distance import Distance
 from kpca.preimage.fixed_point import FixedPoint, FixedPointWay
 from kpca.preimage.gradient import Gradient
-from kpca.preimage.learned import Learned, Ridge, RidgeWay
-from kpca.preimage.target import Box, Found, Refit, Target, Way, check_box, check_penalty, expansion_of, inside, pulled
+from kpca.preimage.learned import Learned, Ridge
+from kpca.preimage.target import Box, Found, PreimageMethod, PreimageTarget, Refit, Way, expansion_of, is_radial
 
 FloatArray = NDArray[Any]
+NAMES: dict[str, type[PreimageMethod]] = {
+    method.name: method for method in (Auto, Ridge, FixedPoint, Distance, Gradient)
+}
 # Rows that a map from scores back to rows is learned from: it solves a system of that size.
 LEARNED_ROWS = 3000
+# Gains for other methods are needed to few digits.
+_GAIN_TOL = 1e-2
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class PreimageReport:
 
     Attributes
     ----------
-    method : the way taken, and `reason` why that one.
+    method : the method used, and `reason` why that one.
     rows : how many rows were asked for; 0 if none have been.
     iterations : (rows,) steps of each, 0 where a map was applied.
     converged : (rows,) False where `max_iter` ended the search.
@@ -51,14 +58,6 @@ class PreimageReport:
     fallbacks: dict[str, NDArray[np.bool_]]
     gains: FloatArray | None
 
-    @staticmethod
-    def of(method: str, reason: str, found: Found | None = None) -> PreimageReport:
-        """Return the report on what was found, or on a way that nobody has gone yet."""
-        if found is None:
-            return PreimageReport(method, reason, 0, np.empty(0, np.intp), np.empty(0, bool), {}, None)
-        some = {sentence: which for sentence, which in found.fallbacks.items() if which.any()}
-        return PreimageReport(method, reason, len(found.rows), found.iterations, found.converged, some, found.gains)
-
     def __str__(self) -> str:
         lines = [f"{self.method}: {self.reason}"]
         if self.rows:
@@ -72,12 +71,9 @@ class PreimageReport:
         return "\n".join(lines)
 
 
-# -- The way back of the linear kernel: mean plus components, exactly -------------------------------------------------
-
-
 @dataclass(frozen=True)
 class LinearWay:
-    """x = mean + V t: the nearest row that has these scores."""
+    """The inverse map of the linear kernel, x = mean + V t: the nearest row that has these scores."""
 
     components: FloatArray  # shape: (k, d)
     mean: FloatArray  # shape: (d,)
@@ -86,46 +82,31 @@ class LinearWay:
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return a row for each row of scores."""
-        m = len(scores)
         rows = (scores @ self.components + self.mean).astype(self.components.dtype, copy=False)
-        rows = inside(pulled(rows, inputs, self.penalty), self.box)
-        return Found(rows, np.zeros(m, np.intp), np.ones(m, bool))
+        return Found.mapped(rows, inputs, self.box, self.penalty)
 
 
-# -- From what the user says about the way back, and a fitted model, to the way itself --------------------------------
-
-NAMES: dict[str, type[BaseEstimator]] = {
-    "auto": Auto,
-    "ridge": Ridge,
-    "fixed-point": FixedPoint,
-    "distance": Distance,
-    "gradient": Gradient,
-}
-# Gains for other methods are needed to few digits.
-_GAIN_TOL = 1e-2
-
-
-def check_preimage(preimage: Any) -> BaseEstimator | None:
+def check_preimage(preimage: Any) -> PreimageMethod | None:
     """Return the settings that `KernelPCA(preimage=...)` names, None for None, or raise InputError."""
-    if preimage is None or isinstance(preimage, (*NAMES.values(), Learned)):
+    if preimage is None or isinstance(preimage, PreimageMethod):
         return preimage
     if isinstance(preimage, str):
         if preimage in NAMES:
             return NAMES[preimage]()
         close = difflib.get_close_matches(preimage.lower().replace("_", "-"), list(NAMES), n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"preimage must be one of {', '.join(map(repr, NAMES))}; got {preimage!r}.{hint}")
+        must = f" must be one of {', '.join(map(repr, NAMES))}; got {preimage!r}.{hint}"
+        raise InputError((Setting("preimage"), must))
     if not inspect.isclass(preimage) and hasattr(preimage, "fit") and hasattr(preimage, "predict"):
         return Learned(preimage)
-    raise InputError(
-        f"preimage must be None, one of {', '.join(map(repr, NAMES))}, a method of kpca.preimage, or a regressor with "
-        f"fit and predict; got {preimage!r}."
-    )
+    named = ", ".join(map(repr, NAMES))
+    must = f"must be None, one of {named}, a method of kpca.preimage, or a regressor with fit and predict"
+    raise InputError(must, param="preimage", value=preimage)
 
 
 @dataclass(frozen=True)
 class Back:
-    """A fitted way back, for `inverse_transform` and for `denoise`."""
+    """The inverse map of a fitted model, for `inverse_transform` and for `denoise`."""
 
     way: Way
     method: str
@@ -139,7 +120,7 @@ class Back:
     def denoised(self, inputs: FloatArray, project: Callable[[FloatArray], FloatArray], *, threads: int = 1) -> Found:
         """Return the rows that are left of inputs when only their components are kept; `project` gives scores."""
         if isinstance(self.way, FixedPointWay) and self.way.can_project:
-            return self.way.denoised(inputs, threads=threads)
+            return self.way(None, inputs=inputs, threads=threads)
         scores = project(inputs)
         if self.lengthen is None:
             return self.way(scores, inputs=inputs, threads=threads)
@@ -151,11 +132,14 @@ class Back:
 
     def report(self, found: Found | None = None) -> PreimageReport:
         """Return how rows were found, or if none have been, how they would be."""
-        return PreimageReport.of(self.method, self.reason, found)
+        found = found or Found(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, bool))
+        some = {sentence: which for sentence, which in found.fallbacks.items() if which.any()}
+        how = len(found.rows), found.iterations, found.converged, some, found.gains
+        return PreimageReport(self.method, self.reason, *how)
 
 
 def fit_back(
-    settings: BaseEstimator,
+    settings: PreimageMethod,
     kernel: Kernel,
     projection: LinearProjection | KernelProjection | FeatureProjection,
     rows: Any,
@@ -166,59 +150,29 @@ def fit_back(
     threads: int = 1,
     refit: Refit | None = None,
 ) -> Back:
-    """Return the way back of a fitted model, by the method that the settings are of.
+    """Return the inverse map of a fitted model, by the method that the settings are of.
 
     `rows` are dense training rows with their scores and weights, all or many of them: maps are learned from some.
     `refit` fits a smaller model, which "auto" weighs its methods on.
     """
-    if isinstance(projection, LinearProjection) and not isinstance(settings, Learned):
-        d = projection.components.shape[1]
-        box, penalty = check_box(settings.box, d), check_penalty(settings.penalty)
+    if isinstance(projection, LinearProjection) and settings.exact_if_linear:
+        limits = settings.limits(projection.components.shape[1])
         reason = "the linear kernel leads back exactly, whatever the method"
-        return Back(LinearWay(projection.components, projection.mean, box, penalty), "linear", reason)
-    some = _spread(rows.shape[0], LEARNED_ROWS)
-    target = Target(kernel, rows[some], scores[some], None if weights is None else weights[some], None, refit)
+        return Back(LinearWay(projection.components, projection.mean, *limits), "linear", reason)
+    n = rows.shape[0]
+    some = slice(None) if n <= LEARNED_ROWS else np.linspace(0, n - 1, LEARNED_ROWS).astype(np.intp)
+    target = PreimageTarget(kernel, rows[some], scores[some], None if weights is None else weights[some], None, refit)
     if not isinstance(projection, LinearProjection):
-        anchors = target if isinstance(projection, FeatureProjection) else Target(kernel, rows, scores, None, None)
+        anchors = (
+            target if isinstance(projection, FeatureProjection) else PreimageTarget(kernel, rows, scores, None, None)
+        )
         expansion = expansion_of(kernel, projection, anchors.rows, anchors.scores, threads=threads)
         target = replace(target, expansion=expansion)
     way: Way = settings.fitted(target, seed=seed, threads=threads)
-    back = Back(way, _name(settings), _reason(settings, way, kernel))
-    if not (isinstance(settings, Distance | Gradient | Ridge) and settings.rescale and is_radial(kernel)):
-        return back
-    return replace(back, lengthen=FixedPoint(tol=_GAIN_TOL).fitted(target, threads=threads))
-
-
-def _spread(n: int, count: int) -> slice | NDArray[np.intp]:
-    """Return `count` of n rows, evenly spread, or all."""
-    return slice(None) if n <= count else np.linspace(0, n - 1, count).astype(np.intp)
-
-
-def _name(settings: BaseEstimator) -> str:
-    if isinstance(settings, Learned):
-        return type(settings.regressor).__name__
-    return next(name for name, kind in NAMES.items() if isinstance(settings, kind))
-
-
-def _reason(settings: BaseEstimator, way: Way, kernel: Kernel) -> str:
-    """Return why this way is taken, in words."""
-    if not isinstance(settings, Auto):
-        return "as asked for"
-    if isinstance(way, RidgeWay):
-        return f"the {kernel.name} kernel has no gradient here, so the way back is learned by ridge regression"
-    assert isinstance(way, AutoWay)
-    looked = "fixed point" if isinstance(way.search, FixedPointWay) else "descent"
-    trial = way.trial
-    if not trial.held_out:
-        return f"too few rows to hold some out, so rows are looked for by {looked} alone"
-    shares = ", ".join(f"{share:.2f}" for share in trial.shares[:, 0])
-    return (
-        f"rows looked for by {looked} and rows learned by ridge are mixed; by {trial.held_out} held-out rows the share "
-        f"of the former is {trial.restoring[0]:.2f} without noise, and {shares} in denoising, from clean to noisy"
-    )
-
-
-# -- A walk along a component, in the space of the data ---------------------------------------------------------------
+    lengthen = None
+    if settings.takes_gains and settings.rescale and is_radial(kernel):
+        lengthen = FixedPoint(tol=_GAIN_TOL).fitted(target, threads=threads)
+    return Back(way, settings.name, settings.reason(way, kernel), lengthen)
 
 
 def traverse(
@@ -228,7 +182,7 @@ def traverse(
 
     Parameters
     ----------
-    model : a fitted KernelPCA or IncrementalKernelPCA that has a way back (`preimage="auto"`, say).
+    model : a fitted KernelPCA or IncrementalKernelPCA that has an inverse map (`preimage="auto"`, say).
     component : its number, from 0.
     steps : how many points, evenly spread over `span` standard deviations either way; or the positions themselves.
     around : None starts from the mean in feature space, a row of data from its scores.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,8 @@ from kpca._base.linalg import mean_of_rows
 from kpca.kernels import RBF, RadialKernel
 
 FloatArray = NDArray[Any]
+Flags = NDArray[np.bool_]
+Known = tuple[FloatArray, FloatArray]  # kernel values and slopes between points and base rows, shapes: (m, n), (m, n)
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 # A sum of weights below this share of the sum of their sizes is no denominator: steps would be arbitrarily long.
 _DENOMINATOR = 0.05
@@ -30,7 +32,11 @@ _ROUNDINGS = 32.0
 
 @dataclass(frozen=True)
 class Base:
-    """The base rows in coordinates in which the kernel has no scale left, relative to their mean."""
+    """The base rows in coordinates in which the kernel has no scale left, relative to their mean.
+
+    Distances are found here, not by an evaluator of `kpca.gram`: points move in these coordinates and need no
+    preparation, the rows serve the weighted means as well, and models that were saved hold them as they are.
+    """
 
     kernel: RadialKernel
     mean: FloatArray  # float64, shape: (d,)
@@ -66,26 +72,22 @@ class Base:
 
     def outward(self, points: FloatArray) -> FloatArray:
         """Return the rows of data that these are.  # shape: (m, d)"""
-        rows: FloatArray = np.asarray(points, dtype=np.float64) / (self.scale * np.sqrt(2.0)) + self.mean
-        return rows
+        return np.asarray(np.asarray(points, dtype=np.float64) / (self.scale * np.sqrt(2.0)) + self.mean)
 
     def kernel_at(self, points: FloatArray, dtype: np.dtype[Any]) -> tuple[FloatArray, FloatArray]:
         """Return f and f' between points, in these coordinates, and the base rows.  # shapes: (m, n), (m, n)"""
         t = self._arguments(points, dtype)
         if not self.kernel.smooth_past_zero:
             np.minimum(t, 0.0, out=t)
-        if isinstance(self.kernel, RBF):
-            values = self.kernel.value(t)
-            return values, values
         slopes = self._slopes(t)
-        return self.kernel.value(t), slopes
+        values = self.kernel.value(t)
+        return values, values if slopes is None else slopes
 
     def shifted_at(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return f - 1, which is right to the last digits also where f is near 1, f and f', in float32."""
         t = self._arguments(points, SINGLE)
         np.minimum(t, 0.0, out=t)
-        slopes = None if isinstance(self.kernel, RBF) else self._slopes(t)
-        one = SINGLE.type(1.0)
+        slopes, one = self._slopes(t), SINGLE.type(1.0)
         if self.spread**2 > _NARROW:  # most values are far from 1, and the plain profile is faster
             values = self.kernel.value(t)
             shifted = values - one
@@ -94,7 +96,10 @@ class Base:
             values = shifted + one
         return shifted, values, values if slopes is None else slopes
 
-    def _slopes(self, t: FloatArray) -> FloatArray:
+    def _slopes(self, t: FloatArray) -> FloatArray | None:
+        """Return f', or None for the Gaussian, which is its own derivative."""
+        if isinstance(self.kernel, RBF):
+            return None
         slopes = self.kernel.derivative(t)
         if self.kernel.singular_at_zero:  # a row that is a base row is not held there by an infinite weight
             slopes[t >= -64.0 * np.finfo(t.dtype).eps * max(self.radius, 1.0)] = 0.0
@@ -107,8 +112,7 @@ class Base:
         L[:, :d] = points
         L[:, d] = -0.5 * np.einsum("ij,ij->i", L[:, :d], L[:, :d], dtype=np.float64)
         L[:, d + 1] = 1.0
-        t: FloatArray = L @ (self.double if dtype == DOUBLE else self.single).T
-        return t
+        return np.asarray(L @ (self.double if dtype == DOUBLE else self.single).T)
 
 
 @dataclass(frozen=True)
@@ -120,13 +124,12 @@ class _Point:
     values: FloatArray  # kernel values, shape: (m, n)
     slopes: FloatArray  # f', shape: (m, n)
 
-    def some(self, which: NDArray[np.bool_]) -> _Point:
-        """Return what is known of some rows."""
+    def some(self, which: Flags) -> _Point:
         values = self.values[which]
         slopes = values if self.slopes is self.values else self.slopes[which]
         return _Point(self.heights[which], self.gains[which], values, slopes)
 
-    def where(self, which: NDArray[np.bool_], other: _Point) -> _Point:
+    def where(self, which: Flags, other: _Point) -> _Point:
         """Return this for some rows and the other for the rest; this is overwritten."""
         for mine, others in zip(vars(self).values(), vars(other).values(), strict=True):
             mine[~which] = others[~which]
@@ -134,7 +137,7 @@ class _Point:
 
 
 @dataclass
-class Problem:
+class Hill:
     """For some rows: the largest value of sum_j (a p_j + q_j) f(t_j) - a^2 |u|^2 / 2 - penalty |z - x|^2."""
 
     base: Base
@@ -147,32 +150,22 @@ class Problem:
     penalty: float
     box: tuple[FloatArray, FloatArray] | None
 
-    def suits_single(self) -> NDArray[np.bool_]:
-        """Return for which rows the precision of this problem, float32, is enough.  # shape: (m,)"""
+    def suits_single(self) -> Flags:
+        """Return for which rows the precision of this hill, float32, is enough.  # shape: (m,)"""
         size = np.abs(self.moving).sum(axis=1) + np.abs(self.fixed).sum()
         radius = np.maximum(self.base.radius, 0.5 * np.square(self.inputs).sum(axis=1))
         eps = float(np.finfo(SINGLE).eps)
-        enough: NDArray[np.bool_] = (eps * radius <= _SINGLE_DISTANCE_ERROR) & (eps * size <= _SINGLE_WEIGHT_ERROR)
-        return enough
+        return np.asarray((eps * radius <= _SINGLE_DISTANCE_ERROR) & (eps * size <= _SINGLE_WEIGHT_ERROR))
 
-    def some(self, which: NDArray[Any]) -> Problem:
-        """Return the problem of some of the rows."""
-        return Problem(
-            self.base,
-            self.augmented,
-            self.moving[which],
-            self.fixed,
-            None if self.squares is None else self.squares[which],
-            self.largest[which],
-            self.inputs[which],
-            self.penalty,
-            self.box,
-        )
+    def some(self, which: NDArray[Any]) -> Hill:
+        squares = None if self.squares is None else self.squares[which]
+        rows = {name: getattr(self, name)[which] for name in ("moving", "largest", "inputs")}
+        return replace(self, squares=squares, **rows)
 
     def inside(self, points: FloatArray) -> FloatArray:
         return points if self.box is None else np.clip(points, *self.box)
 
-    def at(self, points: FloatArray, known: tuple[FloatArray, FloatArray] | None = None) -> _Point:
+    def at(self, points: FloatArray, known: Known | None = None) -> _Point:
         """Evaluate the objective at one point for each row; `known` are the kernel's values and slopes there."""
         values, slopes = known or self.base.kernel_at(points, self.augmented.dtype)
         moving = np.einsum("ij,ij->i", values, self.moving).astype(np.float64)
@@ -209,43 +202,36 @@ class Climb:
     heights: FloatArray
     gains: FloatArray
     iterations: NDArray[np.intp]
-    converged: NDArray[np.bool_]
-    lost: NDArray[np.bool_]  # no base row pulls there
+    converged: Flags
+    lost: Flags  # no base row pulls there
 
     @staticmethod
     def begun(start: FloatArray) -> Climb:
         m = len(start)
-        return Climb(
-            start.copy(), np.full(m, -np.inf), np.ones(m), np.zeros(m, np.intp), np.zeros(m, bool), np.zeros(m, bool)
-        )
+        heights, gains, (converged, lost) = np.full(m, -np.inf), np.ones(m), np.zeros((2, m), bool)
+        return Climb(start.copy(), heights, gains, np.zeros(m, np.intp), converged, lost)
 
-    def better(self, other: Climb) -> Climb:
-        """Return the higher of two, row by row."""
-        self.replace(other.heights > self.heights, other.some(other.heights > self.heights))
-        return self
-
-    def some(self, which: NDArray[np.bool_]) -> Climb:
+    def some(self, which: Flags) -> Climb:
         return Climb(*(value[which] for value in vars(self).values()))
 
-    def replace(self, which: NDArray[np.bool_], others: Climb) -> None:
+    def replace(self, which: Flags, others: Climb) -> None:
         """Take over other results for some rows."""
         for name, value in vars(self).items():
             value[which] = getattr(others, name)
 
-    def go(
-        self, problem: Problem, tol: float, max_iter: int, known: tuple[FloatArray, FloatArray] | None = None
-    ) -> None:
+    def go(self, hill: Hill, tol: float, max_iter: int, known: Known | None = None) -> None:
         """Climb until no step is longer than tol; `known` are the kernel's values and slopes at the start."""
-        under_way = _UnderWay.begun(problem, self.points, known)
+        m, here = len(self.points), hill.at(self.points, known)
+        under_way = _UnderWay(hill, np.arange(m), self.points.copy(), here, np.full(m, _ACCELERATED))
         self.converged[:] = False
         for _ in range(max_iter):
-            step, size = under_way.problem.step(under_way.points, under_way.here)
+            step, size = under_way.hill.step(under_way.points, under_way.here)
             target = under_way.target(step)
             short = np.sqrt(0.5 * np.square(target - under_way.points).sum(axis=1)) <= tol
             self.iterations[under_way.numbers] += 1
             self.lost[under_way.numbers] = size < np.finfo(np.float32).tiny
             # the last step is too short to be worth another look; beside a kink it may lead down, and is not taken
-            self._note(under_way, short, under_way.points if problem.base.kernel.singular_at_zero else target)
+            self._note(under_way, short, under_way.points if hill.base.kernel.singular_at_zero else target)
             if short.any():
                 target = target[~short]
                 under_way.keep(~short)
@@ -257,12 +243,9 @@ class Climb:
                 under_way.keep(~stuck)
             if not len(under_way.numbers):
                 return
-        everywhere = np.ones(len(under_way.numbers), bool)
-        self._note(under_way, everywhere, under_way.points, converged=False)
+        self._note(under_way, np.ones(len(under_way.numbers), bool), under_way.points, converged=False)
 
-    def _note(
-        self, under_way: _UnderWay, which: NDArray[np.bool_], points: FloatArray, *, converged: bool = True
-    ) -> None:
+    def _note(self, under_way: _UnderWay, which: Flags, points: FloatArray, *, converged: bool = True) -> None:
         numbers = under_way.numbers[which]
         self.points[numbers], self.converged[numbers] = points[which], converged
         self.heights[numbers], self.gains[numbers] = under_way.here.heights[which], under_way.here.gains[which]
@@ -272,24 +255,19 @@ class Climb:
 class _UnderWay:
     """The rows that have not arrived."""
 
-    problem: Problem
+    hill: Hill
     numbers: NDArray[np.intp]  # which of all rows they are
     points: FloatArray
     here: _Point
     damping: FloatArray
     before: tuple[FloatArray, FloatArray] | None = None  # the points and steps before these
 
-    @staticmethod
-    def begun(problem: Problem, points: FloatArray, known: tuple[FloatArray, FloatArray] | None) -> _UnderWay:
-        m = len(points)
-        return _UnderWay(problem, np.arange(m), points.copy(), problem.at(points, known), np.full(m, _ACCELERATED))
-
-    def keep(self, rest: NDArray[np.bool_]) -> None:
+    def keep(self, rest: Flags) -> None:
         """Let the others go."""
         self.numbers, self.points, self.damping = self.numbers[rest], self.points[rest], self.damping[rest]
         if self.before is not None:
             self.before = self.before[0][rest], self.before[1][rest]
-        self.problem, self.here = self.problem.some(rest), self.here.some(rest)
+        self.hill, self.here = self.hill.some(rest), self.here.some(rest)
 
     def target(self, step: FloatArray) -> FloatArray:
         """Return where to go: by the damped step, or where it is not damped the secant one through the step before.
@@ -305,12 +283,12 @@ class _UnderWay:
             share = np.where(self.damping >= _ACCELERATED, np.clip(share, -_FARTHEST, _FARTHEST), 0.0)
             way -= share[:, None] * (path + turn)
         self.before = self.points, step
-        return self.problem.inside(self.points + way)
+        return self.hill.inside(self.points + way)
 
-    def move(self, target: FloatArray) -> NDArray[np.bool_]:
+    def move(self, target: FloatArray) -> Flags:
         """Go there if that is not lower, else take shorter steps; return which rows cannot go on."""
-        there = self.problem.at(target)
-        slack = _ROUNDINGS * float(np.finfo(self.problem.augmented.dtype).eps)
+        there = self.hill.at(target)
+        slack = _ROUNDINGS * float(np.finfo(self.hill.augmented.dtype).eps)
         up = there.heights >= self.here.heights - slack * np.abs(self.here.heights)
         self.points = np.where(up[:, None], target, self.points)
         self.here = there if up.all() else there.where(up, self.here)

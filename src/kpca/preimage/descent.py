@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca.preimage.target import Found
+
 FloatArray = NDArray[Any]
 # (rows (a, d), which of all rows they are (a,)) -> values (a,), gradients (a, d)
 Function = Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray]]
 Bounds = tuple[FloatArray, FloatArray]  # shapes: (d,), (d,)
+Flags = NDArray[np.bool_]
 
 _MEMORY = 10  # pairs of steps and changes of the gradient that are remembered
 _NUMBERS_REMEMBERED = 2**21
@@ -39,19 +42,9 @@ class Point:
     gradients: FloatArray  # shape: (m, d)
 
     @property
-    def finite(self) -> NDArray[np.bool_]:
+    def finite(self) -> Flags:
         """Which rows a descent can start from.  # shape: (m,)"""
-        finite: NDArray[np.bool_] = np.isfinite(self.values) & np.isfinite(self.gradients).all(axis=1)
-        return finite
-
-
-@dataclass(frozen=True)
-class Descent:
-    """Where the descents ended."""
-
-    rows: FloatArray  # shape: (m, d)
-    iterations: NDArray[np.intp]  # shape: (m,)
-    converged: NDArray[np.bool_]  # shape: (m,)
+        return np.asarray(np.isfinite(self.values) & np.isfinite(self.gradients).all(axis=1))
 
 
 def rows_per_descent(d: int) -> int:
@@ -59,7 +52,7 @@ def rows_per_descent(d: int) -> int:
     return max(16, _NUMBERS_REMEMBERED // (2 * _MEMORY * max(d, 1)))
 
 
-class _Rows:
+class _Descending:
     """The rows still under way, each with its memory."""
 
     def __init__(self, start: Point) -> None:
@@ -70,17 +63,17 @@ class _Rows:
         self.known = np.zeros((a, _MEMORY), dtype=bool)
         self.scale = np.zeros(a)  # s.c / c.c of the newest pair; 0 where nothing is remembered
 
-    def keep(self, rows: NDArray[np.bool_]) -> None:
+    def keep(self, rows: Flags) -> None:
         """Leave the others behind."""
         if not rows.all():
             for name, value in vars(self).items():
                 setattr(self, name, value[rows])
 
-    def forget(self, rows: NDArray[np.bool_]) -> None:
+    def forget(self, rows: Flags) -> None:
         self.known[rows] = False
         self.scale[rows] = 0.0
 
-    def move(self, rows: NDArray[np.bool_], Y: FloatArray, F: FloatArray, G: FloatArray, slot: int) -> None:
+    def move(self, rows: Flags, Y: FloatArray, F: FloatArray, G: FloatArray, slot: int) -> None:
         """Go to Y and remember the step; where the function is not convex along it, all steps are forgotten."""
         step, change = Y - self.Y, G - self.G
         along, square = _dots(step, change), _dots(change, change)
@@ -91,7 +84,7 @@ class _Rows:
         self.Y, self.F, self.G = Y, F, G
 
 
-def descend(function: Function, start: Point, bounds: Bounds | None, *, max_iter: int, tol: float) -> Descent:
+def descend(function: Function, start: Point, bounds: Bounds | None, *, max_iter: int, tol: float) -> Found:
     """Return rows where the function has a local minimum; lengths are in units of about the spread of the data.
 
     The start lies within the bounds, and so do all rows that the function is asked about.
@@ -100,8 +93,8 @@ def descend(function: Function, start: Point, bounds: Bounds | None, *, max_iter
     steps as short as that. NaN and infinity count as too high; a row that starts there stays there.
     """
     m = len(start.rows)
-    rows = _Rows(start)
-    found = Descent(start.rows.copy(), np.zeros(m, dtype=np.intp), np.zeros(m, dtype=bool))
+    rows = _Descending(start)
+    found = Found(start.rows.copy(), np.zeros(m, dtype=np.intp), np.zeros(m, dtype=bool))
     rows.keep(start.finite)
     for iteration in range(max_iter + 1):
         slot = iteration % _MEMORY
@@ -120,7 +113,7 @@ def descend(function: Function, start: Point, bounds: Bounds | None, *, max_iter
     return found
 
 
-def _direction(rows: _Rows, bounds: Bounds | None, newest: int) -> FloatArray:
+def _direction(rows: _Descending, bounds: Bounds | None, newest: int) -> FloatArray:
     """Return -H G by the two loops of L-BFGS; where nothing is remembered, a step of length 1 down the gradient."""
     G, S, C = rows.G, rows.S, rows.C
     if bounds is not None:
@@ -156,14 +149,14 @@ def _downhill(G: FloatArray) -> FloatArray:
 
 def _search(
     function: Function,
-    rows: _Rows,
+    rows: _Descending,
     D: FloatArray,
-    pending: NDArray[np.bool_],
+    pending: Flags,
     *,
     bounds: Bounds | None,
     tol: float,
     slot: int,
-) -> NDArray[np.bool_]:
+) -> Flags:
     """Move the pending rows along D, by shorter steps until it is downhill; return which have moved."""
     Y, F, G = rows.Y.copy(), rows.F.copy(), rows.G.copy()
     steps, longest = np.ones(len(D)), np.abs(D).max(axis=1, initial=0.0)
@@ -195,5 +188,4 @@ def _search(
 
 
 def _dots(A: FloatArray, B: FloatArray) -> FloatArray:
-    dots: FloatArray = np.einsum("ij,ij->i", A, B)
-    return dots
+    return np.asarray(np.einsum("ij,ij->i", A, B))

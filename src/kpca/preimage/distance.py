@@ -8,31 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
-from kpca._base.errors import InputError
 from kpca._base.linalg import mean_of_rows
-from kpca._base.threads import in_order
+from kpca._base.validation import whole_number
 from kpca.gram.engine import evaluator
 from kpca.gram.tiles import edges
-from kpca.kernels import Kernel, Linear, Polynomial, RadialKernel, Scaled
-from kpca.preimage.target import (
-    Box,
-    Expansion,
-    Found,
-    Target,
-    check_box,
-    check_penalty,
-    check_rescale,
-    inside,
-    pulled,
-    tile_rows,
-)
+from kpca.kernels import Kernel, Linear, Polynomial, ProfileKernel, RadialKernel, Scaled
+from kpca.preimage.target import Box, Expansion, Found, PreimageMethod, PreimageTarget, tile_rows, unscaled
 
 FloatArray = NDArray[Any]
 # From squared distances in feature space, with |P phi|^2, |phi(b)|^2 and |b|^2, to squared distances of prepared rows;
@@ -51,8 +37,8 @@ _SLACK = 0.1
 _ROUNDINGS = 64.0
 
 
-class Distance(BaseEstimator):  # type: ignore[misc]
-    """Find the way back from distances to the nearest known rows.
+class Distance(PreimageMethod):
+    """Find pre-images by their distances to the nearest known rows.
 
     Parameters
     ----------
@@ -62,44 +48,28 @@ class Distance(BaseEstimator):  # type: ignore[misc]
     rescale : whether scores of rows that lie outside what the components explain are brought to full length first.
     """
 
+    name, takes_gains = "distance", True
+
     def __init__(self, neighbours: int = 10, box: Any = None, penalty: float = 0.0, rescale: bool = True) -> None:
         self.neighbours = neighbours
         self.box = box
         self.penalty = penalty
         self.rescale = rescale
 
-    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> DistanceWay:
-        """Return the way back; what depends on the known rows alone is computed here."""
-        if isinstance(self.neighbours, bool) or not isinstance(self.neighbours, Integral) or self.neighbours < 1:
-            raise InputError(f"neighbours must be a whole number from 1; got {self.neighbours!r}.")
-        check_rescale(self.rescale)
+    def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> DistanceWay:
+        """Return the inverse map; what depends on the known rows alone is computed here."""
+        count = whole_number("neighbours", self.neighbours, 1)
+        self.rescales()
         d = target.rows.shape[1]
-        box, penalty = check_box(self.box, d), check_penalty(self.penalty)
-        scale = _scale(target.kernel)
-        if scale is None or _turn(target.kernel) is None:
-            raise InputError(
-                "preimage='distance' needs a kernel whose distances can be turned back, which radial, linear and "
-                f"polynomial kernels of odd degree are; got the {target.kernel.name} kernel: take preimage='ridge'."
+        limits, kernel = self.limits(d), unscaled(target.kernel)[1]
+        if _turn(target.kernel) is None or not isinstance(kernel, ProfileKernel):
+            raise self.refusal(
+                "a kernel whose distances can be turned back, which radial, linear and polynomial kernels of odd "
+                f"degree are; got the {target.kernel.name} kernel"
             )
-        if target.expansion is None:
-            raise InputError(
-                "preimage='distance' needs a model that is a combination of known rows, which this one is not: take "
-                "preimage='ridge'."
-            )
-        known = _Known.of(target.expansion, np.broadcast_to(np.asarray(scale, dtype=np.float64), (d,)))
-        count = min(int(self.neighbours), len(known.rows))
-        return DistanceWay(target.expansion, known, count, target.rows.dtype, box, penalty)
-
-
-def _scale(kernel: Kernel) -> float | tuple[float, ...] | None:
-    """Return what `prepare` multiplies the features by; None for a kernel that does something else."""
-    if isinstance(kernel, Scaled):
-        return _scale(kernel.kernel)
-    if isinstance(kernel, RadialKernel):
-        return kernel._scale()[1]
-    if isinstance(kernel, Polynomial):
-        return float(np.sqrt(kernel.gamma))
-    return 1.0 if isinstance(kernel, Linear) else None
+        expansion = self.expansion(target)
+        known = _Known.of(expansion, kernel.prepare(np.ones((1, d)))[0])
+        return DistanceWay(expansion, known, min(count, len(known.rows)), target.rows.dtype, *limits)
 
 
 def _turn(kernel: Kernel) -> Turn | None:
@@ -118,8 +88,7 @@ def _turn(kernel: Kernel) -> Turn | None:
         degree, coef0 = kernel.degree, kernel.coef0
 
         def root(values: FloatArray) -> FloatArray:
-            product: FloatArray = np.sign(values) * np.abs(values) ** (1.0 / degree) - coef0
-            return product
+            return np.asarray(np.sign(values) * np.abs(values) ** (1.0 / degree) - coef0)
 
         def turn(gaps: FloatArray, squares: FloatArray, own: FloatArray, norms: FloatArray) -> FloatArray:
             products = 0.5 * (squares + own - gaps)  # <P phi, phi(b)>
@@ -171,7 +140,7 @@ class _Known:
 
 @dataclass(frozen=True)
 class DistanceWay:
-    """A fitted way from scores to rows, by distances."""
+    """The inverse map by distances."""
 
     expansion: Expansion
     known: _Known
@@ -183,26 +152,19 @@ class DistanceWay:
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return a point for each row of scores: between its neighbours, as far from each as the scores say."""
         m, d = len(scores), self.known.rows.shape[1]
-        rows = np.empty((m, d), dtype=self.dtype)
-        too_far, worse = np.zeros(m, dtype=bool), np.zeros(m, dtype=bool)
         memo: dict[Any, Any] = {}  # what the evaluator makes of the known rows, for all tiles
-        largest = max(len(self.expansion.rows), self.neighbours * d)
-        tiles = edges(m, tile_rows(largest, threads)) if m else []
+        height = tile_rows(max(len(self.expansion.rows), self.neighbours * d), threads)
 
-        def commit(piece: slice, result: tuple[FloatArray, NDArray[np.bool_], NDArray[np.bool_]]) -> None:
-            rows[piece], too_far[piece], worse[piece] = result
+        def work(piece: slice) -> Found:
+            wanted = None if inputs is None else inputs[piece]
+            return self._tile(scores[piece].astype(np.float64), wanted, memo)
 
-        in_order(tiles, lambda: lambda piece: self._tile(scores[piece].astype(np.float64), memo), commit, threads)
-        fallbacks = {name: where for name, where in ((TOO_FAR, too_far), (WORSE, worse)) if where.any()}
-        rows = inside(pulled(rows, inputs, self.penalty), self.box)
-        return Found(rows, np.zeros(m, dtype=np.intp), ~(too_far | worse), fallbacks)
+        return Found.in_tiles(edges(m, height) if m else [], work, np.empty((0, d), self.dtype), threads)
 
-    def _tile(
-        self, scores: FloatArray, memo: dict[Any, Any]
-    ) -> tuple[FloatArray, NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return the points of some scores, where no distance could be used, and where the nearest row was better."""
+    def _tile(self, scores: FloatArray, inputs: FloatArray | None, memo: dict[Any, Any]) -> Found:
+        """Return the points of some scores; known rows where no distance can be used or the nearest one is better."""
         known, turn = self.known, _turn(self.expansion.kernel)
-        assert turn is not None  # or there would be no such way
+        assert turn is not None  # or the kernel would have been refused
         near, gaps = self._nearest(scores)  # shapes: (m, q), (m, q)
         with np.errstate(over="ignore", invalid="ignore"):
             length = self.expansion.squares(scores)[:, None]
@@ -219,7 +181,7 @@ class DistanceWay:
         rows[exact] = nearest[exact]
         worse = ~exact & self._worse(rows, scores, gaps[:, 0] + known.rounding[near[:, 0]], memo)
         rows[worse] = nearest[worse]
-        return rows, too_far, worse
+        return Found.mapped(rows, inputs, self.box, self.penalty, {TOO_FAR: too_far, WORSE: worse})
 
     def _nearest(self, scores: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
         """Return the nearest known rows, the nearest first, and squared distances to them in feature space.
@@ -287,5 +249,4 @@ def located(neighbours: FloatArray, squares: FloatArray, usable: NDArray[np.bool
     size = np.einsum("mr,mr->m", coordinates, coordinates)
     too_far = size > reach
     coordinates *= np.sqrt(np.where(too_far, reach, 1.0) / np.where(too_far, size, 1.0))[:, None]
-    points: FloatArray = np.einsum("mrd,mr->md", Vt, coordinates) + centres
-    return points
+    return np.asarray(np.einsum("mrd,mr->md", Vt, coordinates) + centres)

@@ -14,34 +14,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from kpca._base.errors import InputError
-from kpca._base.threads import in_order
+from kpca._base.validation import whole_number
 from kpca.gram.slopes import why_not
 from kpca.gram.tiles import edges
-from kpca.kernels import Kernel, RadialKernel, Scaled
-from kpca.preimage.climbing import DOUBLE, SINGLE, Base, Climb, Problem
-from kpca.preimage.target import (
-    Box,
-    Expansion,
-    Found,
-    Target,
-    check_box,
-    check_penalty,
-    check_rescale,
-    inside,
-    tile_rows,
-)
+from kpca.kernels import RadialKernel
+from kpca.preimage.climbing import DOUBLE, SINGLE, Base, Climb, Hill, Known
+from kpca.preimage.target import Box, Expansion, Found, PreimageMethod, PreimageTarget, inside, tile_rows, unscaled
 
 FloatArray = NDArray[Any]
-Stages = list[tuple[Problem, float]]
-Known = tuple[FloatArray, FloatArray]  # kernel values and slopes
+Stages = list[tuple[Hill, float]]
 # The shortest step that float32 is trusted with, in units of the bandwidth or the spread of the data.
 _SINGLE_TOL = 1e-3
 # Rows whose gains are looked at, and how closely, to know what is usual.
@@ -55,7 +43,7 @@ LEFT = "the search left the data far behind, and the nearest training row is ret
 NOTHING_LEFT = "the components hold nothing of the row to rescale: its scores were taken as they are"
 
 
-class FixedPoint(BaseEstimator):  # type: ignore[misc]
+class FixedPoint(PreimageMethod):
     """Pre-images as weighted means of training rows; for radial kernels.
 
     Parameters
@@ -72,6 +60,8 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
         At most so many steps, or until one is shorter than this share of the bandwidth or of the spread of the data,
         whichever is less. Below 1e-3 the last steps are taken in float64.
     """
+
+    name = "fixed-point"
 
     def __init__(
         self,
@@ -90,44 +80,22 @@ class FixedPoint(BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
 
-    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> FixedPointWay:
-        """Return the way back for a model."""
-        factor, kernel = _radial(target.kernel)
-        if target.expansion is None:
-            raise InputError("preimage='fixed-point' needs training rows or landmarks: take preimage='ridge'.")
-        for name in ("starts", "max_iter"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise InputError(f"{name} must be a whole number from 1; got {value!r}.")
+    def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> FixedPointWay:
+        """Return the inverse map of a model."""
+        factor, kernel = unscaled(target.kernel)
+        if not isinstance(kernel, RadialKernel):
+            raise self.refusal(
+                f"a kernel of the distance, such as rbf or matern; got the {kernel.name} kernel",
+                "ridge" if why_not(kernel) else "gradient",
+            )
+        expansion = self.expansion(target)
+        counts = [whole_number(name, getattr(self, name), 1) for name in ("starts", "max_iter")]
         if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not 0.0 < float(self.tol) < 1.0:
-            raise InputError(f"tol must be a number between 0 and 1; got {self.tol!r}.")
-        penalty = check_penalty(self.penalty)
-        expansion = target.expansion
-        way = FixedPointWay(
-            expansion,
-            Base.of(kernel, expansion.rows),
-            factor,
-            check_box(self.box, expansion.rows.shape[1]),
-            penalty,
-            check_rescale(self.rescale),
-            int(self.starts),
-            int(self.max_iter),
-            float(self.tol),
-        )
-        return way if not self.rescale else replace(way, usual=way.usual_gain(target, threads=threads))
-
-
-def _radial(kernel: Kernel) -> tuple[float, RadialKernel]:
-    """Return a multiple of a radial kernel as factor and kernel."""
-    factor = 1.0
-    while isinstance(kernel, Scaled):
-        factor, kernel = factor * kernel.factor, kernel.kernel
-    if not isinstance(kernel, RadialKernel):
-        raise InputError(
-            f"preimage='fixed-point' needs a kernel of the distance, such as rbf or matern; got the {kernel.name} "
-            f"kernel: take preimage='{'ridge' if why_not(kernel) else 'gradient'}'."
-        )
-    return factor or 1.0, kernel
+            raise InputError("must be a number between 0 and 1", param="tol", value=self.tol)
+        limits, rescale = self.limits(expansion.rows.shape[1]), self.rescales()
+        base = Base.of(kernel, expansion.rows)
+        way = FixedPointWay(expansion, base, factor or 1.0, *limits, rescale, *counts, float(self.tol))
+        return way if not rescale else replace(way, usual=way.usual_gain(target, threads=threads))
 
 
 @dataclass(frozen=True)
@@ -141,8 +109,8 @@ class _Look:
     nothing: NDArray[np.bool_]  # where that part is rounding, shape: (m,)
 
     def some(self, which: NDArray[np.bool_]) -> _Look:
-        known = self.known[0][which], self.known[1][which]
-        return _Look(self.scores[which], known, self.squares[which], self.largest[which], self.nothing[which])
+        scores, (values, slopes), *others = vars(self).values()
+        return _Look(scores[which], (values[which], slopes[which]), *(other[which] for other in others))
 
 
 @dataclass(frozen=True)
@@ -160,7 +128,7 @@ class FixedPointWay:
     tol: float
     usual: float = 1.0  # the gain of rows without noise, which others are measured by
 
-    def usual_gain(self, target: Target, *, threads: int = 1) -> float:
+    def usual_gain(self, target: PreimageTarget, *, threads: int = 1) -> float:
         """Return the gain of some training rows, the median: what the components leave out makes it more than 1."""
         some = np.linspace(0, len(target.rows) - 1, min(len(target.rows), _USUAL_ROWS)).astype(np.intp)
         free = replace(self, box=None, penalty=0.0, starts=1, tol=_USUAL_TOL)
@@ -171,13 +139,19 @@ class FixedPointWay:
         below = np.cumsum(np.ones(len(some)) if target.weights is None else target.weights[some][order])
         return float(gains[order][np.searchsorted(below, 0.5 * below[-1])])
 
-    def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
-        """Return a row for each row of scores; with `inputs`, the rows the scores are of, as denoised rows."""
-        return self._all(scores, inputs, threads)
+    def __call__(self, scores: FloatArray | None, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
+        """Return a row for each row of scores; with `inputs`, the rows the scores are of, as denoised rows.
 
-    def denoised(self, inputs: FloatArray, *, threads: int = 1) -> Found:
-        """Return denoised rows; their scores are found on the way, for little more than a step."""
-        return self._all(None, inputs, threads)
+        Scores of inputs that are None are found on the way, for little more than a step: see `can_project`.
+        """
+        given, known = inputs if scores is None else scores, self.expansion.rows
+        assert given is not None
+
+        def work(piece: slice) -> Found:
+            return self._tile(*(None if part is None else part[piece] for part in (scores, inputs)))
+
+        pieces = edges(len(given), tile_rows(len(known), threads)) if len(given) else []
+        return Found.in_tiles(pieces, work, known, threads, gains=True)
 
     @cached_property
     def can_project(self) -> bool:
@@ -186,29 +160,6 @@ class FixedPointWay:
         size = longest * float(np.sqrt(len(self.expansion.rows))) * self.factor
         return self.tol >= _SINGLE_TOL and float(np.finfo(SINGLE).eps) * size <= _SINGLE_SCORE_ERROR
 
-    def _all(self, scores: FloatArray | None, inputs: FloatArray | None, threads: int) -> Found:
-        given = inputs if scores is None else scores
-        assert given is not None
-        m, (n, d) = len(given), self.expansion.rows.shape
-        dtype = self.expansion.rows.dtype
-        found = Found.empty(m, d, dtype)
-        step = tile_rows(n, threads)
-
-        def commit(rows: slice, part: Found) -> None:
-            found.write(rows, part)
-
-        in_order(
-            edges(m, step) if m else [],
-            lambda: (
-                lambda rows: self._tile(
-                    None if scores is None else scores[rows], None if inputs is None else inputs[rows]
-                )
-            ),
-            commit,
-            threads,
-        )
-        return found
-
     def _tile(self, scores: FloatArray | None, inputs: FloatArray | None) -> Found:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
             look = None if inputs is None else self._look(scores, inputs)
@@ -216,9 +167,9 @@ class FixedPointWay:
                 scores = look.scores
             assert scores is not None
             scores = scores.astype(np.float64, copy=False)
-            rough = self._problem(scores, inputs, look, SINGLE)
+            rough = self._hill(scores, inputs, look, SINGLE)
             enough = rough.suits_single()
-            found = Found.empty(len(scores), self.expansion.rows.shape[1], self.expansion.rows.dtype)
+            found = Found.empty(len(scores), self.expansion.rows, gains=True)
             for which, single in ((enough, True), (~enough, False)):
                 if which.any():
                     every = bool(which.all())
@@ -257,13 +208,13 @@ class FixedPointWay:
         return _Look(scores, (values, slopes), np.where(nothing, 1.0, squares), largest, nothing)
 
     def _solved(
-        self, rough: Problem, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, *, single: bool
+        self, rough: Hill, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, *, single: bool
     ) -> Found:
-        """Return the rows of a problem: in float32 where that is enough, and in float64 after if that is asked for."""
+        """Return the rows at the top of a hill, found in float32 where that does, and then in float64 if asked for."""
         unit = min(1.0, self.base.spread) or 1.0
         stages = [(rough, max(self.tol, _SINGLE_TOL) * unit)] if single else []
         if not single or self.tol < _SINGLE_TOL:
-            stages.append((self._problem(scores, inputs, look, DOUBLE), self.tol * unit))
+            stages.append((self._hill(scores, inputs, look, DOUBLE), self.tol * unit))
         known = look.known if look is not None and single and self.box is None else None
         best, lost = self._searched(stages, scores, inputs, known)
         limit = np.maximum(self.base.radius, 0.5 * np.square(rough.inputs).sum(axis=1) if self.penalty else 0.0)
@@ -277,9 +228,7 @@ class FixedPointWay:
         rows = inside(self.base.outward(best.points), self.box)
         return Found(rows.astype(self.expansion.rows.dtype), best.iterations, best.converged, fallbacks, best.gains)
 
-    def _problem(
-        self, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, dtype: np.dtype[Any]
-    ) -> Problem:
+    def _hill(self, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, dtype: np.dtype[Any]) -> Hill:
         expansion, base = self.expansion, self.base
         m, n = len(scores), len(base.rows)
         directions = expansion.directions if dtype == DOUBLE else self.single_directions
@@ -292,7 +241,7 @@ class FixedPointWay:
             moving, fixed = scores.astype(dtype) @ directions.T, np.zeros(n)
             moving += expansion.centre.astype(dtype)
         # of a multiple of a kernel all is the same multiple, and the largest is where it was
-        return Problem(
+        return Hill(
             base,
             base.double if dtype == DOUBLE else base.single,
             moving,
@@ -323,11 +272,13 @@ class FixedPointWay:
             lost = best.lost.copy()
             if lost.any():
                 first = self._nearest(scores[lost], 1)[:, 0]
-                again = [(problem.some(lost), tol) for problem, tol in stages]
+                again = [(hill.some(lost), tol) for hill, tol in stages]
                 best.replace(lost, self._climbed(again, self._base_points(first)))
             rest = self._nearest(scores, self.starts - 1)
         for start in rest.T:
-            best = best.better(self._climbed(stages, self._base_points(start)))
+            other = self._climbed(stages, self._base_points(start))
+            higher = other.heights > best.heights
+            best.replace(higher, other.some(higher))
         return best, lost
 
     def _nearest(self, scores: FloatArray, count: int) -> NDArray[np.intp]:
@@ -348,8 +299,8 @@ class FixedPointWay:
     def _climbed(self, stages: Stages, start: FloatArray, known: Known | None = None) -> Climb:
         """Return where fixed-point steps lead; `known` is the kernel at the start."""
         climb = Climb.begun(stages[0][0].inside(start))
-        for problem, tol in stages:
-            climb.go(problem, tol, self.max_iter, known)
+        for hill, tol in stages:
+            climb.go(hill, tol, self.max_iter, known)
             known = None
         return climb
 

@@ -67,39 +67,27 @@ def fit(
     Parameters are chosen on at most `SPECTRAL_ROWS` rows, evenly spread, where eigenpairs give the criterion for every
     penalty at once; with more rows the penalty is then compared with its neighbours on all of them.
     """
-    if len(scores) < 2 or (scores == scores[0]).all():
-        return None
-    # One thread for LAPACK: bits then repeat, and its own threads are slow beside anything else that is running.
-    with single_threaded():
-        return _fit(scores, Y, weights, alpha=alpha, gamma=gamma, threads=threads)
-
-
-def _fit(
-    scores: FloatArray,
-    Y: FloatArray,
-    weights: FloatArray | None,
-    *,
-    alpha: float | None,
-    gamma: float | None,
-    threads: int,
-) -> Fit:
     n = len(scores)
+    if n < 2 or (scores == scores[0]).all():
+        return None
     exact = n <= SPECTRAL_ROWS
     roots = np.ones(n) if weights is None else np.sqrt(weights)
     table: list[Trial] = []
     asked = alpha
-    if alpha is None or gamma is None:
-        some = slice(None) if exact else np.linspace(0, n - 1, SPECTRAL_ROWS).round().astype(np.intp)
-        gammas = [gamma] if gamma is not None else (np.array(WIDTHS) * 0.5 / _square(scores, some)).tolist()
-        alphas = [alpha] if alpha is not None else (PENALTIES * np.mean(roots[some] ** 2)).tolist()
-        gamma, alpha, table = _chosen(scores[some], Y[some], roots[some], alphas, gammas)
-    scale = None if weights is None else roots
-    system = Penalised(Gram(RBF(gamma=gamma), scores, scale=scale, threads=threads).matrix())
-    B = np.column_stack([Y * roots[:, None], roots / np.linalg.norm(roots)])  # S Y and u, shape: (n, d + 1)
-    if asked is not None or exact:
-        solution, alpha = system.solve(alpha, B)
-    else:
-        solution, alpha = _refined(system, B, alpha, gamma, table)
+    # One thread for LAPACK: bits then repeat, and its own threads are slow beside anything else that is running.
+    with single_threaded():
+        if alpha is None or gamma is None:
+            some = slice(None) if exact else np.linspace(0, n - 1, SPECTRAL_ROWS).round().astype(np.intp)
+            gammas = [gamma] if gamma is not None else (np.array(WIDTHS) * 0.5 / _square(scores, some)).tolist()
+            alphas = [alpha] if alpha is not None else (PENALTIES * np.mean(roots[some] ** 2)).tolist()
+            gamma, alpha, table = _chosen(scores[some], Y[some], roots[some], alphas, gammas)
+        scale = None if weights is None else roots
+        system = Penalised(Gram(RBF(gamma=gamma), scores, scale=scale, threads=threads).matrix())
+        B = np.column_stack([Y * roots[:, None], roots / np.linalg.norm(roots)])  # S Y and u, shape: (n, d + 1)
+        if asked is not None or exact:
+            solution, alpha = system.solve(alpha, B)
+        else:
+            solution, alpha = _refined(system, B, alpha, gamma, table)
     coefficients = solution[:, :-1] * roots[:, None]
     return Fit(coefficients, alpha, gamma, np.array(table, dtype=np.float64).reshape(-1, 4))
 
@@ -138,11 +126,7 @@ def _criterion(n: int, squares: FloatArray, traces: FloatArray) -> FloatArray:
 
 
 def _refined(
-    system: Penalised,
-    B: FloatArray,
-    alpha: float,
-    gamma: float,
-    table: list[Trial],
+    system: Penalised, B: FloatArray, alpha: float, gamma: float, table: list[Trial]
 ) -> tuple[FloatArray, float]:
     """Return the solution for the best of at most three penalties: this one, and next ones on the better side."""
 
@@ -228,18 +212,9 @@ class Penalised:
 
 
 def _square(scores: FloatArray, some: Any) -> float:
-    """Return the median squared distance of some rows; if that is 0, the mean of all that are not."""
-    median = median_square(scores[some].astype(np.float64))
-    if median == 0.0:  # the rows that differ are not among these
-        median = 2.0 * float(scores.var(axis=0, dtype=np.float64).sum())
-    if not (math.isfinite(median) and math.isfinite(1.0 / max(median, np.finfo(np.float64).tiny))):
-        raise InputError(f"Scores must have a finite spread to learn from; got {median:g} as its square: rescale X.")
-    return max(median, float(np.finfo(np.float64).tiny))
-
-
-def median_square(scores: FloatArray) -> float:
-    """Return the median squared distance of two rows; if that is 0, the mean of those that are not."""
-    T = scores - scores.mean(axis=0)
+    """Return the median squared distance of some rows; if that is 0, the mean of those that are not."""
+    T = scores[some].astype(np.float64)
+    T -= T.mean(axis=0)
     norms = np.einsum("ij,ij->i", T, T)
     squares = norms[:, None] + norms - 2.0 * (T @ T.T)
     pairs = squares[np.triu_indices(len(T), 1)]
@@ -247,4 +222,8 @@ def median_square(scores: FloatArray) -> float:
     median = float(np.median(pairs))
     if median == 0.0 and pairs.any():
         median = float(pairs[pairs > 0.0].mean())
-    return median
+    if median == 0.0:  # the rows that differ are not among these
+        median = 2.0 * float(scores.var(axis=0, dtype=np.float64).sum())
+    if not (math.isfinite(median) and math.isfinite(1.0 / max(median, np.finfo(np.float64).tiny))):
+        raise InputError(f"Scores must have a finite spread to learn from; got {median:g} as its square: rescale X.")
+    return max(median, float(np.finfo(np.float64).tiny))

@@ -7,30 +7,19 @@ gradient, from the best start at hand.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from kpca._base.errors import InputError
 from kpca._base.linalg import mean_of_rows
-from kpca._base.threads import in_order
+from kpca._base.validation import whole_number
 from kpca.gram.slopes import Slopes, why_not
 from kpca.kernels import ArcCosine, Constant, Cosine, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
-from kpca.preimage.descent import Descent, Function, Point, descend, rows_per_descent
-from kpca.preimage.target import (
-    Box,
-    Expansion,
-    Found,
-    Target,
-    check_box,
-    check_penalty,
-    check_rescale,
-    inside,
-    tile_rows,
-)
+from kpca.preimage.descent import Function, Point, descend, rows_per_descent
+from kpca.preimage.target import Box, Expansion, Found, PreimageMethod, PreimageTarget, inside, tile_rows
 
 FloatArray = NDArray[Any]
 _NOT_FINITE = "the objective is no finite number at the start, which is returned"
@@ -41,7 +30,7 @@ _TOO_FAR = 3.0  # times the farthest of known rows, start and input
 _SAMPLE = 64  # rows that show whether kernel values are mostly near those at distance 0
 
 
-class Gradient(BaseEstimator):  # type: ignore[misc]
+class Gradient(PreimageMethod):
     """Minimise the distance in feature space by L-BFGS, for any kernel that has a gradient.
 
     Parameters
@@ -61,6 +50,8 @@ class Gradient(BaseEstimator):  # type: ignore[misc]
         Whether the part of phi(x) in the components is brought back to the length that phi(x) has.
     """
 
+    name, takes_gains = "gradient", True
+
     def __init__(
         self, box: Any = None, penalty: float = 0.0, max_iter: int = 200, tol: float = 1e-6, rescale: bool = True
     ) -> None:
@@ -70,31 +61,21 @@ class Gradient(BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.rescale = rescale
 
-    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> GradientWay:
-        """Return the way back for a fitted model; nothing is learned, so `seed` and `threads` do not matter."""
+    def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> GradientWay:
+        """Return the inverse map of a model; nothing is learned, so `seed` and `threads` do not matter."""
         reason = why_not(target.kernel)
         if reason is not None:
-            raise InputError(
-                f"preimage='gradient' needs a kernel with a gradient; {reason}: take preimage='ridge', which learns "
-                "the way back."
-            )
-        if target.expansion is None:
-            raise InputError(
-                "preimage='gradient' needs a model that is a combination of rows; this one is not: take "
-                "preimage='ridge', which learns the way back."
-            )
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise InputError(f"max_iter must be a whole number from 1; got {self.max_iter!r}.")
+            raise self.refusal(f"a kernel with a gradient; {reason}")
+        expansion, max_iter = self.expansion(target), whole_number("max_iter", self.max_iter, 1)
         if isinstance(self.tol, bool) or not isinstance(self.tol, Real) or not 0.0 < float(self.tol) < np.inf:
-            raise InputError(f"tol must be a positive number; got {self.tol!r}: take one such as 1e-6.")
-        check_rescale(self.rescale)
-        box = check_box(self.box, target.expansion.rows.shape[1])
-        return GradientWay(target.expansion, box, check_penalty(self.penalty), int(self.max_iter), float(self.tol))
+            raise InputError("must be a positive number", param="tol", value=self.tol, remedy="take one such as 1e-6")
+        self.rescales()
+        return GradientWay(expansion, *self.limits(expansion.rows.shape[1]), max_iter, float(self.tol))
 
 
 @dataclass(frozen=True)
 class GradientWay:
-    """The way back from scores to rows by descent."""
+    """The inverse map by descent."""
 
     expansion: Expansion
     box: Box | None
@@ -115,29 +96,18 @@ class GradientWay:
 
         `gains` multiply the part of phi(x) in the components before its pre-image is looked for (see Expansion).
         """
-        m = len(scores)
+        m, (n, d) = len(scores), self.expansion.rows.shape
+        scores = scores.astype(np.float64, copy=False)
+        wanted = scores if gains is None else self.expansion.amplified(scores, gains)
         problem = _Problem(self.expansion, self.box, self.penalty)
-        rows = np.empty((m, self.expansion.rows.shape[1]), dtype=self.expansion.rows.dtype)
-        iterations, converged = np.zeros(m, dtype=np.intp), np.zeros(m, dtype=bool)
-        fallbacks = {why: np.zeros(m, dtype=bool) for why in (_NO_START, _NOT_FINITE, _OUT_OF_REACH, _LEFT)}
 
-        def work(part: slice) -> tuple[Descent, dict[str, NDArray[np.bool_]]]:
-            given = [None if array is None else array[part] for array in (inputs, start, gains)]
-            return problem.solve(scores[part], *given, max_iter=self.max_iter, tol=self.tol)
+        def work(part: slice) -> Found:
+            given = (None if array is None else array[part] for array in (inputs, start))
+            return problem.solve(wanted[part], *given, max_iter=self.max_iter, tol=self.tol)
 
-        if start is not None:
-            fallbacks[_NO_START][:] = ~np.isfinite(start).all(axis=1)
-
-        def commit(part: slice, result: tuple[Descent, dict[str, NDArray[np.bool_]]]) -> None:
-            descent, failures = result
-            for sentence, failed in failures.items():
-                fallbacks[sentence][part] = failed
-            rows[part] = inside(descent.rows.astype(rows.dtype), self.box)
-            iterations[part], converged[part] = descent.iterations, descent.converged
-
-        height = min(tile_rows(len(self.expansion.rows), threads), rows_per_descent(rows.shape[1]))
-        in_order([slice(i, min(i + height, m)) for i in range(0, m, height)], lambda: work, commit, threads)
-        return Found(rows, iterations, converged, {why: failed for why, failed in fallbacks.items() if failed.any()})
+        height = min(tile_rows(n, threads), rows_per_descent(d))
+        pieces = [slice(i, min(i + height, m)) for i in range(0, m, height)]
+        return Found.in_tiles(pieces, work, self.expansion.rows, threads)
 
 
 class _Problem:
@@ -147,7 +117,7 @@ class _Problem:
     """
 
     def __init__(self, expansion: Expansion, box: Box | None, penalty: float) -> None:
-        self._expansion, kernel = expansion, expansion.kernel
+        self._expansion, kernel, self._asked = expansion, expansion.kernel, box
         known = expansion.rows.astype(np.float64, copy=False)
         self._origin = mean_of_rows(known) if kernel.shift_invariant else np.zeros(known.shape[1])
         self._known = known - self._origin
@@ -163,8 +133,7 @@ class _Problem:
 
     def _inner(self, rows: FloatArray) -> FloatArray:
         """Return rows in the coordinates of the descent."""
-        inner: FloatArray = (rows - self._origin) / self._units
-        return inner
+        return np.asarray((rows - self._origin) / self._units)
 
     def _outer(self, Y: FloatArray) -> FloatArray:
         """Return rows in the coordinates of the data; what is at an edge of the box is there to the last bit."""
@@ -176,18 +145,10 @@ class _Problem:
         return np.where(high <= Y, edges[1], rows)
 
     def solve(
-        self,
-        scores: FloatArray,
-        inputs: FloatArray | None,
-        start: FloatArray | None,
-        gains: FloatArray | None,
-        *,
-        max_iter: int,
-        tol: float,
-    ) -> tuple[Descent, dict[str, NDArray[np.bool_]]]:
+        self, scores: FloatArray, inputs: FloatArray | None, start: FloatArray | None, *, max_iter: int, tol: float
+    ) -> Found:
         """Return where the descents ended, and which failed in what way."""
-        scores = scores.astype(np.float64, copy=False)
-        weights = self._expansion.coefficients(scores, gains)
+        weights = self._expansion.coefficients(scores)
         wanted = self._inner(inputs) if inputs is not None and self._pull > 0.0 else None
 
         def objective(Y: FloatArray, numbers: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
@@ -201,30 +162,26 @@ class _Problem:
                 gradients += 2.0 * self._pull * gap
             return values, gradients
 
-        first, lost = self._start(objective, scores, inputs, start, gains)
+        first, lost = self._start(objective, scores, inputs, start)
         found = descend(objective, first, self._bounds, max_iter=max_iter, tol=tol)
         ends = found.rows if wanted is not None else self._with_length(found.rows, first.rows)
         farthest = _lengths(first.rows if wanted is None else np.concatenate([first.rows, wanted], axis=1))
         left = _lengths(ends) > _TOO_FAR * np.maximum(self._radius, farthest)
         ends = np.where(left[:, None], first.rows, ends)
-        descent = Descent(self._outer(ends), found.iterations, found.converged & ~left)
-        return descent, {_NOT_FINITE: ~first.finite, _OUT_OF_REACH: lost, _LEFT: left}
+        no_start = np.zeros(len(ends), bool) if start is None else ~np.asarray(np.isfinite(start).all(axis=1))
+        failures = {_NO_START: no_start, _NOT_FINITE: ~first.finite, _OUT_OF_REACH: lost, _LEFT: left}
+        rows = inside(self._outer(ends).astype(self._expansion.rows.dtype), self._asked)
+        return Found(rows, found.iterations, found.converged & ~left, failures)
 
     def _start(
-        self,
-        objective: Function,
-        scores: FloatArray,
-        inputs: FloatArray | None,
-        start: FloatArray | None,
-        gains: FloatArray | None,
+        self, objective: Function, scores: FloatArray, inputs: FloatArray | None, start: FloatArray | None
     ) -> tuple[Point, NDArray[np.bool_]]:
         """Return the start that was given; without one, the known row nearest in feature space or the input.
 
         And where an input is no start because it lies on a plateau, out of reach of all known rows.
         """
-        amplified = scores if gains is None else self._expansion.amplified(scores, gains)
         # |P phi - phi(b_j)|^2 less |P phi|^2; not clipped, which would make ties of the best ones
-        distances = self._expansion.diagonal - 2.0 * self._expansion.products(amplified)
+        distances = self._expansion.diagonal - 2.0 * self._expansion.products(scores)
         nearest = self._within(self._known[distances.argmin(axis=1)] / self._units)
         every, other = np.arange(len(scores)), inputs if start is None else start
         lost: NDArray[np.bool_] = np.zeros(len(scores), dtype=bool)
@@ -239,12 +196,9 @@ class _Problem:
             lost = (there.gradients == 0.0).all(axis=1)
         here = Point(nearest, *objective(nearest, every))
         better = ~lost & there.finite & (there.values < np.where(here.finite, here.values, np.inf))
-        chosen = Point(
-            np.where(better[:, None], there.rows, here.rows),
-            np.where(better, there.values, here.values),
-            np.where(better[:, None], there.gradients, here.gradients),
-        )
-        return chosen, lost
+        for mine, others in zip(vars(here).values(), vars(there).values(), strict=True):
+            mine[better] = others[better]
+        return here, lost
 
     def _within(self, Y: FloatArray) -> FloatArray:
         return Y if self._bounds is None else Y.clip(*self._bounds)

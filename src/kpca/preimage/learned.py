@@ -1,7 +1,8 @@
-"""Back from scores to data: the learned map of scikit-learn, with an intercept.
+"""Inverse maps that are learned from training scores and rows: by kernel ridge regression, or by any regressor.
 
-Kernel ridge regression from the training scores to the training rows (Bakir, Weston and Schoelkopf 2004). The rows are
-centred first, so that a constant added to the data is added to the reconstruction.
+Kernel ridge regression is that of Bakir, Weston and Schoelkopf (2004). The rows are centred first, so that a constant
+added to the data is added to the reconstruction. `fit_ridge_map` is scikit-learn's `fit_inverse_transform`, with an
+intercept.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from kpca._base.config import BASE, BLAS_BUFFER, memory_budget, require
@@ -21,9 +22,14 @@ from kpca._base.linalg import mean_of_rows
 from kpca.gram import CrossGram, Gram
 from kpca.kernels import RBF, Kernel
 from kpca.preimage import gcv
-from kpca.preimage.target import Box, Found, Target, check_box, check_penalty, check_rescale, inside, pulled
+from kpca.preimage.target import Box, Found, PreimageMethod, PreimageTarget
 
 FloatArray = NDArray[Any]
+# What the rounding of float32 kernel values may add to a row, as a share of the spread of the rows.
+_SINGLE_ERROR = 1e-4
+# Distinct rows from which on a penalty can be chosen by leaving rows out, and the one for fewer.
+_FEWEST, _HARDLY_ANY = 5, 1e-8
+NOT_FINITE = "The regressor predicted values that are not finite; the mean of the training rows was taken instead."
 
 
 def ridge_bytes(n: int, d: int, k: int, itemsize: int = 8) -> int:
@@ -48,24 +54,17 @@ class RidgeMap:
 
 @dataclass(frozen=True)
 class RidgeMapWay:
-    """The ridge map as a way back."""
+    """The ridge map as the inverse map of a model."""
 
     map: RidgeMap
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return a row for each row of scores."""
-        rows, m = self.map(scores, threads=threads), len(scores)
-        return Found(rows, np.zeros(m, np.intp), np.ones(m, bool))
+        return Found.mapped(self.map(scores, threads=threads))
 
 
 def fit_ridge_map(
-    kernel: Kernel,
-    scores: FloatArray,
-    X: FloatArray,
-    alpha: float,
-    weights: FloatArray | None = None,
-    *,
-    threads: int = 1,
+    kernel: Kernel, scores: FloatArray, X: FloatArray, alpha: float, weights: FloatArray | None, *, threads: int = 1
 ) -> RidgeMap:
     """Solve (K + alpha / weights) C = X - mean, with K the kernel matrix of the scores."""
     kernel.check(scores)
@@ -86,17 +85,8 @@ def fit_ridge_map(
     return RidgeMap(kernel, scores, dual_coef.astype(X.dtype, copy=False), mean)
 
 
-# -- Back from scores to data by a map that was learned from training rows and their scores ---------------------------
-
-# What the rounding of float32 kernel values may add to a row, as a share of the spread of the rows.
-_SINGLE_ERROR = 1e-4
-# Distinct rows from which on a penalty can be chosen by leaving rows out, and the one for fewer.
-_FEWEST, _HARDLY_ANY = 5, 1e-8
-NOT_FINITE = "The regressor predicted values that are not finite; the mean of the training rows was taken instead."
-
-
-class Ridge(BaseEstimator):  # type: ignore[misc]
-    """Learn the way back by kernel ridge regression from scores to rows.
+class Ridge(PreimageMethod):
+    """Learn the inverse map by kernel ridge regression from scores to rows.
 
     Parameters
     ----------
@@ -109,6 +99,8 @@ class Ridge(BaseEstimator):  # type: ignore[misc]
     penalty : pull towards the inputs, where they are known: (row + penalty * input) / (1 + penalty).
     rescale : whether scores of rows that lie outside what the components explain are brought to full length first.
     """
+
+    name, takes_gains = "ridge", True
 
     def __init__(
         self,
@@ -124,7 +116,7 @@ class Ridge(BaseEstimator):  # type: ignore[misc]
         self.penalty = penalty
         self.rescale = rescale
 
-    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> RidgeWay:
+    def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> RidgeWay:
         """Return the map learned from the rows of the target and their scores."""
         target = _distinct(target)
         n, d = target.rows.shape
@@ -132,8 +124,8 @@ class Ridge(BaseEstimator):  # type: ignore[misc]
         gamma = _number_or_none("gamma", self.gamma, positive=True)
         if alpha is None and n < _FEWEST:  # nothing to be learned from leaving one out
             alpha = _HARDLY_ANY
-        check_rescale(self.rescale)
-        box, penalty = check_box(self.box, d), check_penalty(self.penalty)
+        self.rescales()
+        limits = self.limits(d)
         # three solutions are alive while the penalty is refined, each as large as the rows
         copies = 1 if alpha is not None or n <= gcv.SPECTRAL_ROWS else 2
         needed = ridge_bytes(n, copies * d, target.scores.shape[1], target.scores.dtype.itemsize)
@@ -141,15 +133,14 @@ class Ridge(BaseEstimator):  # type: ignore[misc]
         mean = mean_of_rows(target.rows, target.weights)
         fit = gcv.fit(target.scores, target.rows - mean, target.weights, alpha=alpha, gamma=gamma, threads=threads)
         if fit is None:
-            return RidgeWay(None, mean, target.rows.dtype, 0.0, 0.0, np.empty((0, 4)), box, penalty)
+            return RidgeWay(None, mean, target.rows.dtype, 0.0, 0.0, np.empty((0, 4)), *limits)
         dtype = _precision(target, mean, fit.coefficients)
-        solved = RidgeMap(
-            RBF(gamma=fit.gamma), target.scores.astype(dtype, copy=False), fit.coefficients.astype(dtype), mean
-        )
-        return RidgeWay(solved, mean, target.rows.dtype, fit.alpha, fit.gamma, fit.table, box, penalty)
+        scores = target.scores.astype(dtype, copy=False)
+        solved = RidgeMap(RBF(gamma=fit.gamma), scores, fit.coefficients.astype(dtype), mean)
+        return RidgeWay(solved, mean, target.rows.dtype, fit.alpha, fit.gamma, fit.table, *limits)
 
 
-def _distinct(target: Target) -> Target:
+def _distinct(target: PreimageTarget) -> PreimageTarget:
     """Return the target with each row once, with the weights of all: a row left out must not be known by its twin."""
     rows = np.ascontiguousarray(target.rows)
     whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
@@ -162,7 +153,7 @@ def _distinct(target: Target) -> Target:
     return replace(target, rows=rows[first], scores=target.scores[first], weights=weights)
 
 
-def _precision(target: Target, mean: FloatArray, coefficients: FloatArray) -> np.dtype[Any]:
+def _precision(target: PreimageTarget, mean: FloatArray, coefficients: FloatArray) -> np.dtype[Any]:
     """Return float32 if the scores have it, and coefficients are not so large that its rounding would show."""
     spread = float(np.sqrt(np.square(target.rows - mean).mean()))
     size = float(np.sqrt(np.square(coefficients).sum() / max(coefficients.shape[1], 1)))
@@ -189,11 +180,11 @@ class RidgeWay:
             rows = np.tile(self.mean, (len(scores), 1))
         else:
             rows = self.map(np.asarray(scores, dtype=self.map.scores.dtype), threads=threads)
-        return _found(rows.astype(self.dtype, copy=False), inputs, self.box, self.penalty)
+        return Found.mapped(rows.astype(self.dtype, copy=False), inputs, self.box, self.penalty)
 
 
-class Learned(BaseEstimator):  # type: ignore[misc]
-    """Learn the way back by a regressor of scikit-learn, from scores to rows.
+class Learned(PreimageMethod):
+    """Learn the inverse map by a regressor of scikit-learn, from scores to rows.
 
     Parameters
     ----------
@@ -203,32 +194,36 @@ class Learned(BaseEstimator):  # type: ignore[misc]
     penalty : pull towards the inputs, where they are known: (row + penalty * input) / (1 + penalty).
     """
 
+    exact_if_linear = False
+
     def __init__(self, regressor: Any, box: Any = None, penalty: float = 0.0) -> None:
         self.regressor = regressor
         self.box = box
         self.penalty = penalty
 
-    def fitted(self, target: Target, *, seed: int = 0, threads: int = 1) -> LearnedWay:
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The class of the regressor."""
+        return type(self.regressor).__name__
+
+    def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> LearnedWay:
         """Return the regressor fitted to the rows of the target and their scores."""
         d = target.rows.shape[1]
-        box, penalty = check_box(self.box, d), check_penalty(self.penalty)
+        limits = self.limits(d)
         mean = mean_of_rows(target.rows, target.weights)
         if target.scores.shape[1] == 0:
-            return LearnedWay(None, mean, target.rows.dtype, box, penalty)
+            return LearnedWay(None, mean, target.rows.dtype, *limits)
         regressor = _copy(self.regressor, seed)
         weighted = target.weights is not None and has_fit_parameter(regressor, "sample_weight")
+        rows, weights = target.rows[:, 0] if d == 1 else target.rows, {"sample_weight": target.weights}
         try:
-            regressor.fit(
-                target.scores,
-                target.rows[:, 0] if d == 1 else target.rows,
-                **({"sample_weight": target.weights} if weighted else {}),
-            )
+            regressor.fit(target.scores, rows, **(weights if weighted else {}))
         except ValueError as error:
             if d > 1 and _fits_one_column(self.regressor, target):
-                raise InputError(_one_column(regressor, d)) from error
-            raise InputError(f"regressor must learn rows from scores; {_name(regressor)} says: {error}") from error
-        way = LearnedWay(regressor, mean, target.rows.dtype, box, penalty)
-        way(target.scores[:1])  # a wrong shape is found out now, not when the way is used
+                raise _one_column(regressor, d) from error
+            raise InputError(f"regressor must learn rows from scores; {self.name} says: {error}") from error
+        way = LearnedWay(regressor, mean, target.rows.dtype, *limits)
+        way(target.scores[:1])  # a wrong shape is found out now, not when the map is used
         return way
 
 
@@ -246,36 +241,18 @@ class LearnedWay:
         """Return what the regressor predicts; the mean row where that is not finite."""
         m, d = len(scores), len(self.mean)
         if self.regressor is None:
-            return _found(np.tile(self.mean, (m, 1)).astype(self.dtype), inputs, self.box, self.penalty)
+            return Found.mapped(np.tile(self.mean, (m, 1)).astype(self.dtype), inputs, self.box, self.penalty)
         predicted = np.asarray(self.regressor.predict(scores)) if m else np.empty((0, d))
         if predicted.shape != (m, d) and not (d == 1 and predicted.shape == (m,)):
             if predicted.ndim == 1:
-                raise InputError(_one_column(self.regressor, d))
-            raise InputError(
-                f"regressor must predict an array of shape {(m, d)}; {_name(self.regressor)} predicted "
-                f"{predicted.shape}: take another one."
-            )
+                raise _one_column(self.regressor, d)
+            got = f"{type(self.regressor).__name__} predicted {predicted.shape}"
+            raise InputError(f"regressor must predict an array of shape {(m, d)}; {got}: take another one.")
         with np.errstate(over="ignore"):  # too large for float32 is not finite either
             rows = predicted.reshape(m, d).astype(self.dtype)
         bad = ~np.isfinite(rows).all(axis=1)
         rows[bad] = self.mean.astype(self.dtype)
-        return _found(rows, inputs, self.box, self.penalty, {NOT_FINITE: bad} if bad.any() else {})
-
-
-def _found(
-    rows: FloatArray,
-    inputs: FloatArray | None,
-    box: Box | None,
-    penalty: float,
-    fallbacks: dict[str, NDArray[np.bool_]] | None = None,
-) -> Found:
-    """Return the rows of a map, pulled towards the inputs and inside the box."""
-    fallbacks = fallbacks or {}
-    converged = np.ones(len(rows), dtype=bool)
-    for where in fallbacks.values():
-        converged &= ~where
-    rows = inside(pulled(rows, inputs, penalty), box)
-    return Found(rows, np.zeros(len(rows), dtype=np.intp), converged, fallbacks)
+        return Found.mapped(rows, inputs, self.box, self.penalty, {NOT_FINITE: bad})
 
 
 def _number_or_none(name: str, value: Any, *, positive: bool) -> float | None:
@@ -284,31 +261,26 @@ def _number_or_none(name: str, value: Any, *, positive: bool) -> float | None:
         return None
     real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not real or not np.isfinite(value) or value < 0 or (positive and value == 0):
-        least = "above 0" if positive else "from 0"
-        raise InputError(f"{name} must be None, to have it chosen, or a finite number {least}; got {value!r}.")
+        must = f"must be None, to have it chosen, or a finite number {'above' if positive else 'from'} 0"
+        raise InputError(must, param=name, value=value)
     return float(value)
 
 
 def _copy(regressor: Any, seed: int) -> Any:
     """Return an unfitted copy whose random draws repeat."""
     if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
-        raise InputError(
-            f"regressor must be an estimator with fit and predict; got {regressor!r}: give one of scikit-learn's, such "
-            "as KNeighborsRegressor()."
-        )
+        must, remedy = "must be an estimator with fit and predict", "give one of scikit-learn's, such as "
+        raise InputError(must, param="regressor", value=regressor, remedy=remedy + "KNeighborsRegressor()")
     try:
         copy = clone(regressor)
     except TypeError as error:
         raise InputError(f"regressor must be an estimator that scikit-learn can clone; got {regressor!r}.") from error
-    drawn = [
-        name
-        for name, value in copy.get_params(deep=True).items()
-        if value is None and (name == "random_state" or name.endswith("__random_state"))
-    ]
+    found = copy.get_params(deep=True).items()
+    drawn = [name for name, value in found if value is None and name.split("__")[-1] == "random_state"]
     return copy.set_params(**dict.fromkeys(drawn, seed))
 
 
-def _fits_one_column(regressor: Any, target: Target) -> bool:
+def _fits_one_column(regressor: Any, target: PreimageTarget) -> bool:
     """Return True if a regressor that refused all columns takes one; what its tags say of columns is not always so."""
     try:
         clone(regressor).fit(target.scores, target.rows[:, 0])
@@ -317,12 +289,6 @@ def _fits_one_column(regressor: Any, target: Target) -> bool:
     return True
 
 
-def _one_column(regressor: Any, d: int) -> str:
-    return (
-        f"regressor must predict all {d} columns of the data; {_name(regressor)} predicts one: wrap it in "
-        "sklearn.multioutput.MultiOutputRegressor."
-    )
-
-
-def _name(regressor: Any) -> str:
-    return type(regressor).__name__
+def _one_column(regressor: Any, d: int) -> InputError:
+    must = f"regressor must predict all {d} columns of the data; {type(regressor).__name__} predicts one"
+    return InputError(must, remedy="wrap it in sklearn.multioutput.MultiOutputRegressor")

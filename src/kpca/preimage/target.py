@@ -1,7 +1,8 @@
-"""What a way back to the data returns: rows, and for each of them how it was found."""
+"""What pre-image methods share: what a model offers them, settings that all of them have, and how they return rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Protocol
@@ -9,15 +10,25 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from sklearn.base import BaseEstimator
 
 from kpca._base.config import memory_limit
-from kpca._base.errors import InputError
-from kpca._base.threads import single_threaded
+from kpca._base.errors import InputError, Setting, Words
+from kpca._base.threads import in_order, single_threaded
 from kpca.features.projection import FeatureProjection, KernelProjection
 from kpca.gram.slopes import rows_per_tile
-from kpca.kernels import Kernel
+from kpca.kernels import Kernel, RadialKernel, Scaled
 
 FloatArray = NDArray[Any]
+Box = tuple[FloatArray, FloatArray]  # the lowest and the highest value of each feature, shapes: (d,), (d,)
+# Kernel PCA of other rows: (kernel, rows, count, center, tol, seed, threads) -> projection, scores of the rows
+Refit = Callable[..., tuple[KernelProjection, FloatArray]]
+# Ridge, relative to the mean diagonal, when random features are expressed by rows: what is small is noise.
+_ANCHOR_RIDGE = 1e-8
+# Bytes for each kernel value of a tile: all the arrays of its size that a method holds at once.
+_BYTES = 64
+# Of a limit that is set, the share that tiles may take; the rest is for the rows themselves.
+_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -31,9 +42,34 @@ class Found:
     gains: FloatArray | None = None  # by how much scores were multiplied, where they were, shape: (m,)
 
     @staticmethod
-    def empty(m: int, d: int, dtype: np.dtype[Any]) -> Found:
-        """Return room for what will be found for m rows, gains included."""
-        return Found(np.empty((m, d), dtype), np.zeros(m, np.intp), np.zeros(m, bool), {}, np.ones(m))
+    def empty(m: int, like: FloatArray, *, gains: bool = False) -> Found:
+        """Return room for what will be found for m rows like some others."""
+        rows = np.empty((m, like.shape[1]), like.dtype)
+        return Found(rows, np.zeros(m, np.intp), np.zeros(m, bool), {}, np.ones(m) if gains else None)
+
+    @staticmethod
+    def mapped(
+        rows: FloatArray,
+        inputs: FloatArray | None = None,
+        box: Box | None = None,
+        penalty: float = 0.0,
+        fallbacks: dict[str, NDArray[np.bool_]] | None = None,
+    ) -> Found:
+        """Return the rows of a map, which takes no steps: pulled towards the inputs, and inside the box."""
+        some = {sentence: which for sentence, which in (fallbacks or {}).items() if which.any()}
+        if inputs is not None and penalty:  # the pull of a method that has no objective to add it to
+            rows = ((rows + penalty * inputs) / (1.0 + penalty)).astype(rows.dtype, copy=False)
+        failed = np.logical_or.reduce([np.zeros(len(rows), bool), *some.values()])
+        return Found(inside(rows, box), np.zeros(len(rows), np.intp), ~failed, some)
+
+    @staticmethod
+    def in_tiles(
+        pieces: list[slice], work: Callable[[slice], Found], like: FloatArray, threads: int, *, gains: bool = False
+    ) -> Found:
+        """Return what `work` finds, piece by piece."""
+        found = Found.empty(pieces[-1].stop if pieces else 0, like, gains=gains)
+        in_order(pieces, lambda: work, found.write, threads)
+        return found
 
     def write(self, rows: slice | NDArray[np.bool_], part: Found) -> None:
         """Write what was found for some of the rows."""
@@ -51,60 +87,69 @@ class Found:
             return parts[0]
         if not parts:
             raise InputError("X must have rows; got none.")
-        sentences = {sentence for part in parts for sentence in part.fallbacks}
-        return Found(
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.iterations for part in parts]),
-            np.concatenate([part.converged for part in parts]),
-            {
-                sentence: np.concatenate(
-                    [part.fallbacks.get(sentence, np.zeros(len(part.rows), bool)) for part in parts]
-                )
-                for sentence in sorted(sentences)
-            },
-            None if parts[0].gains is None else np.concatenate([part.gains for part in parts]),
-        )
+        ends = np.cumsum([len(part.rows) for part in parts]).tolist()
+        joined = Found.empty(ends[-1], parts[0].rows, gains=parts[0].gains is not None)
+        for part, end in zip(parts, ends, strict=True):
+            joined.write(slice(end - len(part.rows), end), part)
+        return joined
 
 
 class Way(Protocol):
-    """A fitted way from scores to rows of data."""
+    """An inverse map: from scores to rows of data."""
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return a row for each row of scores; `inputs` are the rows that the scores are of, where they are known."""
 
 
-# -- What people know about the rows they expect back: they lie in a box, and not too far from the input --------------
+class PreimageMethod(BaseEstimator):  # type: ignore[misc]
+    """Settings of a pre-image method; its `fitted(target, seed=..., threads=...)` gives the inverse map of a model."""
 
-Box = tuple[FloatArray, FloatArray]
+    name = ""  # in KernelPCA(preimage=...)
+    box: Any
+    penalty: float
+    rescale: bool  # not of all methods
+    exact_if_linear = True  # False where the linear kernel is to use it too, though its own inverse map is exact
+    takes_gains = False  # whether `denoise` lengthens the scores for it, if it has a `rescale` that is True
 
+    def limits(self, d: int) -> tuple[Box | None, float]:
+        """Return the box and the penalty, a finite number from 0."""
+        box, penalty = self.box, self.penalty
+        if box is not None:
+            try:
+                low, high = (np.broadcast_to(np.asarray(edge, dtype=np.float64), (d,)) for edge in box)
+            except (TypeError, ValueError) as error:
+                raise InputError(
+                    f"must be None or a pair (low, high) of numbers, or of {d} numbers each, one per feature",
+                    param="box",
+                    value=box,
+                ) from error
+            if np.isnan(low).any() or np.isnan(high).any() or (low > high).any():
+                raise InputError("must have low <= high for every feature", param="box", value=box)
+            box = low, high
+        if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0.0 <= float(penalty) < np.inf:
+            raise InputError("must be a finite number, 0 or larger", param="penalty", value=penalty)
+        return box, float(penalty)
 
-def check_box(box: Any, d: int) -> Box | None:
-    """Return the lowest and the highest value of each feature, or None.  # shapes: (d,), (d,)"""
-    if box is None:
-        return None
-    try:
-        low, high = (np.broadcast_to(np.asarray(edge, dtype=np.float64), (d,)) for edge in box)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"box must be None or a pair (low, high) of numbers, or of {d} numbers each, one per feature; got {box!r}."
-        ) from error
-    if np.isnan(low).any() or np.isnan(high).any() or (low > high).any():
-        raise InputError(f"box must have low <= high for every feature; got {box!r}.")
-    return low, high
+    def rescales(self) -> bool:
+        """Return whether rows are to be rescaled: True or False, nothing that happens to be one of them."""
+        if not isinstance(self.rescale, bool | np.bool_):
+            raise InputError("must be True or False", param="rescale", value=self.rescale)
+        return bool(self.rescale)
 
+    def reason(self, way: Any, kernel: Kernel) -> str:
+        """Return why this method is used, in words."""
+        return "as asked for"
 
-def check_penalty(penalty: Any) -> float:
-    """Return the penalty, a finite number from 0."""
-    if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0.0 <= float(penalty) < np.inf:
-        raise InputError(f"penalty must be a finite number, 0 or larger; got {penalty!r}.")
-    return float(penalty)
+    def expansion(self, target: PreimageTarget) -> Expansion:
+        """Return the expansion of a model, or raise InputError if it has none."""
+        if target.expansion is None:
+            raise self.refusal("a model that is a combination of known rows, which this one is not")
+        return target.expansion
 
-
-def check_rescale(rescale: Any) -> bool:
-    """Return whether rows are to be rescaled: True or False, nothing that happens to be one of them."""
-    if not isinstance(rescale, bool | np.bool_):
-        raise InputError(f"rescale must be True or False; got {rescale!r}.")
-    return bool(rescale)
+    def refusal(self, needs: str, instead: str = "ridge") -> InputError:
+        """Return the error that the method needs something else, and which method does not."""
+        message: Words = (Setting("preimage", self.name), f" needs {needs}")
+        return InputError(message, remedy=("take ", Setting("preimage", instead)))
 
 
 def inside(rows: FloatArray, box: Box | None) -> FloatArray:
@@ -114,15 +159,17 @@ def inside(rows: FloatArray, box: Box | None) -> FloatArray:
     return np.clip(rows, box[0].astype(rows.dtype), box[1].astype(rows.dtype))
 
 
-def pulled(rows: FloatArray, inputs: FloatArray | None, penalty: float) -> FloatArray:
-    """Return (rows + penalty * inputs) / (1 + penalty): the pull of a method that has no objective to add it to."""
-    if inputs is None or penalty == 0.0:
-        return rows
-    mixed: FloatArray = (rows + penalty * inputs) / (1.0 + penalty)
-    return mixed.astype(rows.dtype, copy=False)
+def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
+    """Return a multiple of a kernel as factor and kernel."""
+    factor = 1.0
+    while isinstance(kernel, Scaled):
+        factor, kernel = factor * kernel.factor, kernel.kernel
+    return factor, kernel
 
 
-# -- Where scores point to in feature space: a combination of known rows ----------------------------------------------
+def is_radial(kernel: Kernel) -> bool:
+    """Return True for kernels of the distance and multiples of them."""
+    return isinstance(unscaled(kernel)[1], RadialKernel)
 
 
 @dataclass(frozen=True)
@@ -139,27 +186,21 @@ class Expansion:
     diagonal: FloatArray  # k(b_j, b_j), shape: (n,)
     centre_square: float  # c' K c, the squared length of the mean
 
-    def coefficients(self, scores: FloatArray, gains: FloatArray | None = None) -> FloatArray:
-        """Return g of each row of scores; a gain multiplies the part of phi(x) in the components.  # shape: (m, n)"""
-        if gains is not None:
-            scores = self.amplified(scores, gains)
-        coefficients: FloatArray = scores @ self.directions.T + self.centre
-        return coefficients
+    def coefficients(self, scores: FloatArray) -> FloatArray:
+        """Return g of each row of scores.  # shape: (m, n)"""
+        return np.asarray(scores @ self.directions.T + self.centre)
 
     def amplified(self, scores: FloatArray, gains: FloatArray) -> FloatArray:
         """Return the scores of gain * phi(x), for scores of phi(x): A' (gain k_x) - offset.  # shape: (m, k)"""
-        amplified: FloatArray = gains[:, None] * (scores + self.offset) - self.offset
-        return amplified
+        return np.asarray(gains[:, None] * (scores + self.offset) - self.offset)
 
     def products(self, scores: FloatArray) -> FloatArray:
         """Return <P phi, phi(b_j)>; no kernel value is computed.  # shape: (m, n)"""
-        products: FloatArray = scores @ (self.scores + self.offset).T + self.levels
-        return products
+        return np.asarray(scores @ (self.scores + self.offset).T + self.levels)
 
     def squares(self, scores: FloatArray) -> FloatArray:
         """Return |P phi|^2.  # shape: (m,)"""
-        own: FloatArray = (scores * (scores + 2.0 * self.offset)).sum(axis=1) + self.centre_square
-        return own
+        return np.asarray((scores * (scores + 2.0 * self.offset)).sum(axis=1) + self.centre_square)
 
     def distances(self, scores: FloatArray) -> FloatArray:
         """Return |P phi - phi(b_j)|^2, at least 0.  # shape: (m, n)"""
@@ -167,23 +208,8 @@ class Expansion:
         return np.maximum(distances, 0.0, out=distances)
 
 
-# -- What a fitted model offers to those who look for a way back to its data ------------------------------------------
-
-# Ridge, relative to the mean diagonal, when random features are expressed by rows: what is small is noise.
-_ANCHOR_RIDGE = 1e-8
-
-
-class Refit(Protocol):
-    """Kernel PCA of other rows under the same kernel."""
-
-    def __call__(
-        self, kernel: Kernel, rows: FloatArray, count: int, *, center: bool, tol: float, seed: int, threads: int
-    ) -> tuple[KernelProjection, FloatArray]:
-        """Return the projection on `count` components and the scores of the rows."""
-
-
 @dataclass(frozen=True)
-class Target:
+class PreimageTarget:
     """A kernel, some rows with their scores, and how scores combine rows in feature space."""
 
     kernel: Kernel
@@ -209,23 +235,14 @@ def expansion_of(
     if isinstance(projection, FeatureProjection):
         return _anchored(kernel, projection, rows, threads)
     base = projection.X
-    n = base.shape[0]
     if base is not rows:
         scores = projection(base, threads=threads)
-    centre, levels = np.zeros(n), np.zeros(n)
+    centre, levels = np.zeros((2, base.shape[0]))
     if projection.centre is not None:
         centre, levels = projection.centre.coefficients, projection.centre.levels
-    return Expansion(
-        kernel,
-        base,
-        projection.coefficients.astype(np.float64),
-        centre,
-        projection.offset,
-        scores.astype(np.float64),
-        levels,
-        kernel.diagonal(base),
-        float(centre @ levels),
-    )
+    own = levels, kernel.diagonal(base), float(centre @ levels)
+    directions = projection.coefficients.astype(np.float64)
+    return Expansion(kernel, base, directions, centre, projection.offset, scores.astype(np.float64), *own)
 
 
 def _anchored(kernel: Kernel, projection: FeatureProjection, rows: FloatArray, threads: int) -> Expansion:
@@ -243,25 +260,8 @@ def _anchored(kernel: Kernel, projection: FeatureProjection, rows: FloatArray, t
         G.flat[:: len(G) + 1] += _ANCHOR_RIDGE * max(float(np.trace(G)) / len(G), np.finfo(np.float64).tiny)
         combined = cho_solve(cho_factor(G, overwrite_a=True), images)
     offset = projection.offset.astype(np.float64)
-    return Expansion(
-        kernel,
-        rows,
-        np.ascontiguousarray(combined[:, :-1]),
-        combined[:, -1],
-        offset,
-        images[:, :-1] - offset,
-        images[:, -1],
-        diagonal,
-        float(projection.mean @ projection.mean),
-    )
-
-
-# -- How many rows are worked on at a time, by what there may be of memory --------------------------------------------
-
-# Bytes for each kernel value of a tile: all the arrays of its size that a method holds at once.
-_BYTES = 64
-# Of a limit that is set, the share that tiles may take; the rest is for the rows themselves.
-_SHARE = 0.5
+    own = images[:, :-1] - offset, images[:, -1], diagonal, float(projection.mean @ projection.mean)
+    return Expansion(kernel, rows, np.ascontiguousarray(combined[:, :-1]), combined[:, -1], offset, *own)
 
 
 def tile_rows(n: int, threads: int) -> int:

@@ -20,14 +20,12 @@ from kpca._base.progress import step_monitor
 from kpca.detector.modelling import names_are_known
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.report.material import Material, Subject
+from kpca.report.embedding import embedding
+from kpca.report.material import Material, Section, Subject
 from kpca.report.packing import DARK_PALETTE, PALETTE, json_for_page
-from kpca.report.sections import Section
-from kpca.report.sections.embedding import embedding
-from kpca.report.sections.rows import anomalies, preimages
-from kpca.report.sections.spectrum import choice, spectrum
-from kpca.report.sections.summary import data, findings, reproduce, summary
-from kpca.report.sections.variables import variables
+from kpca.report.rows import anomalies, preimages, variables
+from kpca.report.spectrum import choice, spectrum
+from kpca.report.summary import data, findings, reproduce, summary
 from kpca.report.words import escaped, joined, tag, visible
 
 

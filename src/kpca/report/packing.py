@@ -6,7 +6,7 @@ import base64
 import json
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from kpca.report.words import id_texts, visible
 
 _STEPS = 65534  # of a range; one more stands for "no number"
 _MISSING = 65535
-_DECIMALS = 12  # digits of the ends of a range
 
 
 def packed(values: Any) -> dict[str, Any]:
@@ -25,24 +24,10 @@ def packed(values: Any) -> dict[str, Any]:
     numbers = np.asarray(values, dtype=np.float64)
     finite = np.isfinite(numbers)
     # halves: the difference of two numbers of 1e308 is no number
-    low = float(numbers[finite].min() / 2) if finite.any() else 0.0
-    high = float(numbers[finite].max() / 2) if finite.any() else 0.0
+    low, high = (float(end(numbers[finite]) / 2) if finite.any() else 0.0 for end in (np.min, np.max))
     steps = np.full(numbers.shape, _MISSING, dtype="<u2")
-    width = high - low
-    if width > 0:
-        steps[finite] = np.rint((numbers[finite] / 2 - low) / width * _STEPS).astype("<u2")
-    else:
-        steps[finite] = 0
+    steps[finite] = np.rint((numbers[finite] / 2 - low) / (high - low) * _STEPS) if high > low else 0
     return {"low": 2 * low, "high": 2 * high, "steps": _base64(steps)}
-
-
-def unpacked(pack: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return the numbers of a pack, NaN for "no number"; what the page does in its own language."""
-    steps = np.frombuffer(base64.b64decode(pack["steps"]), dtype="<u2")
-    part = steps / _STEPS
-    numbers: NDArray[np.float64] = pack["low"] * (1 - part) + pack["high"] * part
-    numbers[steps == _MISSING] = np.nan
-    return numbers
 
 
 def codes(values: NDArray[Any]) -> str:
@@ -69,17 +54,11 @@ def shortened(texts: Sequence[str], budget: int) -> tuple[list[str], int | None]
     lengths = np.array([len(text) for text in texts] or [0])
     if lengths.sum() <= budget:
         return list(texts), None
-    limits = np.arange(1, int(lengths.max()) + 1)
-    totals = np.array([np.minimum(lengths, limit).sum() for limit in _steps(limits)])
-    fitting = _steps(limits)[totals <= budget]
-    limit = max(int(fitting[-1]) if len(fitting) else 4, 4)
+    # a few lengths to try: every one of the short ones, fewer of the long ones
+    limits = np.unique(np.geomspace(1, int(lengths.max()), 200).astype(int))
+    fitting = [int(limit) for limit in limits if np.minimum(lengths, limit).sum() <= budget]
+    limit = max(fitting[-1] if fitting else 4, 4)
     return [text if len(text) <= limit else f"{text[: limit - 1]}…" for text in texts], limit
-
-
-def _steps(limits: NDArray[Any]) -> NDArray[Any]:
-    """Return a few lengths to try: every one of the short ones, fewer of the long ones."""
-    few: NDArray[Any] = np.unique(np.geomspace(1, limits[-1], 200).astype(int))
-    return np.asarray(few[few <= limits[-1]])
 
 
 def json_for_page(data: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import math
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,8 +12,12 @@ import numpy as np
 from kpca import kernels
 
 LONG = 80  # letters of a name or id on the page
-# Marks that turn the direction of the text after them.
-_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
+# Letters that print nothing, and what is shown in their place: the picture of a control character, or a sign for one
+# that has none and for marks that turn the direction of the text after them.
+_TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
+_SIGNS = {code: 0x2400 + code for code in range(0x20)}
+_SIGNS |= dict.fromkeys([*range(0x7F, 0xA0), *range(0xD800, 0xE000), *map(ord, _TURNING)], 0xFFFD)
+_SIGNS |= dict.fromkeys(map(ord, "\t\r\n"), ord(" "))
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -36,16 +39,7 @@ def visible(text: Any, most: int = LONG) -> str:
 
 def shown(text: Any) -> str:
     """Return a text in which nothing is hidden, its spaces as they are; line breaks become spaces."""
-    return "".join(map(_sign, plain(text)))
-
-
-def _sign(letter: str) -> str:
-    if letter in "\t\r\n":
-        return " "
-    if ord(letter) < 0x20:
-        return chr(0x2400 + ord(letter))  # the picture of a control character
-    kind = unicodedata.category(letter)
-    return "\ufffd" if letter in _TURNING or kind in ("Cc", "Cs") else letter
+    return plain(text).translate(_SIGNS)
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -179,20 +173,14 @@ def code(text: str) -> Markup:
 
 def table(titles: Sequence[Any], rows: Iterable[Sequence[Any]], *, caption: str, left: Sequence[int] = (0,)) -> Markup:
     """Return a table whose first column names its rows; columns in `left` are texts, the others numbers."""
-    head = joined(
-        tag("th", title, scope="col", class_=None if column in left else "number")
-        for column, title in enumerate(titles)
-    )
-    body = joined(tag("tr", *_cells(row, left)) for row in rows)
-    inside = joined([tag("caption", caption), tag("thead", tag("tr", head)), tag("tbody", body)])
-    return tag("div", tag("table", inside), class_="scroll", tabindex="0", role="region", aria_label=caption)
-
-
-def _cells(row: Sequence[Any], left: Sequence[int]) -> list[Markup]:
-    return [
-        tag("th", cell, scope="row") if column == 0 else tag("td", cell, class_=None if column in left else "number")
-        for column, cell in enumerate(row)
-    ]
+    kinds = [None if column in left else "number" for column in range(len(titles))]
+    head = (tag("th", title, scope="col", class_=kind) for title, kind in zip(titles, kinds, strict=True))
+    body = []
+    for first, *cells in rows:
+        others = (tag("td", cell, class_=kind) for cell, kind in zip(cells, kinds[1:], strict=True))
+        body.append(tag("tr", tag("th", first, scope="row"), *others))
+    inside = [tag("caption", caption), tag("thead", tag("tr", *head)), tag("tbody", *body)]
+    return tag("div", tag("table", *inside), class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
 def bar(share: float, text: str) -> Markup:
@@ -210,9 +198,14 @@ def picture(source: str, text: str, caption: Any = None) -> Markup:
     return tag("figure", image, tag("figcaption", caption) if caption is not None else "", class_="picture")
 
 
-def plot(id_: str, text: str, *, class_: str = "plot") -> Markup:
+def pictures(made: Iterable[Markup]) -> Markup:
+    """Return pictures side by side."""
+    return tag("div", *made, class_="pictures")
+
+
+def plot(id_: str, text: str) -> Markup:
     """Return the place of an interactive picture, with what it shows in words."""
-    return tag("div", id=id_, class_=class_, role="figure", aria_label=text)
+    return tag("div", id=id_, class_="plot", role="figure", aria_label=text)
 
 
 # -- A kernel as a formula with its numbers, and what it means in a sentence ------------------------------------------

@@ -1,4 +1,4 @@
-"""What may be the matter with the model: the findings of the diagnostics."""
+"""The data, what to watch out for, how to reproduce it, and all in short."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import numpy as np
 
 from kpca import __version__
 from kpca.estimators.summary import rows_of
-from kpca.report.material import Material, Refusal
-from kpca.report.packing import grey_picture
-from kpca.report.sections import Section, not_here
-from kpca.report.sections.spectrum import shares_of
+from kpca.report.material import Material, Refusal, Section, not_here
+from kpca.report.spectrum import shares_of
 from kpca.report.words import (
     Markup,
     bullets,
@@ -25,7 +23,7 @@ from kpca.report.words import (
     number,
     paragraph,
     percent,
-    picture,
+    pictures,
     sentence,
     table,
     tag,
@@ -54,17 +52,13 @@ def findings(material: Material) -> Section:
     found = material.findings
     if isinstance(found, Refusal):
         return Section("findings", title, not_here("The diagnostics could not be run.", found))
-    parts: list[Markup] = []
-    if found.findings:
-        parts.append(paragraph(f"The diagnostics have {count(len(found), 'finding')}."))
-    else:
-        parts.append(paragraph("The diagnostics found nothing to complain about."))
+    text = "The diagnostics found nothing to complain about."
+    parts = [paragraph(f"The diagnostics have {count(len(found), 'finding')}." if found.findings else text)]
     for finding in found:
         word = tag("strong", f"{_GRAVITY[finding.severity]}: ")
         remedy = paragraph(tag("span", "What to do: ", class_="remedy"), sentence(finding.remedy))
-        parts.append(
-            tag("div", paragraph(word, sentence(finding.sentence)), remedy, class_=f"finding {finding.severity}")
-        )
+        what = paragraph(word, sentence(finding.sentence))
+        parts.append(tag("div", what, remedy, class_=f"finding {finding.severity}"))
     looked = [LOOKS[kind] for kind in LOOKS if kind in found.measured]
     if looked:
         parts.append(paragraph(f"Looked for: {listed(looked)}."))
@@ -108,13 +102,11 @@ def data(material: Material) -> Section:
     """Return the section on the data."""
     subject, facts = material.subject, material.subject.data
     parts: list[Markup] = [paragraph(*_size(material))]
+    text = "No entry is missing."
     if facts.missing:
-        entries = max(facts.n_rows * facts.n_columns, 1)
-        parts.append(
-            paragraph(f"{count(facts.missing, 'entry is', 'entries are')} missing, {percent(facts.missing / entries)}.")
-        )
-    else:
-        parts.append(paragraph("No entry is missing."))
+        share = percent(facts.missing / max(facts.n_rows * facts.n_columns, 1))
+        text = f"{count(facts.missing, 'entry is', 'entries are')} missing, {share}."
+    parts.append(paragraph(text))
     if facts.treated:
         before = "Before the model saw the rows:"
         if not facts.of_fit:
@@ -148,13 +140,12 @@ def _size(material: Material) -> list[Any]:
 def _pictures(material: Material) -> list[Markup]:
     """Return some rows as pictures."""
     low, high = material.picture_range
-    some = np.unique(np.linspace(0, len(material.rows) - 1, min(_PICTURES, len(material.rows))).astype(np.intp))
     made = []
-    for i in some:
-        grey = grey_picture(material.dense[i].reshape(material.subject.image_shape), low, high)
-        made.append(picture(grey, f"row {visible(material.id_texts[i])}", visible(material.id_texts[i], 24)))
+    for i in material.spread_out(_PICTURES):
+        text = material.id_texts[i]
+        made.append(material.picture(material.dense[i], f"row {visible(text)}", visible(text, 24)))
     text = f"Rows from all over the data; black is {number(low)}, white is {number(high)}."
-    return [tag("div", *made, class_="pictures"), paragraph(text, class_="caption")]
+    return [pictures(made), paragraph(text, class_="caption")]
 
 
 def _columns(material: Material) -> Markup:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kpca import kernels
 from kpca.report import packing, words
-from kpca.report import words as markup
+from kpca.report import packing as markup
 from kpca.report.packing import classes_or_numbers, png
 from kpca.report.words import formula, meaning
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from kpca.report.material import Material, Refusal, Section
-from kpca.report.packing import classes_or_numbers, packed, shortened, whole
-from kpca.report.words import Markup, count, joined, paragraph, percent, plot, tag, visible
+from kpca.report.packing import Markup, classes_or_numbers, joined, packed, paragraph, plot, shortened, tag, whole
+from kpca.report.words import count, percent, visible
 
 _MOST_SCORES, _MOST_COLOURS = 240_000, 120_000  # numbers of the map in the page
 _MOST_COMPONENTS, _MOST_COLUMNS = 20, 12

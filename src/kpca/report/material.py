@@ -16,8 +16,8 @@ from kpca import diagnostics, explain
 from kpca._base.config import config
 from kpca._base.errors import InputError
 from kpca.detector import KernelPCADetector
-from kpca.report.packing import grey_picture
-from kpca.report.words import Markup, id_texts, paragraph, picture, sentence
+from kpca.report.packing import Markup, grey_picture, paragraph, picture
+from kpca.report.words import id_texts, sentence
 
 
 @dataclass(frozen=True)

@@ -11,25 +11,8 @@ from sklearn.exceptions import NotFittedError
 from kpca import preimage
 from kpca._base.errors import InputError
 from kpca.report.material import Anomalies, Influence, Material, Refusal, Section, attempt, not_here
-from kpca.report.packing import packed, whole
-from kpca.report.words import (
-    Markup,
-    aligned,
-    bar,
-    count,
-    joined,
-    label,
-    name,
-    number,
-    paragraph,
-    percent,
-    pictures,
-    plot,
-    sentence,
-    table,
-    tag,
-    visible,
-)
+from kpca.report.packing import Markup, bar, joined, name, packed, paragraph, pictures, plot, table, tag, whole
+from kpca.report.words import aligned, count, label, number, percent, sentence, visible
 
 FloatArray = NDArray[Any]
 

@@ -11,22 +11,8 @@ from numpy.typing import NDArray
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.features import IdentityMap
 from kpca.report.material import Material, Refusal, Section, attempt
-from kpca.report.packing import numbers
-from kpca.report.words import (
-    Markup,
-    bullets,
-    count,
-    formula,
-    joined,
-    meaning,
-    number,
-    paragraph,
-    percent,
-    plot,
-    sentence,
-    table,
-    tag,
-)
+from kpca.report.packing import Markup, bullets, joined, numbers, paragraph, plot, table, tag
+from kpca.report.words import count, formula, meaning, number, percent, sentence
 
 _AS_SEEN = " Rows are meant as the model sees them, after the treatment above."
 

@@ -11,24 +11,9 @@ import numpy as np
 from kpca import __version__
 from kpca.estimators.summary import rows_of
 from kpca.report.material import Material, Refusal, Section, not_here
+from kpca.report.packing import Markup, bullets, code, joined, name, paragraph, pictures, table, tag
 from kpca.report.spectrum import shares_of
-from kpca.report.words import (
-    Markup,
-    bullets,
-    code,
-    count,
-    joined,
-    listed,
-    name,
-    number,
-    paragraph,
-    percent,
-    pictures,
-    sentence,
-    table,
-    tag,
-    visible,
-)
+from kpca.report.words import count, listed, number, percent, sentence, visible
 
 _GRAVITY = {"problem": "Problem", "warning": "Warning", "note": "Note"}
 LOOKS = {
@@ -167,6 +152,15 @@ def _columns(material: Material) -> Markup:
 
 _FAR = 2.0  # times the limit
 _GRAVE = ("problem", "warning")
+_EXPLAINED = (
+    "Ordinary principal component analysis (PCA) looks for the few straight directions along which rows of numbers "
+    "differ most. Kernel PCA does the same after each row has been described by how alike it is to the others; what "
+    "“alike” means is said by a function of two rows, the kernel. Straight directions there are bent ones in the data, "
+    "so that rings, branches and clusters can be seen.",
+    "The space of these descriptions is called feature space. Its directions are the components, the place of a row "
+    "along a component is its score, and the share of the variance says how much of the differences between rows a "
+    "component accounts for.",
+)
 
 
 def summary(material: Material) -> Section:
@@ -180,7 +174,7 @@ def summary(material: Material) -> Section:
     parts = [
         tag("p", sentence(first), class_="lead"),
         bullets([*_columns_used(material), *_unusual(material), *_findings(material)]),
-        tag("details", tag("summary", "What is kernel PCA?"), *_explained()),
+        tag("details", tag("summary", "What is kernel PCA?"), *map(paragraph, _EXPLAINED)),
     ]
     return Section("summary", "In short", joined(parts))
 
@@ -196,34 +190,17 @@ def _of_what(material: Material) -> str:
     )
 
 
-def _explained() -> list[Markup]:
-    return [
-        paragraph(
-            "Ordinary principal component analysis (PCA) looks for the few straight directions along which rows of "
-            "numbers differ most. Kernel PCA does the same after each row has been described by how alike it is to the "
-            "others; what “alike” means is said by a function of two rows, the kernel. Straight directions there are "
-            "bent ones in the data, so that rings, branches and clusters can be seen."
-        ),
-        paragraph(
-            "The space of these descriptions is called feature space. Its directions are the components, the place of "
-            "a row along a component is its score, and the share of the variance says how much of the differences "
-            "between rows a component accounts for."
-        ),
-    ]
-
-
 def _columns_used(material: Material) -> list[Any]:
     found = material.influence
     if isinstance(found, Refusal) or material.subject.image_shape is not None or not np.any(found.overall > 0):
         return []
     top = [name(material.names[j], 48) for j in found.order[:3] if found.overall[j] > 0]
-    parts: list[Any] = [top[0]]
-    for place, one in enumerate(top[1:], 2):
-        parts += [" and " if place == len(top) else ", ", one]
-    rest = len(found.overall) - len(top)
-    which = "The column that moves" if len(top) == 1 else "The columns that move"
+    one = len(top) == 1
+    which = "The column that moves" if one else "The columns that move"
     if found.how == "correlated":  # which says nothing about causes
-        which = "The column that goes along with" if len(top) == 1 else "The columns that go along with"
+        which = "The column that goes along with" if one else "The columns that go along with"
+    rest = len(found.overall) - len(top)
+    parts = [Markup(listed(top))]
     tail = f" (of {len(found.overall):,})." if rest else "."
     return [joined([f"{which} the components most: ", *parts, tail])]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kpca.plots._given import FloatArray, times
+from kpca.plots._given import FloatArray
 from kpca.plots._labels import Labels, class_counts, place_classes
 from kpca.plots.axes import (
     BAR,
@@ -22,7 +22,6 @@ from kpca.plots.axes import (
     legend_marker,
     marker_path,
     named,
-    plain,
     shades,
     tidy,
 )
@@ -244,10 +243,8 @@ def _histogram(axes: Axes, x: FloatArray) -> tuple[str, Any]:
     low, high = float(x.min()), float(x.max())
     if high - low <= 1e-12 * max(abs(low), abs(high)):  # one value, up to rounding: bars of no width have no place
         low, high = low - (0.5 * abs(low) or 0.5), high + (0.5 * abs(high) or 0.5)
-    heights, edges = np.histogram(x, bins=count, range=(low, high))
-    bars = axes.bar(
-        edges[:-1], heights, width=np.diff(edges), align="edge", color=BAR, edgecolor="white", linewidth=0.4
-    )
+    style: dict[str, Any] = {"color": BAR, "edgecolor": "white", "linewidth": 0.4}
+    *_, bars = axes.hist(x, bins=count, range=(low, high), **style)
     axes.set_ylabel("rows")
     axes.locator_params(axis="y", integer=True)
     tidy(axes, grid="y")
@@ -296,6 +293,6 @@ def _against(axes: Axes, x: FloatArray, labels: Labels) -> tuple[str, Any]:
     else:
         dots(axes, x[there], values, None, area=dot_size(len(values)))
         drawn = axes.collections[-1]
-    axes.set_ylabel(plain(labels.meaning or "label", 40) + times(labels.power))
+    axes.set_ylabel(labels.scale_name("label"))
     gone = len(x) - int(there.sum())
     return (f"{gone:,} rows without a number are not shown" if gone else ""), drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +126,13 @@ def whole(name: str, value: Any, what: str, low: int, high: float = np.inf) -> i
 def how_many(n: Any) -> int:
     """Return how many variables to show."""
     return whole("n", n, "a whole number of variables to show, 1 or more", 1)
+
+
+def number_of(which: Any, names: Sequence[str]) -> int | None:
+    """Return the number of a variable that is given by its name or its number; None if there is no such variable."""
+    if isinstance(which, str) and which in names:
+        return names.index(which)
+    return int(which) if is_whole(which, 0, len(names) - 1) else None
 
 
 def numbers_of(name: str, values: Any, ndim: int) -> FloatArray:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
-from kpca.plots._given import FloatArray, power_of, without
-from kpca.plots.axes import INK, SMALL
+from kpca.plots._given import FloatArray, power_of, times, without
+from kpca.plots.axes import INK, SMALL, plain
 
 if TYPE_CHECKING:
     from kpca.plots.axes import Axes
@@ -40,6 +40,10 @@ class Labels:
         if self.codes is not None:
             return np.asarray(self.codes < 0)
         return np.asarray(np.isnan(np.asarray(self.values)), dtype=bool)
+
+    def scale_name(self, otherwise: str = "") -> str:
+        """Return what is written at a scale of the numbers."""
+        return plain(self.meaning or otherwise, 40) + times(self.power)
 
     def only(self, rows: Any) -> Labels:
         """Return the labels of some rows; the classes are the same."""

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from kpca import explain
 from kpca._base.errors import InputError
 from kpca.plots._cloud import density, dots, name_classes
-from kpca.plots._given import FloatArray, facts_of, how_many, is_whole, numbers_of, power_of, times, without
+from kpca.plots._given import FloatArray, facts_of, how_many, number_of, numbers_of, power_of, times, without
 from kpca.plots._labels import Labels, labels_of, place_names, sample_of
-from kpca.plots.axes import INK, colour_bar, dot_size, headline, names_of, note_above, panels_for, plain, tidy
+from kpca.plots.axes import INK, colour_bar, dot_size, headline, names_of, note_above, panels_for, tidy
 
 if TYPE_CHECKING:
     from kpca.plots.axes import Axes, Figure
@@ -64,13 +64,20 @@ def biplot(
     labels = labels_of(y, len(P))
     power = power_of(P)  # arrows are changes of the same scores
     P, A = without(P, power), without(A, power)
-    chosen = None if variable is None else _number(variable, found.names, A.shape[2])
+    known = called if found.names is None else [str(name) for name in found.names]
+    chosen = None if variable is None else number_of(variable, known)
+    if variable is not None and chosen is None:
+        raise InputError(
+            f"must be the name of one of {len(known)} variables, {known[0]!r} for instance, or its number",
+            param="variable",
+            value=variable,
+        )
     shown, unit = how_many(n), " standard deviations" if getattr(found, "scaled", False) else ""
     scaled = labels is not None and labels.codes is None  # has a colour bar
     figure, (axes,) = panels_for(ax, 1, 7.9 if scaled else 6.8, 6.7)
     points = _rows(axes, P, labels)
     if points is not None and labels is not None:
-        colour_bar(figure, points, axes, plain(labels.meaning, 40) + times(labels.power), shrink=0.8)
+        colour_bar(figure, points, axes, labels.scale_name(), shrink=0.8)
     first, second = (_axis(source, found, components, which) + times(power) for which in (0, 1))
     axes.set(xlabel=first, ylabel=second)
     axes.set_box_aspect(1)
@@ -121,19 +128,6 @@ def _axis(source: Any, found: Any, components: tuple[int, int], which: int) -> s
     return facts_of(source).axis_name(number) if source is not found else f"component {number + 1}"
 
 
-def _number(variable: Any, names: Any, count: int) -> int:
-    """Return the number of a variable that is given by its name or its number."""
-    known = [f"x{j}" for j in range(count)] if names is None else [str(name) for name in names]
-    if isinstance(variable, str) and variable in known:
-        return known.index(variable)
-    if is_whole(variable, 0, count - 1):
-        return int(variable)
-    raise InputError(
-        f"variable must be the name of one of {count} variables, {known[0]!r} for instance, or its number; "
-        f"got {variable!r}."
-    )
-
-
 def _round_step(length: float) -> float:
     """Return the largest of 1, 2 and 5 times a power of ten that is not above a length."""
     power = 10.0 ** np.floor(np.log10(length))
@@ -148,7 +142,7 @@ def _means(axes: Axes, P: FloatArray, mean: FloatArray, names: Sequence[str], un
     longest = float(np.hypot(*mean).max())
     middle = P.mean(axis=0)
     if longest == 0.0:
-        note_above(axes, "no variable moves the rows on average", xytext=(2, 3))
+        note_above(axes, "no variable moves the rows on average", 2, 3)
         return
     extent = np.abs(P - middle).max(axis=0)
     step = _round_step(_REACH * float(extent.max() or 1.0) / longest)
@@ -159,7 +153,7 @@ def _means(axes: Axes, P: FloatArray, mean: FloatArray, names: Sequence[str], un
     axes.update_datalim(tips)
     axes.autoscale_view()
     axes.margins(0.12)
-    note_above(axes, f"arrows: mean change of the scores for a step of +{step:g}{unit} in a variable", xytext=(2, 3))
+    note_above(axes, f"arrows: mean change of the scores for a step of +{step:g}{unit} in a variable", 2, 3)
     place_names(axes, tips, tips - middle, names)
 
 
@@ -169,7 +163,7 @@ def _field(axes: Axes, P: FloatArray, arrows: FloatArray, name: str, unit: str) 
     lengths = np.hypot(*arrows[rows].T)
     typical = float(np.quantile(lengths, 0.9))
     if typical == 0.0:
-        note_above(axes, f"{name} moves none of these rows", xytext=(2, 3))
+        note_above(axes, f"{name} moves none of these rows", 2, 3)
         return
     cell = float(np.ptp(P, axis=0).max()) / _CELLS or 1.0
     step = _round_step(_FIELD * cell / typical)
@@ -177,7 +171,7 @@ def _field(axes: Axes, P: FloatArray, arrows: FloatArray, name: str, unit: str) 
     axes.autoscale_view()
     style: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "width": 0.0035, "color": INK}
     axes.quiver(*P[rows].T, *(step * arrows[rows]).T, zorder=4, **style)
-    note_above(axes, f"arrows: change of the scores for a step of +{step:g}{unit} in {name}", xytext=(2, 3))
+    note_above(axes, f"arrows: change of the scores for a step of +{step:g}{unit} in {name}", 2, 3)
 
 
 def _spread(P: FloatArray) -> NDArray[np.intp]:

@@ -164,10 +164,14 @@ def plain(name: Any, most: int = _LONG) -> str:
     return (text if len(text) <= most else f"{text[: most - 1]}…").replace("$", r"\$")
 
 
-def note_above(axes: Axes, text: str, place: float = 0.0, **style: Any) -> None:
-    """Write a small note just above the axes: at their left edge, or at another place from 0 to 1."""
-    look: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 4), "textcoords": "offset points"}
-    axes.annotate(text, (place, 1.0), **{**look, "fontsize": SMALL, "color": INK, **style})
+def note(axes: Axes, text: str, place: Any, offset: tuple[float, float], **style: Any) -> None:
+    """Write a small note so many points away from a place."""
+    axes.annotate(text, place, xytext=offset, textcoords="offset points", fontsize=SMALL, color=INK, **style)
+
+
+def note_above(axes: Axes, text: str, left: float = 0.0, up: float = 4.0, **style: Any) -> None:
+    """Write a small note just above the axes, at their left edge."""
+    note(axes, text, (0.0, 1.0), (left, up), xycoords="axes fraction", **style)
 
 
 def headline(axes: Axes, text: str, *, size: int = 11, settle: bool = False, **style: Any) -> None:

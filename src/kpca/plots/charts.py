@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca.plots._given import FloatArray, power_of, short, times, whole, without
-from kpca.plots.axes import COLOURS, INK, SMALL, headline, panels_for, plain, tidy
+from kpca.plots.axes import COLOURS, INK, SMALL, headline, note, panels_for, plain, tidy
 
 if TYPE_CHECKING:
     from kpca.plots.axes import Axes, Figure
@@ -261,25 +261,16 @@ def _panel(axes: Axes, places: NDArray[Any], values: FloatArray, limit: FloatArr
     beyond = y > bound
     log, low, high = _range(y, bound)
     y = np.minimum(y, high)  # infinity is at the upper edge
-    size = float(np.clip(6000.0 / len(y), 5.0, 24.0))
     axes.plot(x, y, color=_LINE, linewidth=0.8, label="statistic")
     if len(values) <= 60:  # few enough to be seen one by one
         axes.scatter(x[~beyond], y[~beyond], s=14, color=_LINE, zorder=3)
-    axes.scatter(
-        x[beyond], y[beyond], s=size, marker="^", color=_BEYOND, linewidths=0, zorder=3, label="beyond the limit"
-    )
+    look: dict[str, Any] = {"s": float(np.clip(6000.0 / len(y), 5.0, 24.0)), "marker": "^", "color": _BEYOND}
+    axes.scatter(x[beyond], y[beyond], linewidths=0, zorder=3, label="beyond the limit", **look)
     axes.plot(x, bound, color=INK, linestyle=(0, (5, 3)), linewidth=1.2, zorder=4, label="limit")
     bounded = bool(np.isfinite(bound[-1]))
-    axes.annotate(
-        f"limit {short(float(bound[-1]))}" if bounded else "no limit",
-        (1.0, float(bound[-1]) if bounded else high),
-        xycoords=("axes fraction", "data"),
-        xytext=(3, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=SMALL,
-        color=INK,
-    )
+    text = f"limit {short(float(bound[-1]))}" if bounded else "no limit"
+    place = (1.0, float(bound[-1]) if bounded else high)
+    note(axes, text, place, (3, 0), xycoords=("axes fraction", "data"), va="center")
     if log:
         axes.set_yscale("log", nonpositive="clip")
     axes.set_ylim(low, high)

@@ -9,18 +9,7 @@ import numpy as np
 from kpca._base.errors import InputError
 from kpca.data.frames import row_labels
 from kpca.plots import _cloud as cloud
-from kpca.plots._given import (
-    Facts,
-    FloatArray,
-    as_scores,
-    components_of,
-    facts_of,
-    final_step,
-    power_of,
-    times,
-    whole,
-    without,
-)
+from kpca.plots._given import Facts, FloatArray, as_scores, components_of, facts_of, power_of, times, whole, without
 from kpca.plots._labels import Labels, labels_of, place_names, sample_of
 from kpca.plots.axes import BAR, INK, NO_LABEL, SMALL, dot_size, named, panels_for, plain, tidy, titled
 
@@ -84,11 +73,10 @@ class EmbeddingDisplay:
 
         `options` are those of `plot`.
         """
-        final_step(model)  # refuses a pipeline that has no scores
+        facts = facts_of(model)
         if ids is None and hasattr(X, "iloc") and hasattr(X, "index"):
             ids = X.index
-        found = model.transform(X)
-        return cls(scores=found, shares=facts_of(model), labels=y, ids=ids, label_name=label_name).plot(**options)
+        return cls(scores=model.transform(X), shares=facts, labels=y, ids=ids, label_name=label_name).plot(**options)
 
     @classmethod
     def from_scores(
@@ -260,7 +248,7 @@ class EmbeddingDisplay:
 
     def _bar(self, mapped: Any, meaning: str = "") -> None:
         assert self.labels is not None
-        text = plain(meaning or self.labels.meaning, 40) + times(self.labels.power)
+        text = plain(meaning, 40) + times(self.labels.power) if meaning else self.labels.scale_name()
         self.colorbar_ = cloud.value_bar(self.figure_, self.ax_, mapped, text)
 
     def _legend(self) -> None:

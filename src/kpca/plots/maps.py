@@ -18,7 +18,7 @@ from kpca.plots._given import (
     components_of,
     facts_of,
     final_step,
-    is_whole,
+    number_of,
     power_of,
     short,
     times,
@@ -279,12 +279,8 @@ class _Plane:
 
     def pair(self, features: Any) -> tuple[int, int]:
         """Return the numbers of two columns that are given by name or number."""
-        found = []
-        for one in features if isinstance(features, tuple | list) else ():
-            if isinstance(one, str) and one in self.names:
-                found.append(self.names.index(one))
-            elif is_whole(one, 0, self._d - 1):
-                found.append(int(one))
+        given = features if isinstance(features, tuple | list) else ()
+        found = [j for j in (number_of(one, self.names) for one in given) if j is not None]
         if len(found) != 2 or len(features) != 2 or found[0] == found[1]:
             raise InputError(
                 f"features must be two columns, by name ({self.names[0]!r}, say) or number from 0 to {self._d - 1}; "

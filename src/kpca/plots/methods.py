@@ -9,9 +9,9 @@ import numpy as np
 
 from kpca.estimators.plan import time_words
 from kpca.plots._cloud import class_legend, density, dots
-from kpca.plots._given import FloatArray, power_of, times, without
+from kpca.plots._given import FloatArray, power_of, without
 from kpca.plots._labels import Labels, labels_of, sample_of
-from kpca.plots.axes import BAR, COLOURS, FAINT, INK, SMALL, colour_bar, dot_size, note_above, panels_for, plain, tidy
+from kpca.plots.axes import BAR, COLOURS, FAINT, INK, SMALL, colour_bar, dot_size, note, panels_for, tidy
 
 if TYPE_CHECKING:
     from kpca.comparison import Comparison, MethodResult
@@ -56,8 +56,7 @@ def comparison(result: Comparison, y: Any = None) -> Figure:
     for axes, row in zip(panels, result.rows, strict=True):
         points = _embedding(axes, row, labels, names=SMALL - 1 if apart else 0) or points
     if points is not None and labels is not None:
-        text = plain(labels.meaning, 40) + times(labels.power)
-        colour_bar(figure, points, panels, text, shrink=0.6, aspect=40, pad=0.01)
+        colour_bar(figure, points, panels, labels.scale_name(), shrink=0.6, aspect=40, pad=0.01)
     elif classes is not None and not apart:
         class_legend(figure, classes)
     return figure
@@ -154,7 +153,7 @@ def _path_shares(axes: Axes, found: Path) -> None:
         axes.plot(found.values, edges[:, j + 1], color=INK, linewidth=0.5)
     axes.set(ylabel="share of variance", ylim=(0.0, 1.02))
     words = f"components 1 to {k}, the first at the bottom" if k > 1 else "component 1"
-    note_above(axes, words, 1.0, ha="right", va="bottom")
+    note(axes, words, (1.0, 1.0), (0, 4), xycoords="axes fraction", ha="right", va="bottom")
 
 
 def _path_scores(axes: Axes, found: Path) -> None:

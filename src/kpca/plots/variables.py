@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca.plots._given import FloatArray, factored, how_many, numbers_of, short, whole
-from kpca.plots.axes import BAR, COLOURS, FAINT, INK, SMALL, headline, lay_out, names_of, panels_for, tidy
+from kpca.plots.axes import BAR, COLOURS, FAINT, INK, SMALL, headline, lay_out, names_of, note, panels_for, tidy
 
 if TYPE_CHECKING:
     from kpca.plots.axes import Axes, Figure
@@ -124,17 +124,9 @@ def _bars(
         left = signed and value < 0.0
         if left:
             patch.set_hatch("////")
-        axes.annotate(
-            short(float(value), sign=signed),
-            (float(end), float(place)),
-            xytext=(-4 if left else 4 if signed else 5, 0),
-            textcoords="offset points",
-            ha="right" if left else "left",
-            va="center",
-            fontsize=SMALL,
-            color=INK,
-            in_layout=False,  # there will be room for it
-        )
+        gap, side = (-4, "right") if left else (4 if signed else 5, "left")
+        style: dict[str, Any] = {"ha": side, "va": "center", "in_layout": False}  # there will be room for it
+        note(axes, short(float(value), sign=signed), (float(end), float(place)), (gap, 0), **style)
     if signed:
         axes.axvline(0.0, color=INK, linewidth=0.9)
     axes.set_yticks(places, labels)

@@ -127,12 +127,8 @@ def _check(subject: Subject) -> None:
     if not (sparse.issparse(X) or isinstance(X, np.ndarray)) or X.ndim != 2 or X.shape[0] < 1:
         raise InputError(f"X must be a 2-D array or sparse matrix with at least one row; got {type(X).__name__}.")
     m, d = X.shape
-    given = {
-        "ids": (subject.ids, m, "rows"),
-        "labels": (subject.labels, m, "rows"),
-        "names": (subject.names, d, "columns"),
-    }
-    for what, (values, length, of) in given.items():
+    for what, length, of in (("ids", m, "rows"), ("labels", m, "rows"), ("names", d, "columns")):
+        values = getattr(subject, what)
         if values is not None and len(values) != length:
             raise InputError(f"{what} must be one for each of the {length} {of}; got {len(values)}.")
     if subject.image_shape is not None and int(np.prod(subject.image_shape)) != d:

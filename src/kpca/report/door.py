@@ -126,7 +126,7 @@ def _names_after(before: Pipeline, names: Any, X: Any, d: int) -> Any:
 
 
 def _restore(before: Pipeline, d: int) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """Return the way back through the steps before the model, where there is one to rows of as many columns."""
+    """Return the inverse of the steps before the model, where they have one to rows of as many columns."""
     if not hasattr(before, "inverse_transform"):
         return None
     back: Callable[[NDArray[Any]], NDArray[Any]] = before.inverse_transform
@@ -205,7 +205,7 @@ def report_on_table(
         "categories": len(layout.categories),
         "texts": int(layout.text is not None),
     }
-    way_back = None if layout.text is not None else (lambda X: np.asarray(preparation.inverse_transform(X).numbers))
+    restore = None if layout.text is not None else (lambda X: np.asarray(preparation.inverse_transform(X).numbers))
     numeric = not layout.categories
     reason = (about or {}).get("reason")
     digest = table.digest()
@@ -230,7 +230,7 @@ def report_on_table(
         code=code,
         command=command,
         seed=seed,
-        restore=way_back if numeric else None,
+        restore=restore if numeric else None,
         image_shape=table.image_shape,
         numbers=rows.kept,
         drawn_from=complete,

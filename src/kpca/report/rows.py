@@ -114,7 +114,7 @@ def preimages(material: Material) -> Section:
     title = "What the components look like in the data"
     walks = attempt(lambda: _walks(material))
     if isinstance(walks, Refusal):
-        return Section("preimages", title, not_here("There is no way back from the components to the data.", walks))
+        return Section("preimages", title, not_here("There is no inverse map from the components to the data.", walks))
     parts = [
         paragraph(
             "Each walk starts at position 0, the mean in feature space, and follows one component up to two standard "
@@ -134,7 +134,9 @@ def preimages(material: Material) -> Section:
     if shape is not None:
         parts += _kept(material)
     found = material.model.preimage_report_
-    parts.append(paragraph(f"The way back from scores to rows is “{found.method}”: {found.reason}.", class_="caption"))
+    parts.append(
+        paragraph(f"The inverse map from scores to rows is “{found.method}”: {found.reason}.", class_="caption")
+    )
     return Section("preimages", title, joined(parts))
 
 
@@ -145,7 +147,7 @@ def _walks(material: Material) -> list[tuple[FloatArray, FloatArray]]:
     try:
         found = [preimage.traverse(model, j, steps) for j in range(min(int(model.n_components_), _COMPONENTS))]
     except (NotFittedError, NotImplementedError) as error:  # how the model says that it has no inverse map
-        raise InputError(str(error).replace("inverse_transform needs", "The way back needs")) from error
+        raise InputError(str(error).replace("inverse_transform needs", "The inverse map needs")) from error
     return [(positions, material.restored(rows)) for positions, rows in found]
 
 

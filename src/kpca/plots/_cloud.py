@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpca.plots._given import FloatArray
-from kpca.plots._labels import Labels, class_counts, place_classes
+from kpca.plots._labels import Labels, place_classes
 from kpca.plots.axes import (
     BAR,
     COLOURS,
@@ -130,8 +130,9 @@ def name_classes(axes: Axes, P: FloatArray, labels: Labels | None, *, large: boo
 
 def class_entries(labels: Labels, *, counts: bool = True) -> tuple[list[Any], list[str]]:
     """Return markers and names for a legend of classes, with the number of rows of each."""
+    assert labels.codes is not None
     colours, markers = class_style(labels)
-    sizes = class_counts(labels)
+    sizes = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.names))
     shown = [number for number in range(len(labels.names)) if sizes[number]]
     handles = [legend_marker(colours[number], markers[number]) for number in shown]
     texts = [named(labels.names[j], j, LONG_CLASS) + (f" ({sizes[j]:,})" if counts else "") for j in shown]

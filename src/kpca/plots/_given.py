@@ -160,7 +160,7 @@ def without(values: FloatArray, power: int) -> FloatArray:
 
 
 def times(power: int) -> str:
-    """Return how a power of ten that was left away is written behind a name."""
+    """Return how a power of ten that was left out is written behind a name."""
     return f" (× $10^{{{power}}}$)" if power else ""
 
 

@@ -193,12 +193,6 @@ def sample_of(labels: Labels, most: int, least: int) -> NDArray[np.intp]:
     return np.asarray(rng.permutation(np.concatenate([*parts, np.empty(0, dtype=np.intp)])), dtype=np.intp)
 
 
-def class_counts(labels: Labels) -> Sequence[int]:
-    """Return how many rows each class has."""
-    assert labels.codes is not None
-    return [int(n) for n in np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.names))]
-
-
 # -- Names that do not cover each other -------------------------------------------------------------------------------
 
 _DISTANCES = np.arange(4.0, 160.0, 6.0)  # of a name from its tip, in points

@@ -110,7 +110,7 @@ def dot_size(count: int) -> float:
 
 
 def tidy(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:
-    """Leave away of the frame what says nothing, and draw a faint grid below the data."""
+    """Hide the parts of the frame that say nothing, and draw a faint grid below the data."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(colors=INK, length=0)

@@ -36,7 +36,7 @@ def _components(model: Any) -> str:
     text = f"The model has {count(k, 'component')}"
     if isinstance(asked, str):
         reason = sentence(str(getattr(model, "n_components_reason_", "")))
-        return f"{text}, a number that was found out from the data. {reason}"
+        return f"{text}, a number chosen from the data. {reason}"
     if asked is None:
         return f"{text}: all that have any variance."
     if isinstance(asked, float) and asked < 1:

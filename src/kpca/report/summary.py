@@ -95,7 +95,7 @@ def data(material: Material) -> Section:
     if facts.treated:
         before = "Before the model saw the rows:"
         if not facts.of_fit:
-            before = "The rows were treated like those that the model was fitted to, of which was noted:"
+            before = "The rows were treated like those the model was fitted to, for which this was noted:"
         parts += [paragraph(before), bullets(sentence(text) for text in facts.treated)]
     parts += [_columns(material)] if subject.image_shape is None else _pictures(material)
     return Section("data", "The data", joined(parts))

@@ -279,7 +279,7 @@ def test_a_model_is_asked_for_its_arrows(monkeypatch: pytest.MonkeyPatch) -> Non
         asked.append((model, X, components, options))
         return arrows(components=components)
 
-    monkeypatch.setattr("kpca.plots.variables.explain", SimpleNamespace(arrows=given))
+    monkeypatch.setattr("kpca.plots.arrows.explain", SimpleNamespace(arrows=given))
     model = SimpleNamespace(explained_variance_ratio_=np.array([0.5, 0.3, 0.1]))
     axes = plots.biplot(model, "rows", components=(2, 0)).axes[0]
     plots.biplot(model, "rows", np.arange(200), names="ab")
@@ -350,7 +350,7 @@ def test_axes_of_ones_own(picture: Any) -> None:
     axes = Figure(figsize=(14, 7)).subplots(1, 2)
     assert picture(axes[1]) is axes[1].figure
     assert axes[1].get_title(loc="left") and not axes[0].has_data()
-    with pytest.raises(InputError, match="ax must be 1 matplotlib axes"):
+    with pytest.raises(InputError, match="ax must be matplotlib axes"):
         picture(axes)
 
 

@@ -223,7 +223,7 @@ def test_sections_that_cannot_be_made_say_why() -> None:
     wide = sparse.csr_matrix(RNG.poisson(0.3, size=(50, 150)).astype(float))
     model = KernelPCA(3, kernel="cosine").fit(wide)
     text = read(report_on(model, wide))  # type: ignore[arg-type]
-    assert "There is no way back" in text["preimages"] and "preimage='auto'" in text["preimages"]
+    assert "There is no inverse map" in text["preimages"] and "preimage='auto'" in text["preimages"]
     assert "There are no gradients here, so a bar only shows" in text["variables"]
     assert "radients" in text["anomalies"]
     few = read(report_on(KernelPCA(1, kernel="rbf").fit(ROWS[:3]), ROWS[:3]))  # type: ignore[arg-type]

@@ -7,13 +7,14 @@ depends on a screen and no global state is left behind.
 
 from typing import TYPE_CHECKING
 
+from kpca.plots.arrows import biplot
+from kpca.plots.axes import save
 from kpca.plots.charts import ControlChartDisplay, control_chart
-from kpca.plots.embedding import EmbeddingDisplay
+from kpca.plots.embedding import EmbeddingDisplay, scores
 from kpca.plots.maps import ComponentMapDisplay, component_maps
 from kpca.plots.methods import comparison, path
-from kpca.plots.model import overview, save, scores, spectrum
-from kpca.plots.scree import SpectrumDisplay, contributions
-from kpca.plots.variables import biplot, importance, interactions
+from kpca.plots.scree import SpectrumDisplay, overview, spectrum
+from kpca.plots.variables import contributions, importance, interactions
 from kpca.plots.walks import TraversalDisplay, gallery, traversal
 
 if TYPE_CHECKING:

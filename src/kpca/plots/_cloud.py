@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kpca.plots._labels import Labels, class_counts
+from kpca.plots._given import FloatArray
+from kpca.plots._labels import Labels, place_classes
 from kpca.plots.axes import (
     BAR,
     COLOURS,
@@ -17,28 +17,26 @@ from kpca.plots.axes import (
     MARKERS,
     NO_LABEL,
     SMALL,
-    FloatArray,
+    colour_bar,
     dot_size,
     legend_marker,
-    log_colours,
     marker_path,
     named,
-    plain,
     shades,
     tidy,
-    times,
 )
 
 if TYPE_CHECKING:
     from kpca.plots.axes import Axes, Figure
 
 VECTOR_DOTS = 3_000  # more of them are an image also in vector formats: the file stays small
-_SCALE = "viridis"  # its lightness rises all the way: a scale in grey too
+SCALE = "viridis"  # its lightness rises all the way: a scale in grey too
+_LETTERS = 60  # of all names of classes together, that are written large
 _CELLS = (12, 120)  # of a density, each way: the fewest and the most
 
 
 def dots(
-    axes: Axes, x: FloatArray, y: FloatArray, labels: Labels | None, *, area: float, names: int, colour: str = BAR
+    axes: Axes, x: FloatArray, y: FloatArray, labels: Labels | None, *, area: float, names: int = 0, colour: str = BAR
 ) -> Any:
     """Draw a dot per row, coloured by its label; return what a colour bar is made for, None for classes.
 
@@ -51,8 +49,8 @@ def dots(
     if labels.codes is not None:
         _scatter_classes(axes, (x, y), labels, area, style)
         if names:
-            for number, middle in class_middles(x, y, labels).items():
-                name_class(axes, middle, number, labels, fontsize=names)
+            for number, middle, name in class_names(x, y, labels):
+                axes.annotate(name, middle, **_class_look(number, names))
         return None
     assert labels.values is not None
     gone = labels.missing
@@ -61,7 +59,7 @@ def dots(
     values = labels.values[~gone]
     if not len(values):
         return None
-    return axes.scatter(x[~gone], y[~gone], s=area, c=values, cmap=_SCALE, **style)
+    return axes.scatter(x[~gone], y[~gone], s=area, c=values, cmap=SCALE, **style)
 
 
 def _scatter_classes(
@@ -91,37 +89,50 @@ def class_style(labels: Labels) -> tuple[list[str], list[str]]:
     return colours, markers
 
 
-def class_middles(x: FloatArray, y: FloatArray, labels: Labels) -> dict[int, tuple[float, float]]:
-    """Return the median place of each class that has rows and is one; the rare ones together have no place."""
-    assert labels.codes is not None
-    found = {}
+def class_names(x: FloatArray, y: FloatArray, labels: Labels) -> list[tuple[int, tuple[float, float], str]]:
+    """Return number, median place and name of each class that has rows; the rare ones together have no place."""
+    found = []
     for number in range(len(labels.names) - bool(labels.rest)):
         member = labels.codes == number
-        if member.any():
-            found[number] = (float(np.median(x[member])), float(np.median(y[member])))
+        if np.any(member):
+            middle = float(np.median(x[member])), float(np.median(y[member]))
+            found.append((number, middle, named(labels.names[number], number, LONG_CLASS)))
     return found
 
 
-def name_class(axes: Axes, middle: tuple[float, float], number: int, labels: Labels, *, fontsize: float) -> Any:
-    """Write the name of a class at its middle: colour alone does not reach everybody."""
-    return axes.annotate(
-        named(labels.names[number], number, LONG_CLASS),
-        middle,
-        fontsize=fontsize,
-        **class_box(COLOURS[number], fontsize),
-    )
+def _class_look(number: int, size: float) -> dict[str, Any]:
+    """Return how the name of a class is written: dark on white, framed in its colour, which not everybody sees."""
+    box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": COLOURS[number], "linewidth": size / 5.5}
+    return {
+        "color": INK,
+        "fontweight": "bold",
+        "ha": "center",
+        "va": "center",
+        "bbox": box,
+        "zorder": 7,
+        "fontsize": size,
+    }
 
 
-def class_box(colour: str, fontsize: float) -> dict[str, Any]:
-    """Return how the name of a class is written: dark on white, framed in its colour."""
-    frame = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": colour, "linewidth": fontsize / 5.5}
-    return {"color": INK, "fontweight": "bold", "ha": "center", "va": "center", "bbox": frame, "zorder": 7}
+def name_classes(axes: Axes, P: FloatArray, labels: Labels | None, *, large: bool, most: float = np.inf) -> list[Any]:
+    """Write the names of classes at their middles, or as near as no other name is; return the annotations.
+
+    They are in `large` letters where these are few. A name `most` points away from its place is left out.
+    """
+    if labels is None or labels.codes is None:
+        return []
+    found = class_names(P[:, 0], P[:, 1], labels)
+    names = [name for _, _, name in found]
+    size = 11 if large and sum(map(len, names)) <= _LETTERS else 9
+    places = np.reshape([middle for _, middle, _ in found], (-1, 2))
+    return place_classes(axes, places, names, [_class_look(number, size) for number, _, _ in found], most=most)
 
 
 def class_entries(labels: Labels, *, counts: bool = True) -> tuple[list[Any], list[str]]:
     """Return markers and names for a legend of classes, with the number of rows of each."""
+    assert labels.codes is not None
     colours, markers = class_style(labels)
-    sizes = class_counts(labels)
+    sizes = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.names))
     shown = [number for number in range(len(labels.names)) if sizes[number]]
     handles = [legend_marker(colours[number], markers[number]) for number in shown]
     texts = [named(labels.names[j], j, LONG_CLASS) + (f" ({sizes[j]:,})" if counts else "") for j in shown]
@@ -135,12 +146,20 @@ def class_entries(labels: Labels, *, counts: bool = True) -> tuple[list[Any], li
 def class_legend(figure: Figure, labels: Labels, *, counts: bool = False) -> Any:
     """Write the names of classes with their colours and shapes below the panels, in as many columns as fit."""
     handles, texts = class_entries(labels, counts=counts)
-    across = legend_columns(texts, float(figure.get_figwidth()))
+    across = _legend_columns(texts, float(figure.get_figwidth()))
     look: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "handletextpad": 0.2, "columnspacing": 1.5}
     return figure.legend(handles, texts, loc="outside lower center", ncols=across, **look)
 
 
-def legend_columns(texts: Sequence[str], width: float) -> int:
+def legend_lines(labels: Labels | None, width: float) -> int:
+    """Return how many lines a legend of classes takes in a figure so many inches wide."""
+    if labels is None or labels.codes is None:
+        return 0
+    texts = class_entries(labels)[1]
+    return -(-len(texts) // _legend_columns(texts, width))
+
+
+def _legend_columns(texts: Sequence[str], width: float) -> int:
     """Return how many names fit beside each other into so many inches."""
     longest = max((len(text) for text in texts), default=1)
     return max(1, min(len(texts), int((width - 0.3) / (0.42 + 0.078 * longest))))
@@ -148,14 +167,19 @@ def legend_columns(texts: Sequence[str], width: float) -> int:
 
 def count_bar(figure: Figure, axes: Axes, mapped: Any) -> Any:
     """Draw the scale of a density beside it, with round numbers of rows."""
+    bar = value_bar(figure, axes, mapped, "rows in a cell")
     top = float(mapped.norm.vmax)
-    bar = figure.colorbar(mapped, ax=axes, shrink=0.7, pad=0.02)
     steps = (1, 2, 5) if top < 200 else (1,)
     ticks = [step * 10**power for power in range(12) for step in steps if step * 10**power <= top]
     bar.set_ticks(ticks, labels=[f"{tick:,}" for tick in ticks])
     bar.minorticks_off()
+    return bar
+
+
+def value_bar(figure: Figure, axes: Axes, mapped: Any, text: str) -> Any:
+    """Draw a scale of colours beside the axes, without a frame."""
+    bar = colour_bar(figure, mapped, axes, text, shrink=0.7, pad=0.02)
     bar.outline.set_visible(False)
-    bar.set_label("rows in a cell", color=INK)
     return bar
 
 
@@ -169,24 +193,22 @@ def density(
 
     `faint` leaves room for dots on top. Returns what a colour bar is made for.
     """
-    (across, left), (down, bottom) = _edges(x, y, equal)
-    cell = _cell(x, left) * (len(bottom) - 1) + _cell(y, bottom)
-    shape, size = (across, down), across * down
-    counts = np.bincount(cell, minlength=size).reshape(shape)
+    edges = _edges(x, y, equal)
+    counts = np.histogram2d(x, y, bins=edges)[0]
     empty = counts == 0
     axes.use_sticky_edges = False  # leave a margin around them as around dots
     style: dict[str, Any] = {"rasterized": True, "zorder": 1.5}
     if values is None:
+        style |= {"norm": "log", "vmin": 1, "vmax": max(int(counts.max()), 1.0000001)}  # each factor counts alike
         colours = shades("Greys", 0.12, 0.5) if faint else shades("Blues", 0.25, 1.0)
-        shown = np.ma.masked_array(counts, empty)
-        return axes.pcolormesh(left, bottom, shown.T, cmap=colours, norm=log_colours(1, int(counts.max())), **style)
-    sums = np.bincount(cell, weights=values, minlength=size).reshape(shape)
+        return axes.pcolormesh(*edges, np.ma.masked_array(counts, empty).T, cmap=colours, **style)
+    sums = np.histogram2d(x, y, bins=edges, weights=values)[0]
     means = np.ma.masked_array(sums / np.maximum(counts, 1), empty)
-    return axes.pcolormesh(left, bottom, means.T, cmap=_SCALE, **style)
+    return axes.pcolormesh(*edges, means.T, cmap=SCALE, **style)
 
 
-def _edges(x: FloatArray, y: FloatArray, equal: bool) -> tuple[tuple[int, FloatArray], tuple[int, FloatArray]]:
-    """Return how many cells there are each way, and where they end; with equal scales they are squares."""
+def _edges(x: FloatArray, y: FloatArray, equal: bool) -> list[FloatArray]:
+    """Return where cells end, each way; with equal scales they are squares."""
     most = int(np.clip(0.6 * np.sqrt(len(x)), *_CELLS))
     spans = np.array([np.ptp(x), np.ptp(y)])
     counts = np.full(2, most)
@@ -198,21 +220,11 @@ def _edges(x: FloatArray, y: FloatArray, equal: bool) -> tuple[tuple[int, FloatA
         if span == 0.0:  # one value: a cell around it
             half = 0.5 * (float(spans.max()) / most or abs(middle) * 0.1 or 1.0)
             low, high = middle - half, middle + half
-        cells = int(count) if span > 0.0 else 1
-        found.append((cells, np.linspace(low, high, cells + 1)))
-    return found[0], found[1]
-
-
-def _cell(values: FloatArray, edges: FloatArray) -> NDArray[np.intp]:
-    """Return the number of the cell of each value.  # shape: (m,)"""
-    places = np.searchsorted(edges, values, side="right") - 1
-    return np.clip(places, 0, len(edges) - 2)
+        found.append(np.linspace(low, high, (int(count) if span > 0.0 else 1) + 1))
+    return found
 
 
 # -- Scores on a single component: a histogram, a strip for each class, or scores against a number --------------------
-
-if TYPE_CHECKING:
-    from kpca.plots.axes import Axes
 
 _PER_STRIP = 1_500  # dots: more become a block
 _MANY = 20_000
@@ -232,10 +244,8 @@ def _histogram(axes: Axes, x: FloatArray) -> tuple[str, Any]:
     low, high = float(x.min()), float(x.max())
     if high - low <= 1e-12 * max(abs(low), abs(high)):  # one value, up to rounding: bars of no width have no place
         low, high = low - (0.5 * abs(low) or 0.5), high + (0.5 * abs(high) or 0.5)
-    heights, edges = np.histogram(x, bins=count, range=(low, high))
-    bars = axes.bar(
-        edges[:-1], heights, width=np.diff(edges), align="edge", color=BAR, edgecolor="white", linewidth=0.4
-    )
+    style: dict[str, Any] = {"color": BAR, "edgecolor": "white", "linewidth": 0.4}
+    *_, bars = axes.hist(x, bins=count, range=(low, high), **style)
     axes.set_ylabel("rows")
     axes.locator_params(axis="y", integer=True)
     tidy(axes, grid="y")
@@ -282,8 +292,8 @@ def _against(axes: Axes, x: FloatArray, labels: Labels) -> tuple[str, Any]:
         drawn = density(axes, x[there], values, equal=False)
         count_bar(axes.figure.canvas.figure, axes, drawn)
     else:
-        style: dict[str, Any] = {"alpha": 0.7, "linewidths": 0, "rasterized": len(values) > VECTOR_DOTS}
-        drawn = axes.scatter(x[there], values, s=dot_size(len(values)), color=BAR, **style)
-    axes.set_ylabel(plain(labels.meaning or "label", 40) + times(labels.power))
+        dots(axes, x[there], values, None, area=dot_size(len(values)))
+        drawn = axes.collections[-1]
+    axes.set_ylabel(labels.scale_name("label"))
     gone = len(x) - int(there.sum())
     return (f"{gone:,} rows without a number are not shown" if gone else ""), drawn

@@ -12,7 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
-from kpca.plots.axes import INK, SMALL, FloatArray, power_of, without
+from kpca.plots._given import FloatArray, power_of, times, without
+from kpca.plots.axes import INK, SMALL, plain
+
+if TYPE_CHECKING:
+    from kpca.plots.axes import Axes
 
 MOST_CLASSES = 10  # colours and shapes that can be told apart
 OTHERS = "others"
@@ -36,6 +40,10 @@ class Labels:
         if self.codes is not None:
             return np.asarray(self.codes < 0)
         return np.asarray(np.isnan(np.asarray(self.values)), dtype=bool)
+
+    def scale_name(self, otherwise: str = "") -> str:
+        """Return what is written at a scale of the numbers."""
+        return plain(self.meaning or otherwise, 40) + times(self.power)
 
     def only(self, rows: Any) -> Labels:
         """Return the labels of some rows; the classes are the same."""
@@ -84,8 +92,7 @@ def _array(y: Any, count: int) -> NDArray[Any]:
     """Return labels as an array; a list of texts and gaps as what they are, for NumPy would make texts of gaps."""
     if isinstance(y, list | tuple) and not any(np.ndim(label) for label in y):
         given = np.empty(len(y), dtype=object)
-        for row, label in enumerate(y):
-            given[row] = label
+        given[:] = y
         return given
     try:
         return np.asarray(y)
@@ -138,13 +145,12 @@ def _numbers(given: NDArray[Any], name: str) -> Labels:
     if len(found) > MOST_CLASSES:
         power = power_of(found)
         return Labels(None, values=without(values, power), meaning=name, power=power)
-    codes = np.full(len(values), -1, dtype=np.intp)
-    codes[there] = np.searchsorted(found, values[there])
-    return Labels(codes, tuple(_number_name(value) for value in found))
+    codes = np.where(there, np.searchsorted(found, values), -1)
+    return Labels(codes, tuple(_number_name(value) for value in found.tolist()))
 
 
 def _number_name(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
 def _text(label: Any) -> str:
@@ -187,16 +193,7 @@ def sample_of(labels: Labels, most: int, least: int) -> NDArray[np.intp]:
     return np.asarray(rng.permutation(np.concatenate([*parts, np.empty(0, dtype=np.intp)])), dtype=np.intp)
 
 
-def class_counts(labels: Labels) -> Sequence[int]:
-    """Return how many rows each class has."""
-    assert labels.codes is not None
-    return [int(n) for n in np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.names))]
-
-
-# -- Names at the tips of arrows that do not cover each other ---------------------------------------------------------
-
-if TYPE_CHECKING:
-    from kpca.plots.axes import Axes
+# -- Names that do not cover each other -------------------------------------------------------------------------------
 
 _DISTANCES = np.arange(4.0, 160.0, 6.0)  # of a name from its tip, in points
 # away from the direction of its arrow, in radians
@@ -205,69 +202,63 @@ _FAR = 9.0  # points: a name that is further away has a line to its tip
 _STYLE: dict[str, Any] = {"fontsize": SMALL + 1, "color": INK, "ha": "center", "va": "center", "zorder": 6}
 
 
-def place_names(axes: Axes, tips: FloatArray, directions: FloatArray, names: Sequence[str]) -> None:
-    """Write a name beyond each tip, or as near to it as there is room that no other name takes."""
-    root = axes.figure.canvas.figure
-    root.draw_without_rendering()  # now it is known where everything is
-    point = root.dpi / 72.0
-    ends = axes.transData.transform(tips)
-    towards = ends - axes.transData.transform(tips - directions)
-    shafts = (ends[:, None, :] - towards[:, None, :] * np.linspace(0.0, 0.8, 25)[:, None]).reshape(-1, 2)
-    frame = np.array([-4.0, -4.0, 4.0, 4.0]) * point  # around the names of classes
-    taken = [np.asarray(text.get_window_extent().extents) + frame for text in axes.texts if text.get_text()]
-    room = _Room(np.asarray(axes.get_window_extent().extents), shafts, taken, point)
-    for tip, end, way, name in zip(tips, ends, towards, names, strict=True):
-        text = axes.annotate(name, tuple(tip), textcoords="offset points", xytext=(0.0, 0.0), **_STYLE)
-        box = text.get_window_extent()
-        text.remove()
-        half = np.array([box.width, box.height]) / 2.0 + 1.5 * point
-        middle = room.place(end, float(np.arctan2(way[1], way[0])), half)
-        far = float(np.hypot(*np.maximum(np.abs(middle - end) - half, 0.0))) > _FAR * point
-        axes.annotate(
-            name,
-            tuple(tip),
-            textcoords="offset points",
-            xytext=tuple((middle - end) / point),
-            bbox={"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
-            arrowprops={"arrowstyle": "-", "color": "#888888", "linewidth": 0.7} if far else None,
-            **_STYLE,
-        )
-
-
-@dataclass(frozen=True)
 class _Room:
     """What is free of a picture, in pixels; a box is (left, lower, right, upper)."""
 
-    frame: FloatArray
-    shafts: FloatArray  # points along the arrows, shape: (s, 2)
-    taken: list[FloatArray]  # boxes
-    point: float  # pixels of a typographic point
+    def __init__(self, axes: Axes) -> None:
+        root = axes.figure.canvas.figure
+        root.draw_without_rendering()  # now it is known where everything is
+        self.axes, self.point = axes, root.dpi / 72.0
+        self.frame = np.asarray(axes.get_window_extent().extents)
+        self.taken = np.empty((0, 4))
 
-    def place(self, end: FloatArray, angle: float, half: FloatArray) -> FloatArray:
-        """Return the middle of a box near a tip that covers no other box, and little of the arrows; take it."""
-        best, fewest = end, np.inf
-        ways = np.column_stack([np.cos(angle + _TURNS), np.sin(angle + _TURNS)])  # shape: (turns, 2)
+    def half_size(self, name: str, style: dict[str, Any], room: float) -> FloatArray:
+        """Return half the width and height that a name takes, with so many points of room around it."""
+        text = self.axes.annotate(name, (0.0, 0.0), xycoords="figure pixels", **style)
+        box = text.get_window_extent()
+        text.remove()
+        return np.array([box.width, box.height]) / 2.0 + room * self.point
+
+    def faults(self, middles: FloatArray, half: FloatArray) -> tuple[Any, Any]:
+        """Return how many boxes each place would cover, and whether it is partly outside.  # shape: (places,) both"""
+        low, high = middles - half, middles + half
+        covered = ((low[:, None] < self.taken[:, 2:]) & (self.taken[:, :2] < high[:, None])).all(axis=2).sum(axis=1)
+        return covered, ((low < self.frame[:2]) | (high > self.frame[2:])).any(axis=1)
+
+    def write(self, name: str, place: FloatArray, away: FloatArray, half: FloatArray, **style: Any) -> Any:
+        """Write a name so many pixels away from its place, and take the room for it."""
+        middle = self.axes.transData.transform(place) + away
+        self.taken = np.vstack([self.taken, np.concatenate([middle - half, middle + half])])
+        return self.axes.annotate(
+            name, tuple(place), textcoords="offset points", xytext=tuple(away / self.point), **style
+        )
+
+
+def place_names(axes: Axes, tips: FloatArray, directions: FloatArray, names: Sequence[str]) -> None:
+    """Write a name beyond each tip, or as near to it as there is room that no other name takes."""
+    room = _Room(axes)
+    ends = axes.transData.transform(tips)
+    towards = ends - axes.transData.transform(tips - directions)
+    shafts = (ends[:, None, :] - towards[:, None, :] * np.linspace(0.0, 0.8, 25)[:, None]).reshape(-1, 2)
+    frame = np.array([-4.0, -4.0, 4.0, 4.0]) * room.point  # around the names of classes
+    there = [np.asarray(text.get_window_extent().extents) + frame for text in axes.texts if text.get_text()]
+    room.taken = np.reshape(there, (-1, 4))
+    for tip, end, way, name in zip(tips, ends, towards, names, strict=True):
+        half = room.half_size(name, _STYLE, 1.5)
+        angles = float(np.arctan2(way[1], way[0])) + _TURNS
+        ways = np.column_stack([np.cos(angles), np.sin(angles)])  # shape: (turns, 2)
         # as far as the edge of the box, in each direction, is from its middle
         reach = np.min(half / np.maximum(np.abs(ways), 1e-9), axis=1)
-        for distance in _DISTANCES:
-            if distance / 12.0 >= fewest:  # what is further away costs more than what there is
-                break
-            middles = end + ways * (distance * self.point + reach)[:, None]
-            costs = self._costs(middles - half, middles + half) + distance / 12.0 + np.abs(_TURNS)
-            if costs.min() < fewest:
-                best, fewest = middles[costs.argmin()], float(costs.min())
-        self.taken.append(np.concatenate([best - half, best + half]))
-        return best
-
-    def _costs(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return what is bad about boxes with these corners.  # shape: (turns,)"""
-        low, high = low[:, None], high[:, None]  # shape: (turns, 1, 2)
-        taken = np.reshape(self.taken, (-1, 4))
-        covered = ((low < taken[:, 2:]) & (taken[:, :2] < high)).all(axis=2).sum(axis=1)
-        outside = ((low < self.frame[:2]) | (high > self.frame[2:])).any(axis=(1, 2))
-        crossed = ((low < self.shafts) & (self.shafts < high)).all(axis=2).sum(axis=1)
-        costs: FloatArray = 100.0 * (covered + outside) + crossed
-        return costs
+        steps = (ways * (_DISTANCES[:, None] * room.point + reach)[:, :, None]).reshape(-1, 2)
+        covered, outside = room.faults(end + steps, half)
+        low, high = (end + steps - half)[:, None], (end + steps + half)[:, None]
+        crossed = ((low < shafts) & (shafts < high)).all(axis=2).sum(axis=1)
+        far = (_DISTANCES[:, None] / 12.0 + np.abs(_TURNS)).ravel()
+        away = steps[np.argmin(100.0 * (covered + outside) + crossed + far)]
+        apart = float(np.hypot(*np.maximum(np.abs(away) - half, 0.0))) > _FAR * room.point
+        box = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
+        line = {"arrowstyle": "-", "color": "#888888", "linewidth": 0.7} if apart else None
+        room.write(name, tip, away, half, bbox=box, arrowprops=line, **_STYLE)
 
 
 _RINGS = np.arange(10.0, 170.0, 8.0)  # points: how far a name may be from its place
@@ -282,41 +273,17 @@ def place_classes(
 
     A name that is more than `most` points away from its place is left out.
     """
-    root = axes.figure.canvas.figure
-    root.draw_without_rendering()
-    point = root.dpi / 72.0
-    frame = np.asarray(axes.get_window_extent().extents)
-    places = axes.transData.transform(middles)
-    taken = np.empty((0, 4))
+    room = _Room(axes)
     drawn: list[Any] = []
-    steps = np.concatenate([np.zeros((1, 2)), *(ring * _circle() for ring in _RINGS)]) * point  # the nearest first
-    for middle, place, name, style in zip(middles, places, names, styles, strict=True):
-        text = axes.annotate(name, tuple(middle), xytext=(0.0, 0.0), textcoords="offset points", **style)
-        box = text.get_window_extent()
-        half = np.array([box.width, box.height]) / 2.0 + 4.0 * point
-        low, high = (place + steps - half)[:, None], (place + steps + half)[:, None]
-        covered = ((low < taken[:, 2:]) & (taken[:, :2] < high)).all(axis=2).sum(axis=1)
-        outside = ((low[:, 0] < frame[:2]) | (high[:, 0] > frame[2:])).any(axis=1)
-        # 0 is free; of places that are not, the one that covers least, and that nearest
-        best = int(np.lexsort((np.arange(len(steps)), covered + 0.5 * outside))[0])
-        if (covered[best] and np.isfinite(most)) or float(np.hypot(*steps[best])) > most * point:
-            text.remove()
+    circle = np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])
+    steps = np.concatenate([np.zeros((1, 2)), *(ring * circle for ring in _RINGS)]) * room.point  # the nearest first
+    for middle, name, style in zip(middles, names, styles, strict=True):
+        half = room.half_size(name, style, 4.0)
+        covered, outside = room.faults(axes.transData.transform(middle) + steps, half)
+        best = int(np.argmin(covered + 0.5 * outside))  # 0 is free; else what covers least, and of such the nearest
+        far = float(np.hypot(*steps[best])) / room.point
+        if (covered[best] and np.isfinite(most)) or far > most:
             continue
-        taken = np.vstack([taken, np.concatenate([low[best, 0], high[best, 0]])])
-        if float(np.hypot(*steps[best])) > _MOVED * point:
-            text.remove()
-            line = {"arrowstyle": "-", "color": "#666666", "linewidth": 0.8, "shrinkB": 0}
-            away: dict[str, Any] = {
-                "xytext": tuple(steps[best] / point),
-                "textcoords": "offset points",
-                "arrowprops": line,
-            }
-            text = axes.annotate(name, tuple(middle), **away, **style)
-        else:
-            text.set_position(tuple(steps[best] / point))
-        drawn.append(text)
+        line = {"arrowstyle": "-", "color": "#666666", "linewidth": 0.8, "shrinkB": 0} if far > _MOVED else None
+        drawn.append(room.write(name, middle, steps[best], half, arrowprops=line, **style))
     return drawn
-
-
-def _circle() -> FloatArray:
-    return np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])

@@ -1,21 +1,25 @@
-"""What the pictures share: figures, colours, dots and names. Nothing else here imports matplotlib."""
+"""What the pictures share: figures, panels, colours, names and checks. Nothing else here imports matplotlib."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import io
+import os
+import re
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
+from kpca.data.sinks import write_whole
+from kpca.plots._given import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes  # noqa: PLC0414 (the other files take it from here)
     from matplotlib.figure import Figure as Figure  # noqa: PLC0414
-
-FloatArray = NDArray[Any]
 
 # Ten colours that people with any colour vision can tell apart (after Paul Tol's "muted"), light ones a little darker.
 COLOURS = (
@@ -38,7 +42,6 @@ NO_LABEL = "#B4B4B4"
 _MISSING = "Pictures need matplotlib, which is not installed: pip install 'kpca[plot]'."
 _RESOLUTION = 150  # dots per inch of a saved picture
 SMALL = 8  # a font size
-_USUAL = (1e-6, 1e9)  # sizes of numbers whose scales are written as they are
 _LONG, LONG_CLASS = 28, 24  # letters of the name of a variable and of a class, before it is cut
 
 
@@ -54,17 +57,6 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def given_axes(ax: Any, *, three: bool = False) -> None:
-    """Refuse what is no axes, or axes of the wrong number of dimensions."""
-    if not hasattr(ax, "transData"):
-        raise InputError(f"ax must be matplotlib axes, or None for a new figure; got {ax!r}.")
-    if hasattr(ax, "get_zlim") != three:
-        raise InputError(
-            f"ax must be axes of {'three' if three else 'two'} dimensions; got the others: "
-            f"{'add_subplot(projection=' + repr('3d') + ')' if three else 'add_subplot()'} makes them."
-        )
-
-
 def marker_path(marker: str) -> Any:
     """Return the outline of a marker, of the size that scatter expects."""
     from matplotlib.markers import MarkerStyle
@@ -78,13 +70,6 @@ def legend_marker(colour: str, marker: str, size: float = 6.0) -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], linestyle="", marker=marker, markersize=size, color=colour, markeredgewidth=0.0)
-
-
-def log_colours(low: float, high: float) -> Any:
-    """Return a scale of colours on which each factor counts alike."""
-    from matplotlib.colors import LogNorm
-
-    return LogNorm(low, max(high, 1.0000001 * low))
 
 
 def shades(name: str, low: float, high: float) -> Any:
@@ -125,7 +110,7 @@ def dot_size(count: int) -> float:
 
 
 def tidy(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:
-    """Leave away of the frame what says nothing, and draw a faint grid below the data."""
+    """Hide the parts of the frame that say nothing, and draw a faint grid below the data."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(colors=INK, length=0)
@@ -133,14 +118,25 @@ def tidy(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:
     axes.set_axisbelow(True)
 
 
-def panels_for(ax: Any, count: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """Return the axes to draw into, those that were given or new ones below each other, and their figure."""
+def panels_for(
+    ax: Any, count: int, width: float, height: float, *, across: int = 1, three: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its panels: the axes that were given, or new ones, `across` of them side by side."""
     if ax is None:
         figure = new_figure(width, height)
-        return figure, list(figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0])
-    given = [ax] if hasattr(ax, "transData") else list(np.ravel(ax))
+        across = min(count, across)
+        kind = {"projection": "3d" if three else None}
+        grid = figure.subplots(-(-count // across), across, sharex=across == 1, squeeze=False, subplot_kw=kind).ravel()
+        for spare in grid[count:]:
+            spare.remove()
+        return figure, list(grid[:count])
+    given = [ax] if hasattr(ax, "transData") else list(np.ravel(np.asarray(ax, dtype=object)))
     if len(given) != count or not all(hasattr(axes, "transData") for axes in given):
-        raise InputError(f"ax must be {count} matplotlib axes, one for each panel, or None; got {ax!r}.")
+        wanted = "matplotlib axes" if count == 1 else f"{count} matplotlib axes, one for each panel"
+        raise InputError(f"must be {wanted}, or None for a new figure", param="ax", value=ax)
+    if any(hasattr(axes, "get_zlim") != three for axes in given):
+        words = ("three", "two", "add_subplot(projection='3d')") if three else ("two", "three", "add_subplot()")
+        raise InputError(f"ax must be axes of {words[0]} dimensions; got axes of {words[1]}: {words[2]} makes them.")
     return given[0].figure, given
 
 
@@ -168,22 +164,14 @@ def plain(name: Any, most: int = _LONG) -> str:
     return (text if len(text) <= most else f"{text[: most - 1]}…").replace("$", r"\$")
 
 
-def how_many(n: Any) -> int:
-    """Return how many variables to show, after a look that it is such a number."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InputError(f"n must be a whole number of variables to show, 1 or more; got {n!r}.")
-    return int(n)
+def note(axes: Axes, text: str, place: Any, offset: tuple[float, float], **style: Any) -> None:
+    """Write a small note so many points away from a place."""
+    axes.annotate(text, place, xytext=offset, textcoords="offset points", fontsize=SMALL, color=INK, **style)
 
 
-def numbers_of(name: str, values: Any, ndim: int) -> FloatArray:
-    """Return finite numbers as an array, after a look at its shape."""
-    try:
-        found = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be an array of numbers; got {values!r}.") from error
-    if found.ndim != ndim or not found.size or not np.isfinite(found).all():
-        raise InputError(f"{name} must be finite numbers in {ndim} dimensions; got shape {found.shape} or a gap in it.")
-    return found
+def note_above(axes: Axes, text: str, left: float = 0.0, up: float = 4.0, **style: Any) -> None:
+    """Write a small note just above the axes, at their left edge."""
+    note(axes, text, (0.0, 1.0), (left, up), xycoords="axes fraction", **style)
 
 
 def headline(axes: Axes, text: str, *, size: int = 11, settle: bool = False, **style: Any) -> None:
@@ -192,9 +180,8 @@ def headline(axes: Axes, text: str, *, size: int = 11, settle: bool = False, **s
     `settle` finds that width by a layout of the figure; else it is about what it will be.
     """
     if settle:
-        _lay_out(axes.figure.canvas.figure)
-    points = axes.get_window_extent().width / axes.figure.dpi * 72.0
-    letters = max(int(points / (0.56 * size)), 16)
+        lay_out(axes)
+    letters = max(int(_points(axes) / (0.56 * size)), 16)
     axes.set_title(textwrap.fill(text, letters), loc="left", fontsize=size, color=INK, **style)
 
 
@@ -202,64 +189,82 @@ def titled(axes: Axes, title: str, note: str) -> None:
     """Write a title, and below it a note in as many lines as the width of the axes asks for."""
     lines: list[str] = []
     if note:
-        _lay_out(axes.figure.canvas.figure)  # long names of classes leave less room than the figure has
-        points = axes.get_window_extent().width / axes.figure.dpi * 72.0
-        lines = textwrap.wrap(note, max(int(points / (0.54 * SMALL)), 24))
-        place: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 4), "textcoords": "offset points"}
-        axes.annotate("\n".join(lines), (0.0, 1.0), fontsize=SMALL, color=INK, **place)
+        lay_out(axes)  # long names of classes leave less room than the figure has
+        lines = textwrap.wrap(note, max(int(_points(axes) / (0.54 * SMALL)), 24))
+        note_above(axes, "\n".join(lines))
     axes.set_title(title, loc="left", fontweight="bold", pad=6 + 1.5 * SMALL * len(lines))
 
 
-def _lay_out(figure: Figure) -> None:
-    """Find the places of all axes, without drawing anything."""
-    engine: Any = figure.get_layout_engine()
-    if engine is not None:
-        engine.execute(figure)
+def _points(axes: Axes) -> float:
+    return float(axes.get_window_extent().width / axes.figure.dpi * 72.0)
 
 
-def power_of(*values: FloatArray, usual: tuple[float, float] = _USUAL) -> int:
-    """Return the power of ten to leave away where numbers are so small or large that scales would fail, else 0."""
-    top = max((float(np.abs(some).max(initial=0.0)) for some in values), default=0.0)
-    if top == 0.0 or not np.isfinite(top) or usual[0] <= top <= usual[1]:
-        return 0
-    return int(np.floor(np.log10(top)))
-
-
-def without(values: FloatArray, power: int) -> FloatArray:
-    """Return numbers without a power of ten; in two steps, for extreme powers have no inverse."""
-    return values / 10.0 ** (power // 2) / 10.0 ** (power - power // 2) if power else values
-
-
-def times(power: int) -> str:
-    """Return how a power of ten that was left away is written behind a name."""
-    return f" (× $10^{{{power}}}$)" if power else ""
-
-
-def factored(values: FloatArray, meaning: str) -> tuple[FloatArray, str]:
-    """Return values without a power of ten that they share, and their meaning with it: fewer zeros to read."""
-    top = float(np.nanmax(np.abs(values), initial=0.0))
-    power = int(np.floor(np.log10(top))) if top > 0.0 else 0
-    if -3 < power < 6:
-        return values, meaning
-    return values / 10.0**power, f"{meaning} (× $10^{{{power}}}$)"
-
-
-def leave_room(axes: Axes, values: FloatArray) -> None:
-    """Set the horizontal limits such that bars from 0 and the texts at their ends are inside."""
+def lay_out(axes: Axes) -> None:
+    """Find the places of all axes of the figure, without drawing anything."""
     root = axes.figure.canvas.figure
-    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
-    axes.set_xlim(low, high if high > low else 1.0)
-    _lay_out(root)  # now it is known how wide the axes are
-    width = axes.get_window_extent().width
-    text = max(label.get_window_extent().width for label in axes.texts) + 8.0 / 72.0 * root.dpi
-    left, right = (text if low < 0.0 else 0.0), (text if high > 0.0 or low == 0.0 else 0.0)
-    scale = (high - low or 1.0) / max(width - left - right, 0.2 * width)
-    axes.set_xlim(low - scale * left, (high if high > low else 1.0) + scale * right)
+    engine: Any = root.get_layout_engine()
+    if engine is not None:
+        engine.execute(root)
 
 
-def short(value: float, *, sign: bool = False) -> str:
-    """Return a number in three digits, with a true minus; on demand with its sign, whichever that is."""
-    if value == 0.0:
-        return "0"
-    digits = ",.0f" if 1e3 <= abs(value) < 1e6 else ".3g" if float(value).is_integer() else "#.3g"
-    return f"{value:{'+' if sign else ''}{digits}}".replace("-", "−").removesuffix(".")
+def colour_bar(figure: Figure, mapped: Any, ax: Any, text: str, **style: Any) -> Any:
+    """Draw the scale of colours beside the axes, with what it means; return it."""
+    bar = figure.colorbar(mapped, ax=ax, **style)
+    bar.set_label(text, color=INK)
+    return bar
+
+
+# -- Pictures in files: whole or not at all, and the same bytes for the same picture ----------------------------------
+
+# What matplotlib writes into files besides the picture: dates and versions, which change from run to run.
+_METADATA: dict[str, dict[str, Any]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None, "Creator": None},
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+_IDENTIFIER = re.compile(r'\bid="([A-Za-z]{0,4}[0-9a-f]{10})"')
+
+
+def save(figure: Figure, path: str | os.PathLike[str], *, resolution: int = 150) -> None:
+    """Write a picture to a .png, .svg or .pdf file; an error leaves what was there as it was.
+
+    Parameters
+    ----------
+    figure : what a function here returned, or `figure_` of a display.
+    path : its ending says the format.
+    resolution : pixels per inch of a .png, and of the dots in other formats.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kpca import plots
+    >>> figure = plots.SpectrumDisplay.from_eigenvalues([3.0, 1.0], total=5.0).figure_
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plots.save(figure, f"{folder}/spectrum.svg")
+    """
+    if not hasattr(figure, "savefig"):
+        got = " (a display has it as figure_)" if hasattr(figure, "figure_") else ""
+        raise InputError(f"figure must be a matplotlib figure; got {type(figure).__name__}{got}.")
+    target = Path(os.fspath(path))
+    ending = target.suffix.lower()
+    if ending not in _METADATA:
+        raise InputError(f"The name of the picture must end in {', '.join(_METADATA)}; got {str(target)!r}.")
+    dpi = whole("resolution", resolution, "a whole number of pixels per inch, 20 to 2400", 20, 2400)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=ending[1:], dpi=dpi, metadata=_METADATA[ending])
+    write_whole(target, _renamed(buffer.getvalue()) if ending == ".svg" else buffer.getvalue())
+
+
+def _renamed(document: bytes) -> bytes:
+    """Return an SVG whose identifiers depend on what it shows, and not on chance.
+
+    Two pictures on one page have different ones; a setting of matplotlib could do it too, but for all its users.
+    """
+    text = document.decode("utf-8")
+    number = {name: f"{order:x}" for order, name in enumerate(dict.fromkeys(_IDENTIFIER.findall(text)))}
+    if not number:
+        return document
+    any_of_them = re.compile(rf"\b({'|'.join(map(re.escape, number))})\b")
+    numbered = any_of_them.sub(lambda found: f"\0{number[found[1]]}\0", text)
+    digest = hashlib.sha256(numbered.encode("utf-8")).hexdigest()[:8]
+    return re.sub("\0([0-9a-f]+)\0", lambda found: f"i{digest}-{found[1]}", numbered).encode("utf-8")

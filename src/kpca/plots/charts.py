@@ -11,20 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
-from kpca.plots.axes import (
-    COLOURS,
-    INK,
-    SMALL,
-    FloatArray,
-    headline,
-    panels_for,
-    plain,
-    power_of,
-    short,
-    tidy,
-    times,
-    without,
-)
+from kpca.plots._given import FloatArray, power_of, short, times, whole, without
+from kpca.plots.axes import COLOURS, INK, SMALL, headline, note, panels_for, plain, tidy
 
 if TYPE_CHECKING:
     from kpca.plots.axes import Axes, Figure
@@ -77,13 +65,8 @@ def control_chart(
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['T²', 'SPE', 'combined']
     """
-    if hasattr(source, "limits_") or callable(getattr(source, "statistics", None)):
-        return ControlChartDisplay.from_estimator(
-            source, against, alarm=alarm, onset=onset, index=index, statistic=statistic, ax=ax
-        ).figure_
-    return ControlChartDisplay.from_statistics(
-        source, against, alarm=alarm, onset=onset, index=index, statistic=statistic, ax=ax
-    ).figure_
+    display = ControlChartDisplay(statistics=source, limits=against, alarm=alarm, onset=onset, index=index)
+    return display.plot(ax, statistic=statistic).figure_
 
 
 class ControlChartDisplay:
@@ -132,17 +115,20 @@ class ControlChartDisplay:
 
         `ax` are axes to draw into, one per statistic; None is a new figure.
         """
-        names = _chosen(statistic)
+        asked: Any = list(_LABELS) if statistic is None else statistic
+        names = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
+        if not names or any(name not in list(_LABELS) for name in names):
+            words = ", ".join(map(repr, _LABELS))
+            raise InputError(f"must be one or more of {words}", param="statistic", value=statistic)
         values = [_values(name, self.statistics) for name in names]
         count, onset = len(values[0]), self.onset
         if any(len(value) != count for value in values):
             raise InputError(f"The statistics must have the same rows; got {', '.join(str(len(v)) for v in values)}.")
         bounds = [_limit(name, self.limits, count) for name in names]
         places, place_name = _places(self.index, count)
-        alarm = getattr(self.statistics, "alarm", None) if self.alarm is None else self.alarm
-        windows = _windows(alarm, count)
-        if onset is not None and not (isinstance(onset, int | np.integer) and 0 <= onset < count):
-            raise InputError(f"onset must be a row number from 0 to {count - 1}, or None; got {onset!r}.")
+        windows = _windows(getattr(self.statistics, "alarm", None) if self.alarm is None else self.alarm, count)
+        if onset is not None:
+            onset = whole("onset", onset, f"a row number from 0 to {count - 1}, or None", 0, count - 1)
         self.figure_, self.axes_ = panels_for(ax, len(names), 9.0, 0.9 + 2.1 * len(names))
         for axes, name, value, bound in zip(self.axes_, names, values, bounds, strict=True):
             _shade(axes, places, windows)
@@ -182,14 +168,6 @@ def _values(name: str, found: Any) -> FloatArray:
     if not np.isfinite(values).any():
         raise InputError(f"The statistic {name!r} must be finite in some rows; all are too large to draw.")
     return values
-
-
-def _chosen(statistic: Any) -> list[str]:
-    several = isinstance(statistic, Iterable) and not isinstance(statistic, str)
-    names = list(_LABELS) if statistic is None else list(statistic) if several else [statistic]
-    if not names or any(name not in list(_LABELS) for name in names):
-        raise InputError(f"statistic must be one or more of {', '.join(map(repr, _LABELS))}; got {statistic!r}.")
-    return names
 
 
 def _limit(name: str, limits: Any, count: int) -> FloatArray:
@@ -283,25 +261,16 @@ def _panel(axes: Axes, places: NDArray[Any], values: FloatArray, limit: FloatArr
     beyond = y > bound
     log, low, high = _range(y, bound)
     y = np.minimum(y, high)  # infinity is at the upper edge
-    size = float(np.clip(6000.0 / len(y), 5.0, 24.0))
     axes.plot(x, y, color=_LINE, linewidth=0.8, label="statistic")
     if len(values) <= 60:  # few enough to be seen one by one
         axes.scatter(x[~beyond], y[~beyond], s=14, color=_LINE, zorder=3)
-    axes.scatter(
-        x[beyond], y[beyond], s=size, marker="^", color=_BEYOND, linewidths=0, zorder=3, label="beyond the limit"
-    )
+    look: dict[str, Any] = {"s": float(np.clip(6000.0 / len(y), 5.0, 24.0)), "marker": "^", "color": _BEYOND}
+    axes.scatter(x[beyond], y[beyond], linewidths=0, zorder=3, label="beyond the limit", **look)
     axes.plot(x, bound, color=INK, linestyle=(0, (5, 3)), linewidth=1.2, zorder=4, label="limit")
     bounded = bool(np.isfinite(bound[-1]))
-    axes.annotate(
-        f"limit {short(float(bound[-1]))}" if bounded else "no limit",
-        (1.0, float(bound[-1]) if bounded else high),
-        xycoords=("axes fraction", "data"),
-        xytext=(3, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=SMALL,
-        color=INK,
-    )
+    text = f"limit {short(float(bound[-1]))}" if bounded else "no limit"
+    place = (1.0, float(bound[-1]) if bounded else high)
+    note(axes, text, place, (3, 0), xycoords=("axes fraction", "data"), va="center")
     if log:
         axes.set_yscale("log", nonpositive="clip")
     axes.set_ylim(low, high)

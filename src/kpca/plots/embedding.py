@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from kpca._base.errors import InputError
 from kpca.data.frames import row_labels
-from kpca.plots._cloud import (
-    class_box,
-    class_entries,
-    class_legend,
-    class_middles,
-    class_style,
-    count_bar,
-    density,
-    dots,
-    legend_columns,
-    strips,
-)
-from kpca.plots._labels import Labels, labels_of, place_classes, place_names, sample_of
-from kpca.plots._models import Facts, as_scores, chosen_components, facts_of, scores_of
-from kpca.plots.axes import (
-    INK,
-    LONG_CLASS,
-    SMALL,
-    FloatArray,
-    dot_size,
-    given_axes,
-    named,
-    new_figure,
-    plain,
-    power_of,
-    tidy,
-    times,
-    titled,
-    without,
-)
+from kpca.plots import _cloud as cloud
+from kpca.plots._given import Facts, FloatArray, as_scores, components_of, facts_of, power_of, times, whole, without
+from kpca.plots._labels import Labels, labels_of, place_names, sample_of
+from kpca.plots.axes import BAR, INK, NO_LABEL, SMALL, dot_size, named, panels_for, plain, tidy, titled
+
+if TYPE_CHECKING:
+    from kpca.plots.axes import Figure
 
 _MANY = 20_000  # rows from which on shades say more than dots
 _ON_TOP, _AT_LEAST = 2_500, 60  # dots of classes over shades: in all, and of each class
 _SPACE = 20_000  # dots in three dimensions: a screen shows no more
-_LETTERS, _NEARBY = 60, 40.0  # of all names in large letters; points from the middle of a class to its name
+_NEARBY = 40.0  # points from the middle of a class to its name
 _COMPARABLE = 4.0  # times as long: axes with such spans can have the same scale
 
 
@@ -84,7 +61,7 @@ class EmbeddingDisplay:
         self, *, scores: Any, shares: Any = None, labels: Any = None, ids: Any = None, label_name: str | None = None
     ) -> None:
         self.scores = as_scores(scores)
-        self.facts = shares if isinstance(shares, Facts) else Facts(shares=None if shares is None else np.ravel(shares))
+        self.facts = Facts.of(shares)
         self.labels: Labels | None = labels_of(labels, len(self.scores), label_name)
         self.ids = None if ids is None else row_labels(ids, None, len(self.scores))
 
@@ -96,11 +73,10 @@ class EmbeddingDisplay:
 
         `options` are those of `plot`.
         """
-        found = scores_of(model, X)
+        facts = facts_of(model)
         if ids is None and hasattr(X, "iloc") and hasattr(X, "index"):
             ids = X.index
-        display = cls(scores=found, shares=facts_of(model), labels=y, ids=ids, label_name=label_name)
-        return display.plot(**options)
+        return cls(scores=model.transform(X), shares=facts, labels=y, ids=ids, label_name=label_name).plot(**options)
 
     @classmethod
     def from_scores(
@@ -144,8 +120,8 @@ class EmbeddingDisplay:
         k = self.scores.shape[1]
         if components is None:
             components = (0, 1) if k > 1 else (0,)
-        chosen = chosen_components(components, k, most=3)
-        wanted = _whole_number(annotate, len(self.scores))
+        chosen = components_of(components, k, "one, two or three", 3)
+        wanted = whole("annotate", annotate, "how many rows get their ids, 0 or more", 0)
         if density and len(chosen) != 2:
             raise InputError(f"density needs two components; got {len(chosen)}: leave it out.")
         self.points_: Any = None
@@ -155,7 +131,10 @@ class EmbeddingDisplay:
         self.names_: list[Any] = []
         self.annotations_: list[Any] = []
         self._own = ax is None
-        self._prepare(ax, len(chosen), legend)
+        height = 4.2
+        if len(chosen) > 1:
+            height = 6.0 + 0.22 * (cloud.legend_lines(self.labels, 6.4) if legend else 0)
+        self.figure_, (self.ax_,) = panels_for(ax, 1, 6.4, height, three=len(chosen) == 3)
         P = self.scores[:, list(chosen)]  # shape: (m, 1 to 3)
         power = power_of(P)
         P = without(P, power)
@@ -166,21 +145,11 @@ class EmbeddingDisplay:
             note = draw(P, shaded=many, equal=equal, legend=legend)
         self._write(chosen, power, title, note)
         if len(chosen) == 2 and len(P):
-            self._names(P)
+            # a name that finds no room nearby would cover other classes: it is in the legend
+            most = np.inf if self.legend_ is None else _NEARBY
+            self.names_ = cloud.name_classes(self.ax_, P, self.labels, large=self._own, most=most)
             self._annotate(P, wanted)
         return self
-
-    def _prepare(self, ax: Any, dimensions: int, legend: bool) -> None:
-        if ax is None:
-            lines = 0
-            if legend and dimensions > 1 and self.labels is not None and self.labels.codes is not None:
-                texts = class_entries(self.labels)[1]
-                lines = -(-len(texts) // legend_columns(texts, 6.4))
-            self.figure_ = new_figure(6.4, (4.2 if dimensions == 1 else 6.0) + 0.22 * lines)
-            self.ax_ = self.figure_.add_subplot(projection="3d" if dimensions == 3 else None)
-        else:
-            given_axes(ax, three=dimensions == 3)
-            self.ax_, self.figure_ = ax, ax.figure
 
     # -- two components ---------------------------------------------------------------------------------------------
 
@@ -189,9 +158,10 @@ class EmbeddingDisplay:
         same = _comparable(P) if equal is None else bool(equal)
         note = self._shades(x, y, same) if shaded else ""
         if not shaded:
-            mapped = dots(self.ax_, x, y, self.labels, area=dot_size(len(x)), names=0)
+            mapped = cloud.dots(self.ax_, x, y, self.labels, area=dot_size(len(x)))
             self.points_ = self.ax_.collections[-1]
-            self._bar(mapped, "")
+            if mapped is not None:
+                self._bar(mapped)
         if legend:
             self._legend()
         if self._own:
@@ -204,43 +174,24 @@ class EmbeddingDisplay:
     def _shades(self, x: FloatArray, y: FloatArray, same: bool) -> str:
         """Draw the density of the rows, and what can be said of labels on top; return what there is to note."""
         labels = self.labels
-        if labels is None:
-            self.density_ = density(self.ax_, x, y, equal=same)
-            self.colorbar_ = count_bar(self.figure_, self.ax_, self.density_)
-            return ""
-        if labels.codes is None:
+        if labels is not None and labels.codes is None:
             there = ~labels.missing
             if not there.all():
-                density(self.ax_, x[~there], y[~there], equal=same, faint=True)
+                cloud.density(self.ax_, x[~there], y[~there], equal=same, faint=True)
             if there.any():
-                self.density_ = density(self.ax_, x[there], y[there], np.asarray(labels.values)[there], equal=same)
+                values = np.asarray(labels.values)[there]
+                self.density_ = cloud.density(self.ax_, x[there], y[there], values, equal=same)
                 self._bar(self.density_, f"mean of {labels.meaning or 'label'} in a cell")
             return ""
-        self.density_ = density(self.ax_, x, y, equal=same, faint=True)
-        self.colorbar_ = count_bar(self.figure_, self.ax_, self.density_)
+        self.density_ = cloud.density(self.ax_, x, y, equal=same, faint=labels is not None)
+        self.colorbar_ = cloud.count_bar(self.figure_, self.ax_, self.density_)
+        if labels is None:
+            return ""
         rows = sample_of(labels, _ON_TOP, _AT_LEAST)
-        dots(self.ax_, x[rows], y[rows], labels.only(rows), area=10.0, names=0)
+        cloud.dots(self.ax_, x[rows], y[rows], labels.only(rows), area=10.0)
         self.points_ = self.ax_.collections[-1]
         self.points_.set_zorder(2.5)
         return f"shades: all rows; dots: {len(rows):,} of them" if len(rows) < len(x) else ""
-
-    def _names(self, P: FloatArray) -> None:
-        if self.labels is None or self.labels.codes is None:
-            return
-        middles = class_middles(P[:, 0], P[:, 1], self.labels)
-        if not middles:
-            return
-        colours, _ = class_style(self.labels)
-        names = [named(self.labels.names[number], number, LONG_CLASS) for number in middles]
-        size = 11 if self._own and sum(map(len, names)) <= _LETTERS else 9
-        self.names_ = place_classes(
-            self.ax_,
-            np.array(list(middles.values())),
-            names,
-            [{"fontsize": size, **class_box(colours[number], size)} for number in middles],
-            # a name that finds no room nearby would cover other classes: it is in the legend
-            most=np.inf if self.legend_ is None else _NEARBY,
-        )
 
     def _annotate(self, P: FloatArray, count: int) -> None:
         """Write the ids of the rows that are the most standard deviations away from the middle."""
@@ -259,7 +210,7 @@ class EmbeddingDisplay:
     # -- one and three components -----------------------------------------------------------------------------------
 
     def _line(self, P: FloatArray, *, shaded: bool, equal: bool | None, legend: bool) -> str:
-        note, self.points_ = strips(self.ax_, P[:, 0], self.labels)
+        note, self.points_ = cloud.strips(self.ax_, P[:, 0], self.labels)
         return note
 
     def _space(self, P: FloatArray, *, shaded: bool, equal: bool | None, legend: bool) -> str:
@@ -268,85 +219,85 @@ class EmbeddingDisplay:
         rows = np.arange(len(P))
         if len(P) > _SPACE:
             rows = np.sort(np.random.default_rng(0).choice(len(P), _SPACE, replace=False))
-        x, y, z = P[rows].T
-        style: dict[str, Any] = {
-            "s": dot_size(len(rows)),
-            "alpha": 0.7,
-            "linewidths": 0,
-            "rasterized": len(rows) > 3000,
-        }
+        area = dot_size(len(rows))
+        style: dict[str, Any] = {"s": area, "alpha": 0.7, "linewidths": 0, "rasterized": len(rows) > cloud.VECTOR_DOTS}
         labels = None if self.labels is None else self.labels.only(rows)
-        if labels is None or labels.codes is None:
-            self._space_plain(axes, P[rows], labels, style)
+        if labels is None:
+            self.points_ = axes.scatter(*P[rows].T, color=BAR, **style)
         else:
-            colours, markers = class_style(labels)
-            for number in (-1, *range(len(colours))):
-                mine = labels.codes == number
-                look = ("#B4B4B4", "o") if number < 0 else (colours[number], markers[number])
-                if mine.any():
-                    self.points_ = axes.scatter(x[mine], y[mine], z[mine], color=look[0], marker=look[1], **style)
-            if legend:
-                self._legend()
+            gone = labels.missing
+            if gone.any():
+                self.points_ = axes.scatter(*P[rows][gone].T, color=NO_LABEL, **style)
+            if labels.codes is not None:
+                for number, look in enumerate(zip(*cloud.class_style(labels), strict=True)):
+                    mine = labels.codes == number
+                    if mine.any():
+                        self.points_ = axes.scatter(*P[rows][mine].T, color=look[0], marker=look[1], **style)
+            elif not gone.all():
+                values = np.asarray(labels.values)[~gone]
+                self.points_ = axes.scatter(*P[rows][~gone].T, c=values, cmap=cloud.SCALE, **style)
+                self._bar(self.points_)
+        if legend:
+            self._legend()
         same = _comparable(P) if equal is None else bool(equal)
         spans = np.maximum(np.ptp(P, axis=0), 1e-3 * float(np.ptp(P, axis=0).max() or 1.0))
         axes.set_box_aspect(spans if same else (1.0, 1.0, 0.9), zoom=0.85)
         return f"{len(rows):,} of them drawn" if len(rows) < len(P) else ""
 
-    def _space_plain(self, axes: Any, P: FloatArray, labels: Labels | None, style: dict[str, Any]) -> None:
-        if labels is None:
-            self.points_ = axes.scatter(*P.T, color="#4C6A92", **style)
-            return
-        gone = labels.missing
-        if gone.any():
-            self.points_ = axes.scatter(*P[gone].T, color="#B4B4B4", **style)
-        if not gone.all():
-            self.points_ = axes.scatter(*P[~gone].T, c=np.asarray(labels.values)[~gone], cmap="viridis", **style)
-            self._bar(self.points_, "")
-
     # -- words ------------------------------------------------------------------------------------------------------
 
-    def _bar(self, mapped: Any, meaning: str) -> None:
-        if mapped is None:
-            return
-        meaning = meaning or (self.labels.meaning if self.labels is not None else "")
-        self.colorbar_ = self.figure_.colorbar(mapped, ax=self.ax_, shrink=0.7, pad=0.02)
-        power = self.labels.power if self.labels is not None else 0
-        self.colorbar_.set_label(plain(meaning, 40) + times(power), color=INK)
-        self.colorbar_.outline.set_visible(False)
+    def _bar(self, mapped: Any, meaning: str = "") -> None:
+        assert self.labels is not None
+        text = plain(meaning, 40) + times(self.labels.power) if meaning else self.labels.scale_name()
+        self.colorbar_ = cloud.value_bar(self.figure_, self.ax_, mapped, text)
 
     def _legend(self) -> None:
         if self.labels is None or self.labels.codes is None:
             return
         if self._own:
-            self.legend_ = class_legend(self.figure_, self.labels, counts=True)
+            self.legend_ = cloud.class_legend(self.figure_, self.labels, counts=True)
             return
-        handles, texts = class_entries(self.labels)
+        handles, texts = cloud.class_entries(self.labels)
         self.legend_ = self.ax_.legend(
             handles, texts, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=SMALL, frameon=False
         )
 
     def _write(self, chosen: tuple[int, ...], power: int, title: str | None, note: str) -> None:
-        factor = times(power)
-        self.ax_.set_xlabel(self.facts.axis_name(chosen[0]) + factor)
-        if len(chosen) > 1:
-            self.ax_.set_ylabel(self.facts.axis_name(chosen[1]) + factor)
+        axes: Any = self.ax_
+        for component, set_label in zip(chosen, ("set_xlabel", "set_ylabel", "set_zlabel"), strict=False):
+            getattr(axes, set_label)(self.facts.axis_name(component) + times(power))
         if len(chosen) > 2:
-            space: Any = self.ax_
-            space.set_zlabel(self.facts.axis_name(chosen[2]) + factor)
-            space.tick_params(labelsize=SMALL, colors=INK, pad=0)
-            for axis in (space.xaxis, space.yaxis, space.zaxis):
+            axes.tick_params(labelsize=SMALL, colors=INK, pad=0)
+            for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
                 axis.label.set_size(SMALL + 1)
         heading = f"Scores of {len(self.scores):,} rows" if title is None else plain(title, 70)
         titled(self.ax_, heading, note)
-
-
-def _whole_number(annotate: Any, most: int) -> int:
-    if isinstance(annotate, bool) or not isinstance(annotate, int | np.integer) or annotate < 0:
-        raise InputError(f"annotate must be how many rows get their ids, 0 or more; got {annotate!r}.")
-    return min(int(annotate), most)
 
 
 def _comparable(P: FloatArray) -> bool:
     """Whether one scale for all axes leaves none of them flat."""
     spans = np.ptp(P, axis=0)
     return bool(spans.min() > 0.0 and spans.max() <= _COMPARABLE * spans.min())
+
+
+def scores(model: Any, X: Any, y: Any = None, components: Any = None, **options: Any) -> Figure:
+    """Return the scores of the rows of X on two components, on one or on three.
+
+    Parameters
+    ----------
+    model : a fitted model, or a pipeline that ends in one.
+    X : rows to show; what `model.transform` takes.
+    y : a class or a number per row; at most ten different values are classes, more numbers a scale.
+    components : counted from 0; None is the first two.
+    options : those of `EmbeddingDisplay.from_estimator` and its `plot`: ids, density, annotate, ax and so on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kpca import KernelPCA, plots
+    >>> X, y = load_iris(return_X_y=True)
+    >>> figure = plots.scores(KernelPCA(3, kernel="rbf", gamma="median").fit(X), X, y)
+    >>> figure.axes[0].get_xlabel()
+    'component 1 (69.7 % of variance)'
+    """
+    return EmbeddingDisplay.from_estimator(model, X, y, components=components, **options).figure_

@@ -12,22 +12,21 @@ from scipy import sparse
 from kpca._base.errors import InputError
 from kpca.data.frames import column_names, is_frame
 from kpca.plots._cloud import class_legend, dots
-from kpca.plots._labels import Labels, labels_of, sample_of
-from kpca.plots._models import Facts, facts_of, final_step
-from kpca.plots.axes import (
-    FAINT,
-    INK,
-    SMALL,
+from kpca.plots._given import (
     FloatArray,
-    given_axes,
-    named,
-    new_figure,
+    as_array,
+    components_of,
+    facts_of,
+    final_step,
+    number_of,
     power_of,
-    shades,
     short,
     times,
+    whole,
     without,
 )
+from kpca.plots._labels import Labels, labels_of, sample_of
+from kpca.plots.axes import FAINT, INK, SMALL, named, panels_for, shades
 
 if TYPE_CHECKING:
     from kpca.plots.axes import Axes, Figure
@@ -131,16 +130,15 @@ class ComponentMapDisplay:
         facts = facts_of(model)
         plane = _Plane(model, X, names)
         pair = plane.pair(features)
-        chosen = _chosen(components, plane.n_components)
-        if isinstance(resolution, bool) or not isinstance(resolution, int) or not 2 <= resolution <= 1000:
-            raise InputError(f"resolution must be a whole number from 2 to 1000; got {resolution!r}.")
+        words = f"how many maps to draw, 1 to {_MOST}, or at most {_MOST}"
+        chosen = components_of(8 if components is None else components, plane.n_components, words, _MOST, counted=True)
+        resolution = whole("resolution", resolution, "a whole number from 2 to 1000", 2, 1000)
         P = plane.columns(pair)  # shape: (m, 2)
         sides = [_side(P[:, i], resolution, float(margin)) for i in range(2)]
-        values = plane.values(pair, sides, chosen)
-        display = cls(
+        return cls(
             x=sides[0],
             y=sides[1],
-            values=values,
+            values=plane.values(pair, sides, chosen),
             components=chosen,
             points=P,
             labels=y,
@@ -148,11 +146,7 @@ class ComponentMapDisplay:
             shares=_picked(facts.shares, chosen),
             names=(plane.names[pair[0]], plane.names[pair[1]]),
             note=plane.note(pair),
-        )
-        display._facts = facts
-        return display.plot(**options)
-
-    _facts: Facts = Facts()
+        ).plot(**options)
 
     def plot(self, ax: Any = None, *, levels: int = _LEVELS, filled: bool = True, points: bool = True) -> Self:
         """Draw the maps.
@@ -164,69 +158,54 @@ class ComponentMapDisplay:
         filled : shade between the contours.
         points : draw the rows.
         """
-        count = len(self.components)
-        if isinstance(levels, bool) or not isinstance(levels, int | np.integer) or not 1 <= levels <= 100:
-            raise InputError(f"levels must be a whole number of contours, 1 to 100; got {levels!r}.")
-        own = ax is None
-        if own:
-            self.figure_, self.axes_ = _panels(count, note=bool(self.note))
-        else:
-            self.axes_ = [ax] if hasattr(ax, "transData") else list(np.ravel(np.asarray(ax, dtype=object)))
-            if len(self.axes_) != count:
-                raise InputError(f"ax must be {count} matplotlib axes, one for each component; got {len(self.axes_)}.")
-            for axes in self.axes_:
-                given_axes(axes)
-            self.figure_ = self.axes_[0].figure
+        count, levels = len(self.components), whole("levels", levels, "a whole number of contours, 1 to 100", 1, 100)
+        across, size = min(count, _ACROSS), 3.6 if count < 3 else 2.75
+        height = (size + 0.15) * -(-count // across) + 0.25 + 0.25 * bool(self.note)
+        self.figure_, self.axes_ = panels_for(ax, count, size * across + 0.2, height, across=_ACROSS)
         self.contours_: list[Any] = []
         self.fills_: list[Any] = []
         self._powers = power_of(self.x, self.points[:, 0]), power_of(self.y, self.points[:, 1])
+        self._sides = without(self.x, self._powers[0]), without(self.y, self._powers[1])
         for number, axes in enumerate(self.axes_):
-            self._map(axes, number, int(levels), filled)
+            self._map(axes, number, levels, filled)
             if points:
                 self._rows(axes)
             self._words(axes, number)
-        if own and points and self.labels is not None and self.labels.codes is not None:
+        if ax is None and points and self.labels is not None and self.labels.codes is not None:
             class_legend(self.figure_, self.labels, counts=True)
-        if own and self.note:
+        if ax is None and self.note:
             self.figure_.suptitle(self.note, x=0.01, ha="left", fontsize=SMALL + 1, color=INK)
         return self
 
     def _map(self, axes: Axes, number: int, count: int, filled: bool) -> None:
         V = without(self.values[number], power_of(self.values[number]))  # what their unit is does not show
-        x, y = self._sides()
         levels = _levels(V, count)
         top = float(np.abs(V).max()) or 1.0
         if filled:
             style: dict[str, Any] = {"cmap": shades(*_COLOURS), "vmin": -top, "vmax": top}
             edges = np.unique([-top * 1.0001, *levels, top * 1.0001])
-            self.fills_.append(axes.contourf(x, y, V, levels=edges, **style))
+            self.fills_.append(axes.contourf(*self._sides, V, levels=edges, **style))
         lines = None
         drawn = levels[(levels > V.min()) & (levels < V.max())]
         if len(drawn):
             styles = ["dashed" if level < 0.0 else "solid" for level in drawn]
             widths = [1.4 if level == 0.0 else 0.8 for level in drawn]
-            lines = axes.contour(x, y, V, levels=drawn, colors="#333333", linestyles=styles, linewidths=widths)
+            lines = axes.contour(*self._sides, V, levels=drawn, colors="#333333", linestyles=styles, linewidths=widths)
         self.contours_.append(lines)
 
     def _rows(self, axes: Axes) -> None:
         x, y = (without(self.points[:, i], self._powers[i]) for i in range(2))
-        area = float(np.clip(2_500.0 / max(len(x), 1), 5.0, 16.0))
-        if len(x) <= _MANY:
-            dots(axes, x, y, self.labels, area=area, names=0, colour=INK)
-        elif self.labels is not None and self.labels.codes is not None:
-            rows = sample_of(self.labels, _MANY, 40)
-            dots(axes, x[rows], y[rows], self.labels.only(rows), area=5.0, names=0)
-        else:
-            rows = np.random.default_rng(0).choice(len(x), _MANY, replace=False)
-            some = None if self.labels is None else self.labels.only(rows)
-            dots(axes, x[rows], y[rows], some, area=3.0, names=0, colour=INK)
+        labels, area = self.labels, float(np.clip(2_500.0 / max(len(x), 1), 5.0, 16.0))
+        if len(x) > _MANY:
+            if labels is not None and labels.codes is not None:
+                rows, area = sample_of(labels, _MANY, 40), 5.0
+            else:
+                rows, area = np.random.default_rng(0).choice(len(x), _MANY, replace=False), 3.0
+            x, y, labels = x[rows], y[rows], None if labels is None else labels.only(rows)
+        dots(axes, x, y, labels, area=area, colour=INK)
         axes.collections[-1].set(edgecolor="white", linewidth=0.3, alpha=0.9)  # seen on dark and on light shades
-        across, up = self._sides()
-        axes.set_xlim(float(across[0]), float(across[-1]))
-        axes.set_ylim(float(up[0]), float(up[-1]))
-
-    def _sides(self) -> tuple[FloatArray, FloatArray]:
-        return without(self.x, self._powers[0]), without(self.y, self._powers[1])
+        (left, *_, right), (low, *_, high) = self._sides
+        axes.set(xlim=(left, right), ylim=(low, high))
 
     def _words(self, axes: Axes, number: int) -> None:
         parts = [f"component {self.components[number] + 1}"]
@@ -235,8 +214,9 @@ class ComponentMapDisplay:
         if self.shares is not None:
             parts.append(f"{100.0 * float(self.shares[number]):.1f} %")
         axes.set_title(", ".join(parts), loc="left", fontsize=SMALL + 1, color=INK)
-        axes.set_xlabel(named(self.names[0], 0) + times(self._powers[0]), fontsize=SMALL, color=INK)
-        axes.set_ylabel(named(self.names[1], 1) + times(self._powers[1]), fontsize=SMALL, color=INK)
+        for which, (name, power) in enumerate(zip(self.names, self._powers, strict=True)):
+            text = named(name, which) + times(power)
+            (axes.set_ylabel if which else axes.set_xlabel)(text, fontsize=SMALL, color=INK)
         axes.tick_params(labelsize=SMALL - 1, colors=INK, length=2)
         axes.spines[:].set(color=FAINT, linewidth=0.8)
         axes.locator_params(nbins=4)
@@ -248,17 +228,6 @@ def component_maps(model: Any, X: Any, y: Any = None, **options: Any) -> Figure:
     `options` are those of `ComponentMapDisplay.from_estimator` and its `plot`: components, features, ax and so on.
     """
     return ComponentMapDisplay.from_estimator(model, X, y, **options).figure_
-
-
-def _panels(count: int, *, note: bool) -> tuple[Figure, list[Any]]:
-    across = min(count, _ACROSS)
-    down = -(-count // across)
-    size = 3.6 if count < 3 else 2.75
-    figure = new_figure(size * across + 0.2, (size + 0.15) * down + 0.25 + 0.25 * note)
-    panels = figure.subplots(down, across, squeeze=False).ravel()
-    for axes in panels[count:]:
-        axes.remove()
-    return figure, list(panels[:count])
 
 
 def _levels(V: FloatArray, count: int) -> FloatArray:
@@ -279,20 +248,6 @@ def _side(values: FloatArray, count: int, margin: float) -> FloatArray:
     return np.linspace(low - room, high + room, count)
 
 
-def _chosen(components: Any, available: int) -> tuple[int, ...]:
-    if components is None:
-        return tuple(range(min(8, available)))
-    if isinstance(components, int | np.integer) and not isinstance(components, bool):
-        if not 1 <= components <= _MOST:
-            raise InputError(f"components must be how many maps to draw, 1 to {_MOST}, or a list; got {components!r}.")
-        return tuple(range(min(int(components), available)))
-    found = tuple(components) if np.ndim(components) == 1 else ()
-    whole = all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in found)
-    if not found or len(found) > _MOST or not whole or not all(0 <= one < available for one in found):
-        raise InputError(f"components must be at most {_MOST} of 0 to {available - 1}; got {components!r}.")
-    return tuple(int(one) for one in found)
-
-
 def _picked(values: FloatArray | None, chosen: Sequence[int]) -> FloatArray | None:
     return None if values is None or max(chosen) >= len(values) else values[list(chosen)]
 
@@ -308,8 +263,7 @@ class _Plane:
         known = getattr(final, "feature_names_in_", None)
         if head is not None and not _is_numbers(X):  # what comes before makes numbers of it
             X, known = head.transform(X), _names_after(head)
-            head = None
-            model = final
+            head, model = None, final
         if not _is_numbers(X):
             raise InputError(
                 "Component maps need rows of numbers in memory; got something else: take a sample of them."
@@ -320,16 +274,13 @@ class _Plane:
             raise InputError(f"Component maps need rows with 2 columns or more; got shape {tuple(X.shape)}.")
         self.names = column_names(names, None if head is not None else known, X, self._d)
         self._frame = is_frame(X)
-        self.n_components = int(np.shape(self._scores(self._medians()[None]))[1])
+        self._medians = self._middle()
+        self.n_components = int(np.shape(self._scores(self._medians[None]))[1])
 
     def pair(self, features: Any) -> tuple[int, int]:
         """Return the numbers of two columns that are given by name or number."""
-        found = []
-        for one in features if isinstance(features, tuple | list) else ():
-            if isinstance(one, str) and one in self.names:
-                found.append(self.names.index(one))
-            elif isinstance(one, int | np.integer) and not isinstance(one, bool) and 0 <= one < self._d:
-                found.append(int(one))
+        given = features if isinstance(features, tuple | list) else ()
+        found = [j for j in (number_of(one, self.names) for one in given) if j is not None]
         if len(found) != 2 or len(features) != 2 or found[0] == found[1]:
             raise InputError(
                 f"features must be two columns, by name ({self.names[0]!r}, say) or number from 0 to {self._d - 1}; "
@@ -354,19 +305,16 @@ class _Plane:
             return np.asarray(X[:, [j]].toarray(), dtype=np.float64).ravel()
         return np.asarray(X[:, j], dtype=np.float64)
 
-    def _medians(self) -> FloatArray:
+    def _middle(self) -> FloatArray:
         """Return the median of each column, of at most so many rows.  # shape: (d,)"""
-        if not hasattr(self, "_middle"):
-            every = max(1, -(-int(self._X.shape[0]) // _MEDIAN_ROWS))
-            if sparse.issparse(self._X):
-                some = sparse.csc_array(self._X[::every])
-                middle = np.zeros(self._d)  # the median of a column that is mostly zeros
-                for j in np.flatnonzero(2 * np.diff(some.indptr) >= some.shape[0]):
-                    middle[j] = np.median(some[:, [j]].toarray())
-            else:
-                middle = np.array([np.nanmedian(self._column(j)[::every]) for j in range(self._d)])
-            self._middle = np.nan_to_num(middle)
-        return self._middle
+        every = max(1, -(-int(self._X.shape[0]) // _MEDIAN_ROWS))
+        if not sparse.issparse(self._X):
+            return as_array(np.nan_to_num([np.nanmedian(self._column(j)[::every]) for j in range(self._d)]))
+        some = sparse.csc_array(self._X[::every])
+        middle = np.zeros(self._d)  # the median of a column that is mostly zeros
+        for j in np.flatnonzero(2 * np.diff(some.indptr) >= some.shape[0]):
+            middle[j] = np.median(some[:, [j]].toarray())
+        return np.nan_to_num(middle)
 
     def _scores(self, rows: FloatArray) -> FloatArray:
         """Return the scores of rows, given to the model in the container it knows."""
@@ -375,8 +323,7 @@ class _Plane:
             given = type(self._X)({name: rows[:, j] for j, name in enumerate(self._X.columns)})
         elif getattr(self._X, "dtype", None) == np.float32:
             given = rows.astype(np.float32)
-        scores = self._model.transform(given)
-        return np.asarray(scores.to_numpy() if hasattr(scores, "to_numpy") else scores, dtype=np.float64)
+        return as_array(self._model.transform(given))
 
     def values(self, pair: tuple[int, int], sides: Sequence[FloatArray], chosen: Sequence[int]) -> FloatArray:
         """Return components on the grid, whose rows are made in parts.  # shape: (k, b, a)"""
@@ -386,7 +333,7 @@ class _Plane:
         step = max(1, _NUMBERS // self._d)
         for start in range(0, len(grid), step):
             part = grid[start : start + step]
-            rows = np.tile(self._medians(), (len(part), 1))
+            rows = np.tile(self._medians, (len(part), 1))
             rows[:, list(pair)] = part
             found[start : start + step] = self._scores(rows)[:, list(chosen)]
         return np.ascontiguousarray(found.T).reshape(len(chosen), len(y), len(x))
@@ -396,22 +343,22 @@ class _Plane:
         rest = [j for j in range(self._d) if j not in pair]
         if not rest:
             return ""
-        few = ", ".join(f"{named(self.names[j], j, 18)} = {short(float(self._medians()[j]))}" for j in rest[:3])
+        few = ", ".join(f"{named(self.names[j], j, 18)} = {short(float(self._medians[j]))}" for j in rest[:3])
         more = f" and {len(rest) - 3:,} more" if len(rest) > 3 else ""
         return f"All other variables are at their medians: {few}{more}."
 
 
 def _is_numbers(X: Any) -> bool:
     if is_frame(X):
-        kinds = [getattr(kind, "kind", None) for kind in X.dtypes]
-        return all(
-            kind in tuple("iufb") if kind is not None else _numeric(t) for kind, t in zip(kinds, X.dtypes, strict=True)
-        )
+        return all(_is_numeric(dtype) for dtype in X.dtypes)
     return (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "iufb") or bool(sparse.issparse(X))
 
 
-def _numeric(dtype: Any) -> bool:
-    return bool(getattr(dtype, "is_numeric", lambda: False)()) or str(dtype) == "Boolean"
+def _is_numeric(dtype: Any) -> bool:
+    kind = getattr(dtype, "kind", None)
+    if kind is not None:  # pandas
+        return kind in tuple("iufb")
+    return bool(getattr(dtype, "is_numeric", lambda: False)()) or str(dtype) == "Boolean"  # polars
 
 
 def _names_after(head: Any) -> NDArray[Any] | None:

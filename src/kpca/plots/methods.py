@@ -9,26 +9,14 @@ import numpy as np
 
 from kpca.estimators.plan import time_words
 from kpca.plots._cloud import class_legend, density, dots
+from kpca.plots._given import FloatArray, power_of, without
 from kpca.plots._labels import Labels, labels_of, sample_of
-from kpca.plots.axes import (
-    BAR,
-    COLOURS,
-    FAINT,
-    INK,
-    SMALL,
-    FloatArray,
-    dot_size,
-    new_figure,
-    plain,
-    power_of,
-    tidy,
-    times,
-    without,
-)
+from kpca.plots.axes import BAR, COLOURS, FAINT, INK, SMALL, colour_bar, dot_size, note, panels_for, tidy
 
 if TYPE_CHECKING:
     from kpca.comparison import Comparison, MethodResult
     from kpca.plots.axes import Axes, Figure
+    from kpca.selection import Path
 
 _ACROSS = 4  # panels of a comparison side by side
 _MANY, _DOTS = 20_000, 4_000  # rows that are too many for dots; dots that are drawn of them
@@ -58,22 +46,17 @@ def comparison(result: Comparison, y: Any = None) -> Figure:
     across = min(count, _ACROSS)
     down = -(-count // across)
     labels = labels_of(y, result.shape[0])
-    figure = new_figure(2.7 * across + 0.3, 3.05 * down + 0.1)
+    figure, panels = panels_for(None, count, 2.7 * across + 0.3, 3.05 * down + 0.1, across=across)
     layout: Any = figure.get_layout_engine()
     layout.set(w_pad=0.08, h_pad=0.08, rect=(0.0, 0.0, 1.0, 1.0 - 0.06 / down))  # room above the first titles
-    panels = figure.subplots(down, across, squeeze=False).ravel()
     points = None
     # names at the middle of their classes, unless they would cover each other and the dots
     classes = labels if labels is not None and labels.codes is not None else None
     apart = classes is None or all(len(name) <= _SHORT for name in classes.names)
-    for axes, row in zip(panels, result.rows, strict=False):
+    for axes, row in zip(panels, result.rows, strict=True):
         points = _embedding(axes, row, labels, names=SMALL - 1 if apart else 0) or points
-    for axes in panels[count:]:
-        axes.remove()
-    if points is not None:
-        bar = figure.colorbar(points, ax=list(panels[:count]), shrink=0.6, aspect=40, pad=0.01)
-        if labels is not None:
-            bar.set_label(plain(labels.meaning, 40) + times(labels.power), color=INK)
+    if points is not None and labels is not None:
+        colour_bar(figure, points, panels, labels.scale_name(), shrink=0.6, aspect=40, pad=0.01)
     elif classes is not None and not apart:
         class_legend(figure, classes)
     return figure
@@ -117,10 +100,6 @@ def _embedding(axes: Axes, row: MethodResult, labels: Labels | None, *, names: i
 
 # -- The picture of a path of bandwidths or degrees -------------------------------------------------------------------
 
-if TYPE_CHECKING:
-    from kpca.plots.axes import Axes, Figure
-    from kpca.selection import Path
-
 
 def path(found: Path) -> Figure:
     """Return a path of bandwidths or degrees: shares of variance, how linear and how spread out, and the criterion.
@@ -139,20 +118,13 @@ def path(found: Path) -> Figure:
     ['share of variance', 'from 0 to 1', 'reconstruction']
     """
     judged = found.scores is not None
-    figure = new_figure(7.0, 7.6 if judged else 5.6)
-    panels = figure.subplots(3 if judged else 2, 1, sharex=True)
+    figure, panels = panels_for(None, 3 if judged else 2, 7.0, 7.6 if judged else 5.6)
     _path_shares(panels[0], found)
     spread = found.participation / max(found.n_rows - 1, 1)
-    panels[1].plot(found.values, found.alignment, color=COLOURS[0], marker="o", markersize=3, label="linear: alignment")
-    panels[1].plot(
-        found.values,
-        spread,
-        color=COLOURS[1],
-        marker="s",
-        markersize=3,
-        linestyle="--",
-        label="lost: participation ratio / (n − 1)",
-    )
+    mark: dict[str, Any] = {"marker": "o", "markersize": 3}
+    panels[1].plot(found.values, found.alignment, color=COLOURS[0], label="linear: alignment", **mark)
+    mark |= {"marker": "s", "linestyle": "--"}
+    panels[1].plot(found.values, spread, color=COLOURS[1], label="lost: participation ratio / (n − 1)", **mark)
     panels[1].set(ylabel="from 0 to 1", ylim=(-0.03, 1.05))
     panels[1].legend(frameon=False, loc="center left")
     if found.scores is not None:
@@ -181,8 +153,7 @@ def _path_shares(axes: Axes, found: Path) -> None:
         axes.plot(found.values, edges[:, j + 1], color=INK, linewidth=0.5)
     axes.set(ylabel="share of variance", ylim=(0.0, 1.02))
     words = f"components 1 to {k}, the first at the bottom" if k > 1 else "component 1"
-    place: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (0, 4), "textcoords": "offset points"}
-    axes.annotate(words, (1.0, 1.0), ha="right", va="bottom", fontsize=SMALL, color=INK, **place)
+    note(axes, words, (1.0, 1.0), (0, 4), xycoords="axes fraction", ha="right", va="bottom")
 
 
 def _path_scores(axes: Axes, found: Path) -> None:
@@ -192,11 +163,6 @@ def _path_scores(axes: Axes, found: Path) -> None:
         low, high = found.scores - found.standard_errors, found.scores + found.standard_errors
         axes.fill_between(found.values, low, high, color=COLOURS[2], alpha=0.2, linewidth=0)
     axes.axvline(found.best_value, color=INK, linestyle=":", linewidth=1.2)
-    axes.annotate(
-        f"best: {found.best_value:.3g}",
-        (found.best_value, 0.04),
-        xycoords=("data", "axes fraction"),
-        xytext=(4, 0),
-        textcoords="offset points",
-    )
+    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xytext": (4, 0), "textcoords": "offset points"}
+    axes.annotate(f"best: {found.best_value:.3g}", (found.best_value, 0.04), **place)
     axes.set_ylabel(str(found.criterion))

@@ -7,29 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from kpca._base.errors import InputError
-from kpca.plots._models import Facts, facts_of
-from kpca.plots.axes import (
-    BAR,
-    COLOURS,
-    INK,
-    SMALL,
-    FloatArray,
-    factored,
-    given_axes,
-    headline,
-    how_many,
-    leave_room,
-    names_of,
-    new_figure,
-    numbers_of,
-    panels_for,
-    short,
-    tidy,
-    titled,
-)
+from kpca.plots._cloud import class_legend
+from kpca.plots._given import FloatArray, factored, facts_of, how_many, short
+from kpca.plots.axes import BAR, INK, SMALL, new_figure, panels_for, tidy, titled
+from kpca.plots.embedding import EmbeddingDisplay
 
 if TYPE_CHECKING:
-    from kpca.plots.axes import Axes
+    from kpca.plots.axes import Figure
 
 _SEEN = 0.005  # of the largest share: bounds that are further apart can be seen
 _SEEN_RATIO = 1.02  # the same on a logarithmic scale
@@ -86,6 +70,7 @@ class SpectrumDisplay:
             raise InputError(f"bounds must be a pair per eigenvalue, {len(self.eigenvalues)}; got {self.bounds.shape}.")
         self.estimate = bool(estimate)
         self.centred = bool(centred)
+        self._of_what = "variance" if centred else "second moment"
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any = None, y: Any = None, **options: Any) -> Self:
@@ -93,13 +78,9 @@ class SpectrumDisplay:
 
         X and y are not needed, and there for the convention of scikit-learn. `options` are those of `plot`.
         """
-        return cls._of(facts_of(model), type(model).__name__).plot(**options)
-
-    @classmethod
-    def _of(cls, facts: Facts, name: str) -> Self:
+        facts, total = facts_of(model), None
         if facts.eigenvalues is None:
-            raise InputError(f"The model must have eigenvalues to show; a {name} has none.")
-        total = None
+            raise InputError(f"The model must have eigenvalues to show; a {type(model).__name__} has none.")
         if facts.shares is not None and len(facts.shares):
             first = float(facts.shares[0])
             total = float(facts.eigenvalues[0]) / first if first > 0.0 else 0.0
@@ -109,7 +90,7 @@ class SpectrumDisplay:
             bounds=facts.bounds,
             estimate=facts.estimate,
             centred=facts.centred,
-        )
+        ).plot(**options)
 
     @classmethod
     def from_eigenvalues(
@@ -129,12 +110,7 @@ class SpectrumDisplay:
         n : show the first so many components; None is all.
         """
         shown = len(self.eigenvalues) if n is None else min(how_many(n), len(self.eigenvalues))
-        if ax is None:
-            self.figure_ = new_figure(6.8, 4.3)
-            self.ax_: Axes = self.figure_.add_subplot()
-        else:
-            given_axes(ax)
-            self.figure_, self.ax_ = ax.figure, ax
+        self.figure_, (self.ax_,) = panels_for(ax, 1, 6.8, 4.3)
         share, low, high = self._shares()
         self.bars_: Any = None
         self.whiskers_: Any = None
@@ -152,7 +128,7 @@ class SpectrumDisplay:
         values = self.eigenvalues
         bounds = np.column_stack([values, values]) if self.bounds is None else self.bounds
         scale = 1.0 if self.total is None else 100.0 / self.total if self.total > 0.0 else 0.0
-        self._meaning = f"{'variance' if self.centred else 'second moment'} explained (%)"
+        self._meaning = f"{self._of_what} explained (%)"
         if self.total is None:
             found, self._meaning = factored(np.column_stack([values, bounds]), "eigenvalue")
             return found[:, 0], found[:, 1], found[:, 2]
@@ -169,27 +145,23 @@ class SpectrumDisplay:
             there = share > floor
             self._hidden = int((~there).sum())
             wide = there & (high > _SEEN_RATIO * np.maximum(low, floor))
-            size = 2.5 if many else 4.5
-            (self.bars_,) = axes.plot(
-                number[there], share[there], color=BAR, marker="o", markersize=size, linewidth=1.2
-            )
+            mark: dict[str, Any] = {"marker": "o", "markersize": 2.5 if many else 4.5, "linewidth": 1.2}
+            (self.bars_,) = axes.plot(number[there], share[there], color=BAR, **mark)
             axes.set_yscale("log", nonpositive="clip")
             least = float(share[there].min())
             reached = float(np.where(wide, np.minimum(high, 100.0 * top), share).max())
             axes.set_ylim(max(0.5 * float(np.maximum(low[there], 0.01 * least).min()), floor), 1.6 * max(reached, top))
-            self.bars_.set_label("share" if self.total is not None else "eigenvalue")
         else:
             wide = high - low > _SEEN * top
             look: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.3} if many else {}
             self.bars_ = axes.bar(number, share, width=1.0 if many else 0.72, color=BAR, **look)
-            self.bars_.set_label("share" if self.total is not None else "eigenvalue")
             seen = np.where(np.isfinite(high), np.minimum(high, _HIGHEST * top), 1.3 * top)
             reached = float(np.where(wide, seen, share).max(initial=0.0))
             axes.set_ylim(0.0, 1.06 * max(reached, top) or 1.0)
+        self.bars_.set_label("share" if self.total is not None else "eigenvalue")
         if wide.any():
             self._bounds(number, share, low, high, wide=wide, many=many)
-        reach = axes.get_ylim()[1]
-        beyond = wide & (high > reach)
+        beyond = wide & (high > axes.get_ylim()[1])
         self._beyond = float(high[beyond].max()) if beyond.any() else 0.0
 
     def _bounds(
@@ -210,15 +182,13 @@ class SpectrumDisplay:
 
     def _sums(self, number: Any, sums: FloatArray) -> None:
         right = self.ax_.twinx()
-        mark: dict[str, Any] = (
-            {} if len(sums) > _SINGLE else {"marker": "s", "markersize": 3.5, "markerfacecolor": "white"}
-        )
-        (self.cumulative_,) = right.plot(
-            number, sums, color=INK, linestyle="--", linewidth=1.2, label="cumulative (right)", **mark
-        )
+        look: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1.2, "label": "cumulative (right)"}
+        if len(sums) <= _SINGLE:
+            look |= {"marker": "s", "markersize": 3.5, "markerfacecolor": "white"}
+        (self.cumulative_,) = right.plot(number, sums, **look)
         right.set_ylim(0.0, 105.0)
-        right.set_ylabel(f"cumulative {'variance' if self.centred else 'second moment'} (%)", color=INK)
-        right.spines[["top", "left", "bottom", "right"]].set_visible(False)
+        right.set_ylabel(f"cumulative {self._of_what} (%)", color=INK)
+        right.spines[:].set_visible(False)
         right.tick_params(colors=INK, length=0)
         self.cumulative_ax_ = right
 
@@ -252,16 +222,10 @@ class SpectrumDisplay:
 
     def _legend(self) -> None:
         """Say what is drawn, below the axes: inside there may be no room."""
-        handles: list[Any] = [self.bars_]
-        texts = [str(self.bars_.get_label())]
-        for artist in (self.whiskers_, self.cumulative_):
-            if artist is not None:
-                handles.append(artist)
-                texts.append(str(artist.get_label()))
-        if len(handles) < 2:
-            return
-        style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "columnspacing": 1.5}
-        self.ax_.legend(handles, texts, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=len(texts), **style)
+        handles = [artist for artist in (self.bars_, self.whiskers_, self.cumulative_) if artist is not None]
+        if len(handles) > 1:
+            style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "columnspacing": 1.5, "ncols": len(handles)}
+            self.ax_.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.13), **style)
 
 
 def _percent(value: float) -> str:
@@ -272,99 +236,29 @@ def _percent(value: float) -> str:
     return text if float(text) < 100.0 or value >= 100.0 - 1e-9 else "over 99.9"
 
 
-# -- What each variable contributes to an alarm: signed bars, the largest first ---------------------------------------
+def spectrum(model: Any, **options: Any) -> Figure:
+    """Return the share of variance of each component, with its certified bounds, and what they are together.
 
-if TYPE_CHECKING:
-    from kpca.plots.axes import Axes, Figure
-
-_DOWN, _REST = COLOURS[1], "#BDBDBD"
-_SHARE_SEEN = 0.01  # of the change of the score: a gap above it has a bar of its own
-_WORDS = {"t2": "T²", "spe": "SPE", "combined": "combined statistic"}
+    `options` are those of `SpectrumDisplay.plot`: log, cumulative, n, ax.
+    """
+    return SpectrumDisplay.from_estimator(model, **options).figure_
 
 
-def contributions(found: Any, *, row: int | None = None, n: int = 15, ax: Any = None) -> Figure:
-    """Return the largest contributions of the variables to a statistic, as bars to the right (up) and left (down).
-
-    The variables that have no bar are summed up in "others", and what the contributions together miss of the change,
-    if that can be seen, in "not attributed": all bars together are the score less that of the baseline.
+def overview(model: Any, scores: FloatArray, labels: Any = None, *, ids: Any = None) -> Figure:
+    """Return the scores on the first two components beside the spectrum.
 
     Parameters
     ----------
-    found : the contributions of rows: an object with `names`, `values` (m, d), `score` (m,), `baseline_score` (a number
-        or one per row), `statistic` and `method`, as `KernelPCADetector.contributions` returns it.
-    row : the row to show, counted from 0; None is the mean over all rows.
-    n : bars for variables, at most.
-    ax : axes to draw into; None is a new figure.
+    model : a fitted model, or a pipeline that ends in one.
+    scores : what `model.fit_transform` or `model.transform` returned.  # shape: (m, k)
+    labels : a class or a number per row, as `y` of `plots.scores`.
+    ids : what the rows are called.
     """
-    values: Any = getattr(found, "values", None)
-    if np.ndim(values) != 2:
-        raise InputError(f"contributions must be an array of rows by variables; got {values!r}.")
-    count, width = np.shape(values)
-    names = names_of(found.names, width)
-    if row is not None and not (type(row) is not bool and isinstance(row, int | np.integer) and 0 <= row < count):
-        raise InputError(f"row must be a number from 0 to {count - 1}, or None for their mean; got {row!r}.")
-    rows = slice(None) if row is None else slice(row, row + 1)
-    mean = numbers_of("contributions", np.asarray(values)[rows], 2).mean(axis=0)  # shape: (d,)
-    reached = float(np.broadcast_to(found.score, (count,))[rows].mean())
-    start = float(np.broadcast_to(found.baseline_score, (count,))[rows].mean())
-    kept = _largest(mean, how_many(n))
-    labels, bars = [names[j] for j in kept], [float(mean[j]) for j in kept]
-    left_over = width - len(kept)
-    if left_over:
-        labels.append(f"others ({left_over})")
-        bars.append(float(mean.sum() - mean[kept].sum()))
-    gap = reached - start - float(mean.sum())
-    if abs(gap) > _SHARE_SEEN * max(abs(reached - start), _SHARE_SEEN * float(np.abs(mean).max())):
-        labels.append("not attributed")
-        bars.append(gap)
-    figure, (axes,) = panels_for(ax, 1, 7.0, 1.5 + 0.26 * len(bars))
-    name = _WORDS.get(str(found.statistic), str(found.statistic))
-    who = f"Mean of {count:,} rows" if count > 1 and row is None else f"Row {row or 0}"
-    meaning = f"contribution to the {name}, by {_method(str(found.method))}\nfrom {_baseline(found)}"
-    lengths, meaning = factored(np.array(bars), meaning)
-    axes.set_xlabel(meaning)
-    signed_bars(axes, labels, lengths, len(kept))
-    headline(axes, f"{who}: {name} {short(reached)}, baseline {short(start)}", fontweight="bold")
+    figure = new_figure(11.0, 6.0)
+    left, right = figure.subplots(1, 2, width_ratios=(1.75, 1.0))
+    left.set_box_aspect(1)
+    display = EmbeddingDisplay.from_scores(scores, labels, model=model, ids=ids, ax=left, legend=False)
+    if display.labels is not None and display.labels.codes is not None:
+        class_legend(figure, display.labels, counts=True)
+    SpectrumDisplay.from_estimator(model, ax=right)
     return figure
-
-
-def _largest(values: FloatArray, n: int) -> list[int]:
-    """Return the numbers of the n largest values in absolute terms; one more if it would be the only other."""
-    order = np.argsort(-np.abs(values), kind="stable")
-    return [int(j) for j in order[: n if n + 1 < len(values) else len(values)]]
-
-
-def _method(method: str) -> str:
-    return {"integrated": "integrated gradients", "gradient": "gradient × difference"}.get(method, method)
-
-
-def _baseline(found: Any) -> str:
-    return str(getattr(found, "baseline_name", "the baseline"))
-
-
-def signed_bars(axes: Axes, labels: list[str], bars: FloatArray, variables: int) -> None:
-    """Draw bars from zero, the first at the top, each with its number; hatching marks the negative ones too."""
-    places = np.arange(len(bars))
-    colours = [(BAR if bar >= 0.0 else _DOWN) if i < variables else _REST for i, bar in enumerate(bars)]
-    drawn = axes.barh(places, bars, height=0.72, color=colours, edgecolor="white", linewidth=0.0)
-    for patch, bar in zip(drawn, bars, strict=True):
-        if bar < 0.0:
-            patch.set_hatch("////")
-        gap = 4 if bar >= 0.0 else -4
-        axes.annotate(
-            short(float(bar), sign=True),
-            (float(bar), patch.get_y() + patch.get_height() / 2),
-            xytext=(gap, 0),
-            textcoords="offset points",
-            ha="left" if bar >= 0.0 else "right",
-            va="center",
-            fontsize=SMALL,
-            color=INK,
-            in_layout=False,  # there will be room for it
-        )
-    axes.axvline(0.0, color=INK, linewidth=0.9)
-    axes.set_yticks(places, labels)
-    axes.set_ylim(len(bars) - 0.4, -0.6)
-    axes.locator_params(axis="x", nbins=6)
-    tidy(axes, grid="x")
-    leave_room(axes, bars)

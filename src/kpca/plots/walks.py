@@ -1,35 +1,20 @@
-"""Grids of images: rows of data that are pictures themselves."""
+"""Rows of data that are pictures themselves, and walks along the components."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from kpca._base.errors import InputError
 from kpca.data.frames import column_names
-from kpca.plots._models import Facts, facts_of, final_step
-from kpca.plots.axes import (
-    COLOURS,
-    FAINT,
-    INK,
-    MARKERS,
-    SMALL,
-    FloatArray,
-    factored,
-    given_axes,
-    headline,
-    how_many,
-    names_of,
-    new_figure,
-    tidy,
-)
+from kpca.plots._given import Facts, FloatArray, as_array, components_of, factored, facts_of, final_step, how_many
+from kpca.plots.axes import COLOURS, FAINT, INK, MARKERS, SMALL, headline, names_of, new_figure, panels_for, tidy
 from kpca.preimage import traverse
 
 if TYPE_CHECKING:
-    from kpca.plots.axes import Figure
+    from kpca.plots.axes import Axes, Figure
 
 # Space between two images, at the edge, and the width of a letter of a name, in inches.
 _GAP, _EDGE, _LETTER = 0.07, 0.12, 0.085
@@ -76,15 +61,21 @@ def gallery(
     low, high = (float(images.min()), float(images.max())) if limits is None else limits
     if not low <= high:
         raise InputError(f"limits must be a pair (black, white) of numbers in ascending order; got {limits!r}.")
-    grid = _Grid.of(images.shape, rows, bool(columns), bool(captions), title)
-    figure = new_figure(grid.width, grid.height)
+    # in inches: an image is as large as ten inches allow, and never larger than is of use
+    wide = float(np.clip((10.0 - 1.5 * bool(rows)) / across - _GAP, 0.35, 1.4))
+    tall = wide * shape[0] / shape[1]
+    longest = max((len(line) for name in rows or () for line in str(name).split("\n")), default=0)
+    margin = _EDGE + (_GAP + longest * _LETTER if rows else 0.0)  # left of the images
+    head = _EDGE + (0.24 if columns else 0.0) + (0.3 if title else 0.0)
+    below = _GAP + (0.19 if captions else 0.0)
+    width = max(margin + across * (wide + _GAP) + _EDGE, 2 * _EDGE + len(title or "") * 1.35 * _LETTER)
+    height = head + count * (tall + below) + _EDGE
+    figure = new_figure(width, height)
     figure.set_layout_engine("none")  # every image has its place; to look for it would take seconds
     style: dict[str, Any] = {"color": INK, "transform": figure.dpi_scale_trans}
     for i, j in np.ndindex(count, across):
-        left, bottom = grid.corner(i, j)
-        axes = figure.add_axes(
-            (left / grid.width, bottom / grid.height, grid.across / grid.width, grid.down / grid.height)
-        )
+        left, bottom = margin + j * (wide + _GAP), height - head - (i + 1) * tall - i * below
+        axes = figure.add_axes((left / width, bottom / height, wide / width, tall / height))
         # the frame shows where an image ends whose edge is as white as the paper
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set(color=FAINT, linewidth=0.6)
@@ -94,10 +85,9 @@ def gallery(
         if columns and i == 0:
             axes.set_title(columns[j], fontsize=SMALL + 1, color=INK, pad=4)
         if rows and j == 0:
-            middle = bottom + grid.down / 2
-            figure.text(left - _GAP, middle, rows[i], ha="right", va="center", fontsize=SMALL + 2, **style)
+            figure.text(left - _GAP, bottom + tall / 2, rows[i], ha="right", va="center", fontsize=SMALL + 2, **style)
     if title:
-        figure.text(_EDGE, grid.height - _EDGE, title, ha="left", va="top", fontsize=12, fontweight="bold", **style)
+        figure.text(_EDGE, height - _EDGE, title, ha="left", va="top", fontsize=12, fontweight="bold", **style)
     return figure
 
 
@@ -119,42 +109,7 @@ def _expect_texts(name: str, texts: Any, count: int) -> None:
         raise InputError(f"{name} must have {count} entries, one for each of its images; got {found}.")
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """Where images and words go, in inches; what is between the images is theirs, the margins are the names'."""
-
-    width: float
-    height: float
-    across: float  # width of an image
-    down: float  # height of an image
-    margin: float  # left of the images
-    head: float  # above them
-    caption: float  # below each
-
-    @staticmethod
-    def of(shape: tuple[int, ...], rows: Any, columns: bool, captions: bool, title: str | None) -> _Grid:
-        count, images, tall, wide = shape
-        # as large as ten inches allow, and never larger than is of use
-        across = float(np.clip((10.0 - 1.5 * bool(rows)) / images - _GAP, 0.35, 1.4))
-        down = across * tall / wide
-        longest = max((len(line) for name in rows or () for line in str(name).split("\n")), default=0)
-        margin = _EDGE + (_GAP + longest * _LETTER if rows else 0.0)
-        head = _EDGE + (0.24 if columns else 0.0) + (0.3 if title else 0.0)
-        caption = 0.19 if captions else 0.0
-        width = max(margin + images * (across + _GAP) + _EDGE, 2 * _EDGE + len(title or "") * 1.35 * _LETTER)
-        height = head + count * (down + caption + _GAP) + _EDGE
-        return _Grid(width, height, across, down, margin, head, caption)
-
-    def corner(self, i: int, j: int) -> tuple[float, float]:
-        """Return the left and the lower edge of an image."""
-        bottom = self.height - self.head - (i + 1) * self.down - i * (self.caption + _GAP)
-        return self.margin + j * (self.across + _GAP), bottom
-
-
 # -- Traversals: what rows look like on the way along a component, from low scores to high ones -----------------------
-
-if TYPE_CHECKING:
-    from kpca.plots.axes import Axes, Figure
 
 _LINES = 6  # variables of a panel
 _STYLES = ("-", "--", "-.", ":", (0, (6, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
@@ -208,7 +163,7 @@ class TraversalDisplay:
             raise InputError(
                 f"rows must be finite, shape {(*wanted, 'd')}; got shape {self.rows.shape} or a gap in it."
             )
-        self.facts = shares if isinstance(shares, Facts) else Facts(shares=None if shares is None else np.ravel(shares))
+        self.facts = Facts.of(shares)
         self.names = names
         self.scale = None if scale is None else np.asarray(scale, dtype=np.float64)
         self.image_shape = image_shape
@@ -229,7 +184,7 @@ class TraversalDisplay:
         restore: Callable[[FloatArray], FloatArray] | None = None,
         **options: Any,
     ) -> Self:
-        """Go along components of a fitted model that has a way back, and draw what is there.
+        """Go along components of a fitted model that has pre-images, and draw what is there.
 
         Parameters
         ----------
@@ -243,24 +198,23 @@ class TraversalDisplay:
         options : those of `plot`.
         """
         head, final = final_step(model)
-        facts = facts_of(final)
-        chosen = _chosen(components, int(getattr(final, "n_components_", 0)))
-        start = around if around is None or head is None else head.transform(_as_row(around))
-        walks = [traverse(final, component, steps, span=span, around=start) for component in chosen]
-        back = restore or getattr(head, "inverse_transform", None) if head is not None else restore
+        words = "how many to go along, 1 or more, or some"
+        chosen = components_of(components, int(getattr(final, "n_components_", 0)), words, np.inf, counted=True)
+        if head is not None and around is not None:
+            around = head.transform(around if np.ndim(around) == 2 else np.atleast_2d(np.asarray(around)))
+        walks = [traverse(final, component, steps, span=span, around=around) for component in chosen]
+        back = restore or getattr(head, "inverse_transform", None)
         rows = np.stack([np.asarray(found if back is None else back(found), dtype=np.float64) for _, found in walks])
-        scale = _deviations(X, rows.shape[2])
         known = getattr(model, "feature_names_in_", None)
-        display = cls(
+        return cls(
             positions=walks[0][0],
             rows=rows,
             components=chosen,
-            shares=facts,
+            shares=facts_of(final),
             names=column_names(names, known, X, rows.shape[2]),
-            scale=scale,
+            scale=_deviations(X, rows.shape[2]),
             image_shape=image_shape,
-        )
-        return display.plot(**options)
+        ).plot(**options)
 
     def plot(self, ax: Any = None, *, n: int = _LINES, inverted: bool = False) -> Self:
         """Draw the way along each component.
@@ -276,38 +230,23 @@ class TraversalDisplay:
         if self.image_shape is not None:
             if ax is not None:
                 raise InputError("ax must be None for pictures: they have a figure of their own.")
-            self.figure_ = self._pictures(inverted)
+            self.figure_ = gallery(
+                self.rows,
+                self.image_shape,
+                rows=[self._name(number).replace(" (", "\n(") for number in range(len(self.components))],
+                columns=["0" if at == 0.0 else f"{at:+.3g}".replace("-", "−") for at in self.positions],
+                inverted=inverted,
+                title="Along the components: pre-images, in standard deviations from the middle",
+            )
             self.axes_ = list(self.figure_.axes)
             return self
-        count = len(self.components)
-        shown = how_many(n)
-        if ax is None:
-            self.figure_ = new_figure(7.6, 0.6 + 2.3 * count)
-            self.axes_ = list(self.figure_.subplots(count, 1, sharex=True, squeeze=False)[:, 0])
-        else:
-            self.axes_ = [ax] if hasattr(ax, "transData") else list(np.ravel(np.asarray(ax, dtype=object)))
-            if len(self.axes_) != count:
-                raise InputError(f"ax must be {count} matplotlib axes, one for each component; got {len(self.axes_)}.")
-            for axes in self.axes_:
-                given_axes(axes)
-            self.figure_ = self.axes_[0].figure
+        count, shown = len(self.components), how_many(n)
+        self.figure_, self.axes_ = panels_for(ax, count, 7.6, 0.6 + 2.3 * count)
         names = names_of(self.names, self.rows.shape[2])
         for number, axes in enumerate(self.axes_):
             self._panel(axes, number, names, shown)
         self.axes_[-1].set_xlabel("position along the component (standard deviations)")
         return self
-
-    def _pictures(self, inverted: bool) -> Figure:
-        assert self.image_shape is not None
-        title = "Along the components: pre-images, in standard deviations from the middle"
-        return gallery(
-            self.rows,
-            self.image_shape,
-            rows=[self._name(number).replace(" (", "\n(") for number in range(len(self.components))],
-            columns=[_signed(position) for position in self.positions],
-            inverted=inverted,
-            title=title,
-        )
 
     def _name(self, number: int) -> str:
         return self.facts.axis_name(self.components[number])
@@ -346,22 +285,6 @@ def traversal(model: Any, X: Any = None, **options: Any) -> Figure:
     return figure
 
 
-def _chosen(components: Any, available: int) -> tuple[int, ...]:
-    if isinstance(components, int | np.integer) and not isinstance(components, bool) and components >= 1:
-        return tuple(range(min(int(components), available)))
-    found = tuple(components) if np.ndim(components) == 1 else ()
-    whole = all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in found)
-    if not found or not whole or not all(0 <= one < available for one in found):
-        raise InputError(
-            f"components must be how many to go along, 1 or more, or some of 0 to {available - 1}; got {components!r}."
-        )
-    return tuple(int(one) for one in found)
-
-
-def _as_row(around: Any) -> Any:
-    return around if np.ndim(around) == 2 else np.atleast_2d(np.asarray(around))
-
-
 def _deviations(X: Any, d: int) -> FloatArray | None:
     """Return the standard deviation of each column of X, None where X is not given or has other columns."""
     if X is None:
@@ -372,12 +295,7 @@ def _deviations(X: Any, d: int) -> FloatArray | None:
         spread = np.sqrt(np.maximum(squares - mean**2, 0.0))
     else:
         try:
-            spread = np.nanstd(np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=np.float64), axis=0)
+            spread = np.nanstd(as_array(X), axis=0)
         except (TypeError, ValueError):  # texts and dates have none
             return None
     return spread if spread.shape == (d,) else None
-
-
-def _signed(position: float) -> str:
-    text = f"{position:+.3g}".replace("-", "−")
-    return "0" if position == 0.0 else text

@@ -1,10 +1,10 @@
-"""The script that draws the interactive pictures. Nothing else here imports plotly."""
+"""A report from its subject: every section in order, one page, one file. Nothing else here imports plotly."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -20,15 +20,13 @@ from kpca._base.progress import step_monitor
 from kpca.detector.modelling import names_are_known
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.report.material import Material, Subject
-from kpca.report.packing import DARK_PALETTE, PALETTE, json_for_page
-from kpca.report.sections import Section
-from kpca.report.sections.embedding import embedding
-from kpca.report.sections.rows import anomalies, preimages
-from kpca.report.sections.spectrum import choice, spectrum
-from kpca.report.sections.summary import data, findings, reproduce, summary
-from kpca.report.sections.variables import variables
-from kpca.report.words import escaped, joined, tag, visible
+from kpca.report.embedding import embedding
+from kpca.report.material import Material, Section, Subject
+from kpca.report.packing import DARK_PALETTE, PALETTE, escaped, joined, json_for_page, tag
+from kpca.report.rows import anomalies, preimages, variables
+from kpca.report.spectrum import choice, spectrum
+from kpca.report.summary import data, findings, reproduce, summary
+from kpca.report.words import visible
 
 
 def plotly_script() -> str:
@@ -42,36 +40,25 @@ def plotly_script() -> str:
     return re.sub(r"<(?=/script|!--)", r"\\x3c", source, flags=re.IGNORECASE)
 
 
-# -- One page from sections: the template filled in, with style, scripts and data inside ------------------------------
-
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
-
-
 def page_of(title: str, sections: Sequence[Section]) -> str:
     """Return the whole page."""
     data: dict[str, Any] = {"palette": PALETTE, "darkPalette": DARK_PALETTE}
     for section in sections:
         data |= section.data
-    return fill(
-        template("page.html"),
-        {
-            "title": escaped(visible(title, 200)),
-            "style": template("style.css"),
-            "contents": joined(tag("li", tag("a", part.title, href=f"#{part.id}")) for part in sections),
-            "sections": joined(
-                tag("section", tag("h2", part.title), part.body, id=part.id, aria_label=part.title) for part in sections
-            ),
-            "version": escaped(__version__),
-            "data": json_for_page(data),
-            "plotly": plotly_script(),
-            "script": template("report.js"),
-        },
-    )
-
-
-def fill(text: str, parts: Mapping[str, str]) -> str:
-    """Return a template with `{{name}}` replaced, in one pass: what is put in is not looked at again."""
-    return _PLACE.sub(lambda place: parts[place[1]], text)
+    parts = {
+        "title": escaped(visible(title, 200)),
+        "style": template("style.css"),
+        "contents": joined(tag("li", tag("a", part.title, href=f"#{part.id}")) for part in sections),
+        "sections": joined(
+            tag("section", tag("h2", part.title), part.body, id=part.id, aria_label=part.title) for part in sections
+        ),
+        "version": escaped(__version__),
+        "data": json_for_page(data),
+        "plotly": plotly_script(),
+        "script": template("report.js"),
+    }
+    # in one pass: what is put in is not looked at again
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template("page.html"))
 
 
 @cache
@@ -80,21 +67,8 @@ def template(name: str) -> str:
     return files("kpca.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-# -- A report from its subject: every section in order, one page, one file --------------------------------------------
-
 # In the order of the page.
-SECTIONS: tuple[Callable[[Material], Section], ...] = (
-    summary,
-    data,
-    choice,
-    embedding,
-    spectrum,
-    findings,
-    variables,
-    preimages,
-    anomalies,
-    reproduce,
-)
+SECTIONS = (summary, data, choice, embedding, spectrum, findings, variables, preimages, anomalies, reproduce)
 
 
 def html_of(subject: Subject) -> str:
@@ -121,24 +95,19 @@ def write_report(path: str | os.PathLike[str], subject: Subject) -> None:
         raise InputError(f"path must be the path of a file for the report, such as 'report.html'; got {path!r}.")
     if os.path.isdir(target):
         raise InputError(f"path must be the path of a file; {target!r} is a folder: add a name such as report.html.")
+    new = None
     try:
         new = NewFile(target)  # before the work: a folder that cannot be written to is found out first
-    except OSError as error:
-        raise _unwritable(target, error) from error
-    try:
         new.file.write(html_of(subject).encode("utf-8"))
         new.finish()
-    except OSError as error:
-        new.abandon()
-        raise _unwritable(target, error) from error
-    except BaseException:
-        new.abandon()
+    except BaseException as error:
+        if new is not None:
+            new.abandon()
+        if isinstance(error, OSError):
+            why = error.strerror or type(error).__name__
+            text = f"The report cannot be written to {target!r} ({why}): name a file in a folder with room for it."
+            raise InputError(text) from error
         raise
-
-
-def _unwritable(path: str, error: OSError) -> InputError:
-    why = error.strerror or type(error).__name__
-    return InputError(f"The report cannot be written to {path!r} ({why}): name a file in a folder with room for it.")
 
 
 def _check(subject: Subject) -> None:
@@ -158,14 +127,9 @@ def _check(subject: Subject) -> None:
     if not (sparse.issparse(X) or isinstance(X, np.ndarray)) or X.ndim != 2 or X.shape[0] < 1:
         raise InputError(f"X must be a 2-D array or sparse matrix with at least one row; got {type(X).__name__}.")
     m, d = X.shape
-    _check_length("ids", subject.ids, m, "rows")
-    if subject.labels is not None:
-        _check_length("labels", subject.labels, m, "rows")
-    _check_length("names", subject.names, d, "columns")
+    for what, length, of in (("ids", m, "rows"), ("labels", m, "rows"), ("names", d, "columns")):
+        values = getattr(subject, what)
+        if values is not None and len(values) != length:
+            raise InputError(f"{what} must be one for each of the {length} {of}; got {len(values)}.")
     if subject.image_shape is not None and int(np.prod(subject.image_shape)) != d:
         raise InputError(f"image_shape must have {d} dots, one per column; got {subject.image_shape}.")
-
-
-def _check_length(what: str, values: Any, length: int, of: str) -> None:
-    if len(values) != length:
-        raise InputError(f"{what} must be one for each of the {length} {of}; got {len(values)}.")

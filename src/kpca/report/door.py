@@ -73,7 +73,8 @@ def subject_of(
     """Return what a report on these rows is about."""
     if not in_memory(X):
         raise InputError("X must be in memory, an array, data frame or sparse matrix: read some of the rows first.")
-    before, last = _parts(model)
+    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
+    before, last = (model[:-1] if len(steps) > 1 else None), steps[-1][1]
     check_is_fitted(last)
     if title is not None and not isinstance(title, str):
         raise InputError(f"title must be a text; got {title!r}.")
@@ -83,7 +84,8 @@ def subject_of(
             names = column_names(names, getattr(last, "feature_names_in_", None), X, _width(X))
         rows = check_data(last, rows, reset=False)
     m, d = rows.shape
-    values = _values(X)
+    values = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    seed = getattr(last, "random_state", None)
     return Subject(
         model=last,
         X=rows,
@@ -98,20 +100,11 @@ def subject_of(
             treated=() if before is None else tuple(f"{type(step).__name__} was applied" for _, step in before.steps),
         ),
         code=_code(model, values),
-        seed=_seed(last),
+        seed=int(seed) if isinstance(seed, int | np.integer) else 0,
         restore=None if before is None else _restore(before, d),
         image_shape=image_shape,
         title=title or "",
     )
-
-
-def _parts(model: Any) -> tuple[Pipeline | None, Any]:
-    """Return the steps before the model, None if there are none, and the model."""
-    if not isinstance(model, Pipeline):
-        return None, model
-    if len(model.steps) == 1:
-        return None, model.steps[-1][1]
-    return model[:-1], model.steps[-1][1]
 
 
 def _width(X: Any) -> int:
@@ -133,12 +126,11 @@ def _names_after(before: Pipeline, names: Any, X: Any, d: int) -> Any:
 
 
 def _restore(before: Pipeline, d: int) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """Return the way back through the steps before the model, where there is one to rows of as many columns."""
+    """Return the inverse of the steps before the model, where they have one to rows of as many columns."""
     if not hasattr(before, "inverse_transform"):
         return None
-    back = before.inverse_transform
-    shape = np.shape(back(np.zeros((1, d))))
-    return back if shape == (1, d) else None
+    back: Callable[[NDArray[Any]], NDArray[Any]] = before.inverse_transform
+    return back if np.shape(back(np.zeros((1, d)))) == (1, d) else None
 
 
 def _labels(labels: Any, m: int) -> NDArray[Any]:
@@ -150,10 +142,6 @@ def _labels(labels: Any, m: int) -> NDArray[Any]:
     each = np.empty(m, dtype=object)
     each[:] = [str(label) for label in labels]
     return each
-
-
-def _values(X: Any) -> Any:
-    return X.tocsr() if sparse.issparse(X) else np.asarray(X)
 
 
 def digest_of(X: Any) -> str:
@@ -169,31 +157,19 @@ def digest_of(X: Any) -> str:
     return digest.hexdigest()
 
 
-def _seed(model: Any) -> int:
-    seed = getattr(model, "random_state", None)
-    return int(seed) if isinstance(seed, int | np.integer) else 0
-
-
 def _code(model: Any, X: Any) -> str:
     """Return Python that fits the same model again, to data that the reader has to bring."""
-    kinds = sorted({type(step).__name__ for step in _steps(model) if type(step).__module__.startswith("kpca")})
-    lines = [f"from kpca import {', '.join(kinds)}"]
-    for step in _steps(model):
-        if not type(step).__module__.startswith("kpca"):
-            lines.append(f"from {_public(type(step))} import {type(step).__name__}")
+    steps = [type(step) for step in (model, *(step for _, step in getattr(model, "steps", ())))]
+    ours = sorted({kind.__name__ for kind in steps if kind.__module__.startswith("kpca")})
+    lines = [f"from kpca import {', '.join(ours)}"]
+    for kind in steps:
+        if not kind.__module__.startswith("kpca"):  # scikit-learn's inner modules begin with an underscore
+            public = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
+            lines.append(f"from {public} import {kind.__name__}")
     form = f"{X.shape[0]} rows, {X.shape[1]} columns, {X.dtype}{', CSR' if sparse.issparse(X) else ''}"
     lines += ["", f"X = ...  # your data: {form}; SHA-256 below"]
     written = re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", model.__repr__(N_CHAR_MAX=20_000))
     return "\n".join([*lines, f"model = {written}", "model.fit(X)"])
-
-
-def _steps(model: Any) -> list[Any]:
-    return [model, *(step for _, step in model.steps)] if isinstance(model, Pipeline) else [model]
-
-
-def _public(kind: type) -> str:
-    """Return the module that users import a class from: scikit-learn's inner ones begin with an underscore."""
-    return ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
 
 
 # -- A report on a pipeline and the table it is used on: what `kpca report` writes ------------------------------------
@@ -229,7 +205,7 @@ def report_on_table(
         "categories": len(layout.categories),
         "texts": int(layout.text is not None),
     }
-    way_back = None if layout.text is not None else (lambda X: np.asarray(preparation.inverse_transform(X).numbers))
+    restore = None if layout.text is not None else (lambda X: np.asarray(preparation.inverse_transform(X).numbers))
     numeric = not layout.categories
     reason = (about or {}).get("reason")
     digest = table.digest()
@@ -254,7 +230,7 @@ def report_on_table(
         code=code,
         command=command,
         seed=seed,
-        restore=way_back if numeric else None,
+        restore=restore if numeric else None,
         image_shape=table.image_shape,
         numbers=rows.kept,
         drawn_from=complete,
@@ -262,19 +238,17 @@ def report_on_table(
     write_report(path, subject)
 
 
+_RULES = {
+    "median": "The bandwidth is the median distance between rows (the median rule): a middle way between a kernel to "
+    "which all rows are alike and one to which no two are; kpca tune compares others on held-out rows.",
+    "scale": "The bandwidth follows the number of columns and their variance, as scikit-learn's 'scale' does.",
+}
+
+
 def _bandwidth(model: Any) -> tuple[str, ...]:
     """Return why the bandwidth is what it is, where there is one and a rule chose it."""
-    gamma = model.gamma
-    if not isinstance(model.kernel_, RadialKernel):
-        return ()
-    if isinstance(gamma, str) and gamma == "median":
-        return (
-            "The bandwidth is the median distance between rows (the median rule): a middle way between a kernel to "
-            "which all rows are alike and one to which no two are; kpca tune compares others on held-out rows.",
-        )
-    if isinstance(gamma, str) and gamma == "scale":
-        return ("The bandwidth follows the number of columns and their variance, as scikit-learn's 'scale' does.",)
-    return ()
+    ruled = isinstance(model.gamma, str) and isinstance(model.kernel_, RadialKernel)
+    return (_RULES[model.gamma],) if ruled and model.gamma in _RULES else ()
 
 
 def _digest_of(about: Mapping[str, Any] | None) -> str | None:

@@ -1,10 +1,10 @@
-"""What a report is about."""
+"""What a report is about, and what its sections share."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -16,7 +16,8 @@ from kpca import diagnostics, explain
 from kpca._base.config import config
 from kpca._base.errors import InputError
 from kpca.detector import KernelPCADetector
-from kpca.report.words import id_texts
+from kpca.report.packing import Markup, grey_picture, paragraph, picture
+from kpca.report.words import id_texts, sentence
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,25 @@ _MOST_GRADIENTS = 2e8  # numbers of all Jacobians: rows x components x columns
 
 
 @dataclass(frozen=True)
+class Section:
+    """A part of the page: HTML, and the data of its interactive pictures."""
+
+    id: str
+    title: str
+    body: Markup
+    data: Mapping[str, Any] = field(default_factory=dict)  # for the script, by the name of the picture
+
+
+@dataclass(frozen=True)
 class Refusal:
     """Why something is not in the report."""
 
     sentence: str
+
+
+def not_here(what: str, refusal: Refusal) -> Markup:
+    """Return the sentence that stands in the place of something that this model does not serve."""
+    return paragraph(f"{what} ", sentence(refusal.sentence), class_="refusal")
 
 
 @dataclass(frozen=True)
@@ -102,6 +118,11 @@ class Anomalies:
     def beyond(self) -> NDArray[np.bool_]:
         """Which rows are beyond the limit."""
         return self.statistic > self.limit
+
+    @property
+    def ratio(self) -> FloatArray:
+        """The statistic in units of the limit.  # shape: (m,)"""
+        return self.statistic / (self.limit if self.limit > 0 else 1.0)
 
 
 class Material:
@@ -162,6 +183,19 @@ class Material:
         """The values that are black and white in pictures of rows."""
         return float(self.dense.min()), float(self.dense.max())
 
+    def picture(
+        self, row: FloatArray, text: str, caption: Any = None, limits: tuple[float, float] | None = None
+    ) -> Markup:
+        """Return a row as a picture, with what it shows in words."""
+        assert self.subject.image_shape is not None
+        values = row.reshape(self.subject.image_shape)
+        return picture(grey_picture(values, *(limits or self.picture_range)), text, caption)
+
+    def spread_out(self, most: int) -> NDArray[np.intp]:
+        """Return the numbers of a few rows from all over the map."""
+        m = len(self.rows)
+        return np.unique(np.linspace(0, m - 1, min(most, m)).astype(np.intp))
+
     def column(self, number: int) -> FloatArray:
         """Return one column of the rows of the map, in the units of the file.  # shape: (m,)"""
         if self.sparse:
@@ -179,19 +213,17 @@ class Material:
         k, d = int(self.model.n_components_), self.X.shape[1]
         most = int(max(20, min(_EXPLAINED_ROWS, _MOST_GRADIENTS / (k * d))))
         names = list(self.names)
-        by_gradient = attempt(lambda: explain.importance(self.model, self.X, max_rows=most, names=names, weighted=True))
-        if not isinstance(by_gradient, Refusal):
-            return Influence(by_gradient.by_component, by_gradient.values, by_gradient.rows, "gradients")
-        if d > _MOST_SHUFFLED or getattr(self.model.kernel_, "name", "") == "callable":
-            return self._correlated()
-        shuffled = attempt(
-            lambda: explain.permutation_importance(
-                self.model, self.X, repeats=3, max_rows=_SHUFFLED_ROWS, random_state=self.subject.seed, names=names
-            )
-        )
-        if isinstance(shuffled, Refusal):
-            return shuffled
-        return Influence(shuffled.by_component, shuffled.values, shuffled.rows, "shuffled")
+        how = "gradients"
+        found: Any = attempt(lambda: explain.importance(self.model, self.X, max_rows=most, names=names, weighted=True))
+        if isinstance(found, Refusal):
+            if d > _MOST_SHUFFLED or getattr(self.model.kernel_, "name", "") == "callable":
+                return self._correlated()
+            options: dict[str, Any] = {"repeats": 3, "max_rows": _SHUFFLED_ROWS, "random_state": self.subject.seed}
+            how = "shuffled"
+            found = attempt(lambda: explain.permutation_importance(self.model, self.X, names=names, **options))
+        if isinstance(found, Refusal):
+            return found
+        return Influence(found.by_component, found.values, found.rows, how)
 
     def _correlated(self) -> Influence:
         """Return how closely each column goes along with each component: the sizes of their correlations."""

@@ -1,23 +1,23 @@
-"""Numbers and texts in the form in which they travel inside a page: short, and harmless whatever they are."""
+"""Numbers, texts and pictures in the form in which they travel inside a page: short, and harmless whatever they are."""
 
 from __future__ import annotations
 
 import base64
+import html
 import json
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca.plots.axes import COLOURS
-from kpca.report.words import id_texts, visible
+from kpca.report.words import LONG, id_texts, shown, visible
 
 _STEPS = 65534  # of a range; one more stands for "no number"
 _MISSING = 65535
-_DECIMALS = 12  # digits of the ends of a range
 
 
 def packed(values: Any) -> dict[str, Any]:
@@ -25,24 +25,10 @@ def packed(values: Any) -> dict[str, Any]:
     numbers = np.asarray(values, dtype=np.float64)
     finite = np.isfinite(numbers)
     # halves: the difference of two numbers of 1e308 is no number
-    low = float(numbers[finite].min() / 2) if finite.any() else 0.0
-    high = float(numbers[finite].max() / 2) if finite.any() else 0.0
+    low, high = (float(end(numbers[finite]) / 2) if finite.any() else 0.0 for end in (np.min, np.max))
     steps = np.full(numbers.shape, _MISSING, dtype="<u2")
-    width = high - low
-    if width > 0:
-        steps[finite] = np.rint((numbers[finite] / 2 - low) / width * _STEPS).astype("<u2")
-    else:
-        steps[finite] = 0
+    steps[finite] = np.rint((numbers[finite] / 2 - low) / (high - low) * _STEPS) if high > low else 0
     return {"low": 2 * low, "high": 2 * high, "steps": _base64(steps)}
-
-
-def unpacked(pack: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return the numbers of a pack, NaN for "no number"; what the page does in its own language."""
-    steps = np.frombuffer(base64.b64decode(pack["steps"]), dtype="<u2")
-    part = steps / _STEPS
-    numbers: NDArray[np.float64] = pack["low"] * (1 - part) + pack["high"] * part
-    numbers[steps == _MISSING] = np.nan
-    return numbers
 
 
 def codes(values: NDArray[Any]) -> str:
@@ -69,17 +55,11 @@ def shortened(texts: Sequence[str], budget: int) -> tuple[list[str], int | None]
     lengths = np.array([len(text) for text in texts] or [0])
     if lengths.sum() <= budget:
         return list(texts), None
-    limits = np.arange(1, int(lengths.max()) + 1)
-    totals = np.array([np.minimum(lengths, limit).sum() for limit in _steps(limits)])
-    fitting = _steps(limits)[totals <= budget]
-    limit = max(int(fitting[-1]) if len(fitting) else 4, 4)
+    # a few lengths to try: every one of the short ones, fewer of the long ones
+    limits = np.unique(np.geomspace(1, int(lengths.max()), 200).astype(int))
+    fitting = [int(limit) for limit in limits if np.minimum(lengths, limit).sum() <= budget]
+    limit = max(fitting[-1] if fitting else 4, 4)
     return [text if len(text) <= limit else f"{text[: limit - 1]}…" for text in texts], limit
-
-
-def _steps(limits: NDArray[Any]) -> NDArray[Any]:
-    """Return a few lengths to try: every one of the short ones, fewer of the long ones."""
-    few: NDArray[Any] = np.unique(np.geomspace(1, limits[-1], 200).astype(int))
-    return np.asarray(few[few <= limits[-1]])
 
 
 def json_for_page(data: Any) -> str:
@@ -136,8 +116,8 @@ def _middle(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def _classes(texts: list[str]) -> dict[str, Any]:
-    shown = np.array([visible(text, 40) for text in texts], dtype=object)
-    names, member, sizes = np.unique(shown.astype(str), return_inverse=True, return_counts=True)
+    texts_shown = np.array([visible(text, 40) for text in texts], dtype=object)
+    names, member, sizes = np.unique(texts_shown.astype(str), return_inverse=True, return_counts=True)
     order = np.array(sorted(range(len(names)), key=lambda i: _natural(str(names[i]))), dtype=np.intp)
     if len(names) > len(PALETTE):  # the largest have colours of their own
         order = order[np.argsort(-sizes[order], kind="stable")]
@@ -188,3 +168,91 @@ def png(levels: NDArray[np.uint8]) -> str:
 
 def _chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+# -- Pieces of HTML from texts; every text is escaped here, and nowhere else ------------------------------------------
+
+
+class Markup(str):
+    """HTML that is finished: it is not escaped again."""
+
+    __slots__ = ()
+
+
+def escaped(text: Any) -> Markup:
+    """Return any text as HTML that shows it; finished HTML stays as it is."""
+    return text if isinstance(text, Markup) else Markup(html.escape(shown(text), quote=True))
+
+
+def name(text: Any, most: int = LONG) -> Markup:
+    """Return the name of a column or row, cut where it is long."""
+    return Markup(f'<span class="name">{html.escape(visible(text, most), quote=True)}</span>')
+
+
+def joined(parts: Iterable[Any]) -> Markup:
+    """Return pieces one after the other."""
+    return Markup("".join(escaped(part) for part in parts))
+
+
+def tag(kind: str, *parts: Any, **attributes: Any) -> Markup:
+    """Return an element with its content; `class_` and `aria_label` are written class and aria-label."""
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(shown(value), quote=True)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Markup(f"<{kind}{written}>{joined(parts)}</{kind}>\n")
+
+
+def paragraph(*parts: Any, class_: str | None = None) -> Markup:
+    """Return a paragraph."""
+    return tag("p", *parts, class_=class_)
+
+
+def bullets(items: Iterable[Any]) -> Markup:
+    """Return a list, or nothing where there are no items."""
+    made = [tag("li", item) for item in items]
+    return tag("ul", *made) if made else Markup("")
+
+
+def code(text: str) -> Markup:
+    """Return a block of code, its lines as they are."""
+    lines = "\n".join(html.escape(shown(line)) for line in text.strip("\n").splitlines())
+    return Markup(f'<pre tabindex="0"><code>{lines}</code></pre>\n')
+
+
+def table(titles: Sequence[Any], rows: Iterable[Sequence[Any]], *, caption: str, left: Sequence[int] = (0,)) -> Markup:
+    """Return a table whose first column names its rows; columns in `left` are texts, the others numbers."""
+    kinds = [None if column in left else "number" for column in range(len(titles))]
+    head = (tag("th", title, scope="col", class_=kind) for title, kind in zip(titles, kinds, strict=True))
+    body = []
+    for first, *cells in rows:
+        others = (tag("td", cell, class_=kind) for cell, kind in zip(cells, kinds[1:], strict=True))
+        body.append(tag("tr", tag("th", first, scope="row"), *others))
+    inside = [tag("caption", caption), tag("thead", tag("tr", *head)), tag("tbody", *body)]
+    return tag("div", tag("table", *inside), class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def bar(share: float, text: str) -> Markup:
+    """Return a horizontal bar of a share of its cell, with a text beside it."""
+    width = 100.0 * min(max(share, 0.0), 1.0)
+    return Markup(
+        f'<span class="bar"><span class="filled" style="width:{width:.1f}%"></span></span>'
+        f'<span class="value">{escaped(text)}</span>'
+    )
+
+
+def picture(source: str, text: str, caption: Any = None) -> Markup:
+    """Return an image with what it shows in words."""
+    image = Markup(f'<img src="{source}" alt="{html.escape(visible(text), quote=True)}">')
+    return tag("figure", image, tag("figcaption", caption) if caption is not None else "", class_="picture")
+
+
+def pictures(made: Iterable[Markup]) -> Markup:
+    """Return pictures side by side."""
+    return tag("div", *made, class_="pictures")
+
+
+def plot(id_: str, text: str) -> Markup:
+    """Return the place of an interactive picture, with what it shows in words."""
+    return tag("div", id=id_, class_="plot", role="figure", aria_label=text)

@@ -1,4 +1,4 @@
-"""What may be the matter with the model: the findings of the diagnostics."""
+"""The data, what to watch out for, how to reproduce it, and all in short."""
 
 from __future__ import annotations
 
@@ -10,27 +10,10 @@ import numpy as np
 
 from kpca import __version__
 from kpca.estimators.summary import rows_of
-from kpca.report.material import Material, Refusal
-from kpca.report.packing import grey_picture
-from kpca.report.sections import Section, not_here
-from kpca.report.sections.spectrum import shares_of
-from kpca.report.words import (
-    Markup,
-    bullets,
-    code,
-    count,
-    joined,
-    listed,
-    name,
-    number,
-    paragraph,
-    percent,
-    picture,
-    sentence,
-    table,
-    tag,
-    visible,
-)
+from kpca.report.material import Material, Refusal, Section, not_here
+from kpca.report.packing import Markup, bullets, code, joined, name, paragraph, pictures, table, tag
+from kpca.report.spectrum import shares_of
+from kpca.report.words import count, listed, number, percent, sentence, visible
 
 _GRAVITY = {"problem": "Problem", "warning": "Warning", "note": "Note"}
 LOOKS = {
@@ -54,17 +37,13 @@ def findings(material: Material) -> Section:
     found = material.findings
     if isinstance(found, Refusal):
         return Section("findings", title, not_here("The diagnostics could not be run.", found))
-    parts: list[Markup] = []
-    if found.findings:
-        parts.append(paragraph(f"The diagnostics have {count(len(found), 'finding')}."))
-    else:
-        parts.append(paragraph("The diagnostics found nothing to complain about."))
+    text = "The diagnostics found nothing to complain about."
+    parts = [paragraph(f"The diagnostics have {count(len(found), 'finding')}." if found.findings else text)]
     for finding in found:
         word = tag("strong", f"{_GRAVITY[finding.severity]}: ")
         remedy = paragraph(tag("span", "What to do: ", class_="remedy"), sentence(finding.remedy))
-        parts.append(
-            tag("div", paragraph(word, sentence(finding.sentence)), remedy, class_=f"finding {finding.severity}")
-        )
+        what = paragraph(word, sentence(finding.sentence))
+        parts.append(tag("div", what, remedy, class_=f"finding {finding.severity}"))
     looked = [LOOKS[kind] for kind in LOOKS if kind in found.measured]
     if looked:
         parts.append(paragraph(f"Looked for: {listed(looked)}."))
@@ -108,17 +87,15 @@ def data(material: Material) -> Section:
     """Return the section on the data."""
     subject, facts = material.subject, material.subject.data
     parts: list[Markup] = [paragraph(*_size(material))]
+    text = "No entry is missing."
     if facts.missing:
-        entries = max(facts.n_rows * facts.n_columns, 1)
-        parts.append(
-            paragraph(f"{count(facts.missing, 'entry is', 'entries are')} missing, {percent(facts.missing / entries)}.")
-        )
-    else:
-        parts.append(paragraph("No entry is missing."))
+        share = percent(facts.missing / max(facts.n_rows * facts.n_columns, 1))
+        text = f"{count(facts.missing, 'entry is', 'entries are')} missing, {share}."
+    parts.append(paragraph(text))
     if facts.treated:
         before = "Before the model saw the rows:"
         if not facts.of_fit:
-            before = "The rows were treated like those that the model was fitted to, of which was noted:"
+            before = "The rows were treated like those the model was fitted to, for which this was noted:"
         parts += [paragraph(before), bullets(sentence(text) for text in facts.treated)]
     parts += [_columns(material)] if subject.image_shape is None else _pictures(material)
     return Section("data", "The data", joined(parts))
@@ -148,13 +125,12 @@ def _size(material: Material) -> list[Any]:
 def _pictures(material: Material) -> list[Markup]:
     """Return some rows as pictures."""
     low, high = material.picture_range
-    some = np.unique(np.linspace(0, len(material.rows) - 1, min(_PICTURES, len(material.rows))).astype(np.intp))
     made = []
-    for i in some:
-        grey = grey_picture(material.dense[i].reshape(material.subject.image_shape), low, high)
-        made.append(picture(grey, f"row {visible(material.id_texts[i])}", visible(material.id_texts[i], 24)))
+    for i in material.spread_out(_PICTURES):
+        text = material.id_texts[i]
+        made.append(material.picture(material.dense[i], f"row {visible(text)}", visible(text, 24)))
     text = f"Rows from all over the data; black is {number(low)}, white is {number(high)}."
-    return [tag("div", *made, class_="pictures"), paragraph(text, class_="caption")]
+    return [pictures(made), paragraph(text, class_="caption")]
 
 
 def _columns(material: Material) -> Markup:
@@ -176,6 +152,15 @@ def _columns(material: Material) -> Markup:
 
 _FAR = 2.0  # times the limit
 _GRAVE = ("problem", "warning")
+_EXPLAINED = (
+    "Ordinary principal component analysis (PCA) looks for the few straight directions along which rows of numbers "
+    "differ most. Kernel PCA does the same after each row has been described by how alike it is to the others; what "
+    "“alike” means is said by a function of two rows, the kernel. Straight directions there are bent ones in the data, "
+    "so that rings, branches and clusters can be seen.",
+    "The space of these descriptions is called feature space. Its directions are the components, the place of a row "
+    "along a component is its score, and the share of the variance says how much of the differences between rows a "
+    "component accounts for.",
+)
 
 
 def summary(material: Material) -> Section:
@@ -189,7 +174,7 @@ def summary(material: Material) -> Section:
     parts = [
         tag("p", sentence(first), class_="lead"),
         bullets([*_columns_used(material), *_unusual(material), *_findings(material)]),
-        tag("details", tag("summary", "What is kernel PCA?"), *_explained()),
+        tag("details", tag("summary", "What is kernel PCA?"), *map(paragraph, _EXPLAINED)),
     ]
     return Section("summary", "In short", joined(parts))
 
@@ -205,34 +190,17 @@ def _of_what(material: Material) -> str:
     )
 
 
-def _explained() -> list[Markup]:
-    return [
-        paragraph(
-            "Ordinary principal component analysis (PCA) looks for the few straight directions along which rows of "
-            "numbers differ most. Kernel PCA does the same after each row has been described by how alike it is to the "
-            "others; what “alike” means is said by a function of two rows, the kernel. Straight directions there are "
-            "bent ones in the data, so that rings, branches and clusters can be seen."
-        ),
-        paragraph(
-            "The space of these descriptions is called feature space. Its directions are the components, the place of "
-            "a row along a component is its score, and the share of the variance says how much of the differences "
-            "between rows a component accounts for."
-        ),
-    ]
-
-
 def _columns_used(material: Material) -> list[Any]:
     found = material.influence
     if isinstance(found, Refusal) or material.subject.image_shape is not None or not np.any(found.overall > 0):
         return []
     top = [name(material.names[j], 48) for j in found.order[:3] if found.overall[j] > 0]
-    parts: list[Any] = [top[0]]
-    for place, one in enumerate(top[1:], 2):
-        parts += [" and " if place == len(top) else ", ", one]
-    rest = len(found.overall) - len(top)
-    which = "The column that moves" if len(top) == 1 else "The columns that move"
+    one = len(top) == 1
+    which = "The column that moves" if one else "The columns that move"
     if found.how == "correlated":  # which says nothing about causes
-        which = "The column that goes along with" if len(top) == 1 else "The columns that go along with"
+        which = "The column that goes along with" if one else "The columns that go along with"
+    rest = len(found.overall) - len(top)
+    parts = [Markup(listed(top))]
     tail = f" (of {len(found.overall):,})." if rest else "."
     return [joined([f"{which} the components most: ", *parts, tail])]
 

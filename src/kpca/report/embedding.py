@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kpca.report.material import Material, Refusal
-from kpca.report.packing import classes_or_numbers, packed, shortened, whole
-from kpca.report.sections import Section
-from kpca.report.words import Markup, count, joined, paragraph, percent, plot, tag, visible
+from kpca.report.material import Material, Refusal, Section
+from kpca.report.packing import Markup, classes_or_numbers, joined, packed, paragraph, plot, shortened, tag, whole
+from kpca.report.words import count, percent, visible
 
 _MOST_SCORES, _MOST_COLOURS = 240_000, 120_000  # numbers of the map in the page
 _MOST_COMPONENTS, _MOST_COLUMNS = 20, 12
@@ -66,32 +65,30 @@ def _colours(material: Material) -> list[dict[str, Any]]:
     if material.labels is not None:
         made.append({"name": "label", **classes_or_numbers(material.labels)})
     if not isinstance(material.anomalies, Refusal):
-        found = material.anomalies
-        ratio = found.statistic / (found.limit if found.limit > 0 else 1.0)
         # rows far out are not to take the whole scale, nor its digits
-        values = packed(np.minimum(ratio, _FAR_OUT))
+        values = packed(np.minimum(material.anomalies.ratio, _FAR_OUT))
         made.append({"name": "how unusual (1 is the limit)", "kind": "numbers", "values": values, "most": _FAR_OUT})
     for j in _columns(material):
-        made.append({"name": visible(material.names[j], 40), **classes_or_numbers(material.column(int(j)), most=2)})
+        made.append({"name": visible(material.names[j], 40), **classes_or_numbers(material.column(j), most=2)})
     return made
 
 
 def _columns(material: Material) -> list[int]:
     """Return the columns that dots may be coloured by: the most important, or those that vary most."""
-    d = material.X.shape[1]
-    most = min(d, _MOST_COLUMNS, max(3, _MOST_COLOURS // len(material.rows)))
+    most = min(material.X.shape[1], _MOST_COLUMNS, max(3, _MOST_COLOURS // len(material.rows)))
     if not isinstance(material.influence, Refusal):
-        return [int(j) for j in material.influence.order[:most]]
-    if material.sparse:
-        return [int(j) for j in np.argsort(-np.diff(material.X.tocsc().indptr), kind="stable")[:most]]
-    return [int(j) for j in np.argsort(-np.var(np.asarray(material.X, dtype=np.float64), axis=0), kind="stable")[:most]]
+        order = material.influence.order
+    elif material.sparse:
+        order = np.argsort(-np.diff(material.X.tocsc().indptr), kind="stable")
+    else:
+        order = np.argsort(-np.var(np.asarray(material.X, dtype=np.float64), axis=0), kind="stable")
+    return [int(j) for j in order[:most]]
 
 
 def _caption(material: Material, shown: int, cut: int | None) -> str:
     m, k = len(material.rows), material.scores.shape[1]
-    text = [f"{count(m, 'row')}"]
-    if material.sampled:
-        text = [f"A sample of {m:,} of the {material.of_rows:,} rows, always the same"]
+    sample = f"A sample of {m:,} of the {material.of_rows:,} rows, always the same"
+    text = [sample if material.sampled else count(m, "row")]
     if shown < k:
         text.append(f"the first {shown} of {k} components can be chosen")
     if cut is not None:
@@ -108,15 +105,13 @@ def _controls(components: int, colours: list[dict[str, Any]]) -> Markup:
         fields.append(_field("axis-z", "Depth", numbers, 2, hidden=True))
     names = [colour["name"] for colour in colours]
     fields.append(_field("colour-by", "Colour", ["none", *names], 1 if names else 0))
-    buttons = [
-        tag("button", "Zoom", id="mode-zoom", type="button", aria_pressed="true"),
-        tag("button", "Move", id="mode-pan", type="button", aria_pressed="false"),
-        tag("button", "Lasso", id="mode-lasso", type="button", aria_pressed="false"),
-        tag("button", "Box", id="mode-select", type="button", aria_pressed="false"),
-        tag("button", "Reset", id="mode-reset", type="button"),
-    ]
-    if components > 2:
-        buttons.append(tag("button", "3-D", id="mode-3d", type="button", aria_pressed="false"))
+    modes = {"zoom": "Zoom", "pan": "Move", "lasso": "Lasso", "select": "Box", "reset": "Reset", "3d": "3-D"}
+    if components < 3:
+        del modes["3d"]
+    buttons = []
+    for mode, title in modes.items():
+        pressed = None if mode == "reset" else "true" if mode == "zoom" else "false"
+        buttons.append(tag("button", title, id=f"mode-{mode}", type="button", aria_pressed=pressed))
     return tag("div", *fields, tag("span", *buttons, class_="buttons"), class_="controls")
 
 
@@ -130,25 +125,15 @@ def _field(id_: str, title: str, options: list[str], chosen: int, *, hidden: boo
 
 
 def _selection() -> Markup:
+    off = {"type": "button", "disabled": "disabled"}
+    listed = {"readonly": "readonly", "rows": "6", "aria_label": "Ids of the selected rows", "hidden": "hidden"}
+    copy = tag("button", "Copy", id="selected-copy", **off)
+    csv = tag("button", "Download as CSV", id="selected-csv", **off)
     return tag(
         "div",
         tag("h3", "Selected rows"),
         tag("p", "None yet.", id="selected-count", aria_live="polite"),
-        tag(
-            "textarea",
-            id="selected-ids",
-            readonly="readonly",
-            rows="6",
-            aria_label="Ids of the selected rows",
-            hidden="hidden",
-        ),
-        tag(
-            "p",
-            tag("button", "Copy", id="selected-copy", type="button", disabled="disabled"),
-            " ",
-            tag("button", "Download as CSV", id="selected-csv", type="button", disabled="disabled"),
-            " ",
-            tag("span", id="selected-told", role="status"),
-        ),
+        tag("textarea", id="selected-ids", **listed),
+        tag("p", copy, " ", csv, " ", tag("span", id="selected-told", role="status")),
         class_="selection screen",
     )

@@ -10,24 +10,11 @@ from numpy.typing import NDArray
 
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.features import IdentityMap
-from kpca.report.material import Material, Refusal, attempt
-from kpca.report.packing import numbers
-from kpca.report.sections import Section
-from kpca.report.words import (
-    Markup,
-    bullets,
-    count,
-    formula,
-    joined,
-    meaning,
-    number,
-    paragraph,
-    percent,
-    plot,
-    sentence,
-    table,
-    tag,
-)
+from kpca.report.material import Material, Refusal, Section, attempt
+from kpca.report.packing import Markup, bullets, joined, numbers, paragraph, plot, table, tag
+from kpca.report.words import count, formula, meaning, number, percent, sentence
+
+_AS_SEEN = " Rows are meant as the model sees them, after the treatment above."
 
 
 def choice(material: Material) -> Section:
@@ -37,48 +24,38 @@ def choice(material: Material) -> Section:
     parts += [
         paragraph("The kernel, which says how alike two rows x and y are:"),
         tag("p", formula(model.kernel_), class_="formula"),
-        paragraph(meaning(model.kernel_), _as_seen() if material.subject.data.treated else ""),
-        paragraph(*_components(model)),
-        paragraph(*_solution(model)),
+        paragraph(meaning(model.kernel_), _AS_SEEN if material.subject.data.treated else ""),
+        paragraph(_components(model)),
+        paragraph(_solution(model)),
     ]
     return Section("choice", "What was chosen, and why", joined(parts))
 
 
-def _as_seen() -> str:
-    return " Rows are meant as the model sees them, after the treatment above."
-
-
-def _components(model: Any) -> list[str]:
+def _components(model: Any) -> str:
     asked, k = model.n_components, int(model.n_components_)
-    text = [f"The model has {count(k, 'component')}"]
+    text = f"The model has {count(k, 'component')}"
     if isinstance(asked, str):
-        return [f"{text[0]}, a number that was found out from the data. ", _reason(model)]
+        reason = sentence(str(getattr(model, "n_components_reason_", "")))
+        return f"{text}, a number chosen from the data. {reason}"
     if asked is None:
-        return [f"{text[0]}: all that have any variance."]
+        return f"{text}: all that have any variance."
     if isinstance(asked, float) and asked < 1:
-        return [f"{text[0]}: as many as it takes to hold {percent(asked)} of the variance."]
-    if asked > k:
-        return [f"{text[0]}: {asked:,} were asked for, and there are no more."]
-    return [f"{text[0]}, as asked for."]
+        return f"{text}: as many as it takes to hold {percent(asked)} of the variance."
+    return f"{text}: {asked:,} were asked for, and there are no more." if asked > k else f"{text}, as asked for."
 
 
-def _reason(model: Any) -> str:
-    return sentence(str(getattr(model, "n_components_reason_", "")))
-
-
-def _solution(model: Any) -> list[str]:
+def _solution(model: Any) -> str:
     if isinstance(model, IncrementalKernelPCA):
-        return [
+        return (
             f"The rows were read batch by batch: {count(model.n_samples_seen_, 'row')} in "
             f"{count(model.batches_seen_, 'batch', 'batches')}, of which the mean and the scatter of "
             f"{count(model.feature_map_.rank, 'feature')} are kept."
-        ]
-    plan = attempt(lambda: model.plan_)
-    features = _features(model)
+        )
+    plan, features = attempt(lambda: model.plan_), _features(model)
     if isinstance(plan, Refusal):
-        return [f"How it was computed: {features}." if features else f"The plan cannot be shown: {plan.sentence}"]
+        return f"How it was computed: {features}." if features else f"The plan cannot be shown: {plan.sentence}"
     route = str(plan).splitlines()[0].partition(", ")[2].rstrip(".")
-    return [f"How it was computed: {features or route}. Why: {sentence(plan.reason)}"]
+    return f"How it was computed: {features or route}. Why: {sentence(plan.reason)}"
 
 
 def _features(model: Any) -> str:
@@ -144,8 +121,7 @@ def spectrum(material: Material) -> Section:
     """Return the section on the eigenvalues."""
     shares = shares_of(material.model)
     k = len(shares.values)
-    one = k == 1
-    head = "The component holds" if one else f"Together the {k:,} components hold"
+    head = "The component holds" if k == 1 else f"Together the {k:,} components hold"
     parts = [
         paragraph(
             f"{head} {shares.words(k)} of the {shares.word} in feature space, the space in which the kernel compares "
@@ -173,39 +149,27 @@ def _certificate(model: Any, shares: Shares) -> str:
             f"eigenvalues, which the landmarks can only make smaller; the widest is {percent(width)} of the "
             f"{shares.word} wide."
         )
-    return _of_residuals(model, shares, width)
-
-
-def _of_residuals(model: Any, shares: Shares, width: float) -> str:
-    """Return what the certificate of an exact solution says."""
     text = "The bounds are proven from measured residuals, not guessed"
     if width < 1e-3:
         return f"{text}; the widest is {percent(width)} of the {shares.word} wide, too little to see."
     residuals = getattr(model, "residuals_", None)
-    near = "" if residuals is None else f" (each value shown is within {_power(residuals)} of an exact one)"
+    near = ""
+    if residuals is not None:
+        worst = max(float(np.max(residuals, initial=0.0)), 1e-16)
+        within = percent(worst) if worst >= 1e-6 else "a millionth"
+        near = f" (each value shown is within {within} of the largest of an exact one)"
     return (
         f"{text}{near}. An upper bound also counts what cannot be ruled out without seeing the whole spectrum: that a "
         "larger value was missed altogether. Where it is far above the value, that is caution and no sign of trouble."
     )
 
 
-def _power(residuals: Any) -> str:
-    worst = max(float(np.max(residuals, initial=0.0)), 1e-16)
-    return f"{percent(worst)} of the largest" if worst >= 1e-6 else "a millionth of the largest"
-
-
 def _table(shares: Shares) -> Markup:
     k = min(len(shares.values), _SHOWN_ROWS)
-    rows = [
-        [
-            f"{j + 1}",
-            number(shares.values[j]),
-            *_between(shares.bounds[j]),
-            percent(shares.each[j]),
-            percent(shares.of_first(j + 1)[0]),
-        ]
-        for j in range(k)
-    ]
+    rows = []
+    for j in range(k):
+        held = percent(shares.each[j]), percent(shares.of_first(j + 1)[0])
+        rows.append([f"{j + 1}", number(shares.values[j]), *_between(shares.bounds[j]), *held])
     more = "" if k == len(shares.values) else f" The first {k} of {len(shares.values):,}."
     titles = ["Component", "Eigenvalue", "At least", "At most", "Share", "Sum so far"]
     return table(titles, rows, caption=f"Eigenvalues with their bounds.{more}")

@@ -36,6 +36,8 @@ _DOUBLE_ROWS = 4096
 _BAND = 32_768
 # Up to this many rows a product is over before a second thread has started.
 _ONE_THREAD_ROWS = 700
+# Blocks of fewer columns than this are multiplied as they are, wider ones filled up to a multiple of 8.
+_RAGGED = 5
 
 
 def many_rows(n: int) -> bool:
@@ -88,7 +90,7 @@ class Operator(Protocol):
         """Return what products have told of the operator so far, by their precision; empty where that costs nothing."""
 
     def recall(self, found: dict[Precision, Moments]) -> None:
-        """Take what an operator of the same data had found: later products are then the same to the bit."""
+        """Take what an operator of the same data had found, which saves finding it again."""
 
 
 class Gram:
@@ -242,11 +244,11 @@ class Gram:
         """Return S K S V in float64; both triangles come from one evaluation.  # shape: (n, b)"""
         if self._known_moments(self.dtype) is not None:
             return self._multiply(V)
-        # The first product of a precision also finds the moments: they cost one more column and a sum of squares.
-        columns = np.column_stack([V, self.scale])
-        W = self._multiply(columns, squares=(squares := [0.0]))
-        self._set_moments(W[:, -1].copy(), squares[0])
-        return W[:, :-1]
+        # The first product of a precision also finds the moments, while each tile is at hand.
+        image, squares = np.zeros(self.shape[0]), [0.0]
+        W = self._multiply(V, image, squares)
+        self._set_moments(image if self._scale is None else image * self._scale, squares[0])
+        return W
 
     def _set_moments(self, image: FloatArray, frobenius2: float) -> None:
         if not math.isfinite(frobenius2):
@@ -256,9 +258,19 @@ class Gram:
             )
         self._moments = Moments(image, float(self.diagonal().sum()), frobenius2)
 
-    def _multiply(self, V: FloatArray, squares: list[float] | None = None) -> FloatArray:
-        scale = self._scale
-        inner = np.ascontiguousarray(V if scale is None else V * scale[:, None], dtype=self.dtype)
+    def _multiply(
+        self, V: FloatArray, image: FloatArray | None = None, squares: list[float] | None = None
+    ) -> FloatArray:
+        """Return S K S V; add K s^2 to `image` and the squares of all entries of S K S to `squares`.
+
+        The moments have products of their own: BLAS may sum up a column otherwise beside one column more, and a product
+        must have the same bits whether or not the moments are known already.
+        """
+        scale, b = self._scale, V.shape[1]
+        # GEMM takes up to twice as long for a ragged block as for a full one.
+        width = b if b < _RAGGED else -(-b // 8) * 8
+        inner = np.zeros((self.shape[0], width), dtype=self.dtype)
+        inner[:, :b] = V if scale is None else V * scale[:, None]
         across, wide = np.ascontiguousarray(inner.T), self.dtype == _DTYPE["double"]
         weights = (np.ones(self.shape[0]) if scale is None else scale**2).astype(self.dtype)
         out = np.zeros(V.shape)
@@ -267,28 +279,31 @@ class Gram:
         def make_worker() -> Any:
             scratch = self._scratch()
 
-            def multiply(piece: tuple[int, slice, slice]) -> tuple[FloatArray, FloatArray | None, float]:
+            def multiply(piece: tuple[int, slice, slice]) -> tuple[Any, ...]:
                 number, rows, columns = piece
                 tile = self._tile(number, scratch)
                 # The quickest forms of K V and K'V: float64 likes the few columns on the left, float32 only once.
                 left = (across[:, columns] @ tile.T).T if wide else tile @ inner[columns]
                 right = (across[:, rows] @ tile).T if rows is not columns else None
-                total = 0.0
-                if squares is not None:
-                    inside = np.vecdot(tile, tile) if scale is None else (tile * tile) @ weights[columns]
-                    total = float(np.dot(inside, weights[rows].astype(np.float64)))
-                return left, right, total
+                if squares is None:
+                    return left, right
+                inside = np.vecdot(tile, tile) if scale is None else (tile * tile) @ weights[columns]
+                total = float(np.dot(inside, weights[rows].astype(np.float64)))
+                return left, right, tile @ weights[columns], weights[rows] @ tile, total
 
             return multiply
 
-        def commit(piece: tuple[int, slice, slice], result: tuple[FloatArray, FloatArray | None, float]) -> None:
+        def commit(piece: tuple[int, slice, slice], result: tuple[Any, ...]) -> None:
             _, rows, columns = piece
-            left, right, total = result
-            out[rows] += left
+            left, right, *moments = result
+            out[rows] += left[:, :b]
             if right is not None:
-                out[columns] += right
-            if squares is not None:
-                squares[0] += total if right is None else 2.0 * total
+                out[columns] += right[:, :b]
+            if image is not None and squares is not None:
+                image[rows] += moments[0]
+                if right is not None:
+                    image[columns] += moments[1]
+                squares[0] += moments[2] if right is None else 2.0 * moments[2]
 
         in_order(pieces, make_worker, commit, self.threads)
         if scale is not None:
@@ -314,10 +329,7 @@ class Gram:
         return {name: gram._moments for name, gram in self._other.items() if gram._moments is not None}
 
     def recall(self, found: dict[Precision, Moments]) -> None:
-        """Take moments found earlier, each to the operator of its precision.
-
-        A product that looks for them has one more column, which may change the last bits of the others.
-        """
+        """Take moments found earlier, each to the operator of its precision."""
         for precision, moments in found.items():
             gram = self.at(precision)
             gram._moments = moments

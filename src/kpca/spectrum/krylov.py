@@ -271,7 +271,7 @@ class _Iteration:
     # -- the basis --------------------------------------------------------------------------------------------------
 
     def _start_columns(self, start: FloatArray | None) -> FloatArray:
-        # One less than a block: the first product of an operator also multiplies a column for its moments.
+        # One less than a block: what a guess beside its random columns fills.
         count = min(max(self.block - 1, 1), self.rank)
         if start is not None:
             start = start[:, : self.Q.shape[1] - self.block]

@@ -14,7 +14,7 @@ from kpca._base.config import BASE, memory_budget, require, row_columns
 from kpca._base.threads import in_order
 from kpca.features import FeatureMap
 from kpca.gram import CrossGram
-from kpca.gram.cross import band_rows, workers_bytes
+from kpca.gram.tiles import band_rows, workers_bytes
 from kpca.kernels import Kernel
 
 FloatArray = NDArray[Any]

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from kpca._base.linalg import mean_of_rows
 from kpca._base.threads import in_order
-from kpca.gram.operator import Moments, Precision
+from kpca.gram.operator import GivenOperator, T
 
 FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
@@ -33,7 +33,7 @@ _SAMPLE = 64
 _NEAR_ORIGIN = 4.0
 
 
-class Factored:
+class Factored(GivenOperator):
     """F'F (primal, d x d) or F F' (dual, n x n), whichever is smaller, of dense or CSR rows."""
 
     def __init__(self, X: Any, *, centred: bool, scale: FloatArray | None = None, threads: int = 1) -> None:
@@ -46,6 +46,10 @@ class Factored:
         self.sparse = sparse.issparse(X)
         self._matrix_trace: float | None = None
         self._matrix_norm: float | None = None
+
+    def hand(self, work: Callable[[Any], T]) -> T:
+        """Return what `work` makes of the rows."""
+        return work(self._X)
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -125,17 +129,6 @@ class Factored:
     @property
     def _roots(self) -> FloatArray:
         return np.ones(self._X.shape[0]) if self._scale is None else self._scale
-
-    def at(self, precision: Precision) -> Factored:
-        """Return itself: features are multiplied as they are."""
-        return self
-
-    def found(self) -> dict[Precision, Moments]:
-        """Nothing that the features would not tell again, to the bit."""
-        return {}
-
-    def recall(self, found: dict[Precision, Moments]) -> None:
-        """There is nothing to recall."""
 
     def features_times(self, V: FloatArray) -> FloatArray:
         """Return F V in float64.  # shape: (n, b)"""

@@ -6,6 +6,7 @@ profile: with rows (sqrt2 x, -|x|^2, 1) and columns (sqrt2 y, 1, -|y|^2) the pro
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,11 +23,11 @@ DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 # float32 distances are used while eps * max|x|^2 stays below this (docs/mathematics.md, section 4); beyond it float64
 # ones.
-_SINGLE_DISTANCE_ERROR = 4e-6
+SINGLE_DISTANCE_ERROR = 4e-6
 # Above this the float64 product is not enough either, and close pairs are computed from differences.
-_DOUBLE_DISTANCE_ERROR = 1e-11
+DOUBLE_DISTANCE_ERROR = 1e-11
 # Close: the relative error of t may exceed 1/this. Every profile has |t f'(t)| < 1/2, so that bounds the value's error.
-_CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
+CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
 _PAIRS_AT_ONCE = 8192
 
 
@@ -71,21 +72,21 @@ def evaluator(
     if isinstance(kernel, Sum | Product):
         shifted = shifted and isinstance(kernel, Sum)
         members = [evaluator(member, X, Y, dtype, shifted=shifted, memo=memo) for member in kernel.members]
-        return _Combined(members, np.add if isinstance(kernel, Sum) else np.multiply, dtype)
+        return _CombinedValues(members, np.add if isinstance(kernel, Sum) else np.multiply, dtype)
     if isinstance(kernel, Scaled):
-        return _Times(kernel.factor, evaluator(kernel.kernel, X, Y, dtype, shifted=shifted, memo=memo))
+        return _TimesValues(kernel.factor, evaluator(kernel.kernel, X, Y, dtype, shifted=shifted, memo=memo))
     if not isinstance(kernel, ProfileKernel):
-        return _Blocks(kernel, X, Y)
+        return _BlockValues(kernel, X, Y)
     if sparse.issparse(X):
-        return _SparseProfile(kernel, X, Y, shifted)
+        return _SparseValues(kernel, X, Y, shifted)
     if isinstance(kernel, RadialKernel):
-        return _Radial(kernel, X, Y, dtype, shifted=shifted, memo=memo)
-    return _Dot(kernel, X, Y, dtype, memo)
+        return _RadialValues(kernel, X, Y, dtype, shifted=shifted, memo=memo)
+    return _DotValues(kernel, X, Y, dtype, memo)
 
 
 def held_bytes(source: Any) -> int:
     """Return the bytes of what an evaluator made of its rows and holds on to; data it was only handed do not count."""
-    if isinstance(source, _Blocks):
+    if isinstance(source, _BlockValues):
         return 0
     parts = {id(part): part for part in vars(source).values()}.values()
     total = 0
@@ -105,7 +106,7 @@ class _AnyRows:
         return np.arange(0)
 
 
-class _Blocks(_AnyRows):
+class _BlockValues(_AnyRows):
     """A kernel that only gives blocks."""
 
     constant = 0.0
@@ -120,7 +121,7 @@ class _Blocks(_AnyRows):
         out[...] = self._kernel.block(X, X if isinstance(rows, slice) and rows == columns and self._X is self._Y else Y)
 
 
-class _Dot:
+class _DotValues:
     """f(x.y) of dense rows."""
 
     constant = 0.0
@@ -145,7 +146,7 @@ class _Dot:
         return _largest(np.einsum("ij,ij->i", self._L, self._L), count)
 
 
-class _Radial:
+class _RadialValues:
     """f(-|x - y|^2) of dense rows, which are centred first: an offset must not eat the digits of the distances."""
 
     def __init__(
@@ -155,15 +156,15 @@ class _Radial:
         self._smooth = kernel.smooth_past_zero
         self.constant = kernel.at_zero if shifted else 0.0
         radius = self._load(kernel, X, Y, dtype, memo)
-        if dtype == SINGLE and np.finfo(SINGLE).eps * radius > _SINGLE_DISTANCE_ERROR:
+        if dtype == SINGLE and np.finfo(SINGLE).eps * radius > SINGLE_DISTANCE_ERROR:
             dtype = DOUBLE  # distances in float64, rounded once the profile has made them harmless
             self._load(kernel, X, Y, dtype, memo)
         error = np.finfo(dtype).eps * radius
         self.argument_dtype, self.argument_error = dtype, float(np.finfo(DOUBLE).eps) * radius
-        self._correct = kernel.singular_at_zero or (error > _DOUBLE_DISTANCE_ERROR and dtype == DOUBLE)
+        self._correct = kernel.singular_at_zero or (error > DOUBLE_DISTANCE_ERROR and dtype == DOUBLE)
         if self._correct:
-            self.argument_error = min(self.argument_error, 1.0 / _CLOSE[DOUBLE])
-        self._close = -error * _CLOSE[dtype]
+            self.argument_error = min(self.argument_error, 1.0 / CLOSE[DOUBLE])
+        self._close = -error * CLOSE[dtype]
 
     def _load(self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], memo: Memo) -> float:
         """Set the two factors of t, and return the largest |x|^2 or |y|^2."""
@@ -225,14 +226,12 @@ class _Radial:
                 t -= gap
             t *= 0.5
         elif count:
-            i, j = np.nonzero(close)
-            for start in range(0, count, _PAIRS_AT_ONCE):
-                part = slice(start, start + _PAIRS_AT_ONCE)
-                gap = L[i[part], :d] - R[j[part], :d]
-                t[i[part], j[part]] = -0.5 * np.einsum("ij,ij->i", gap, gap)
+            for i, j in pairs_of(close):
+                gap = L[i, :d] - R[j, :d]
+                t[i, j] = -0.5 * np.einsum("ij,ij->i", gap, gap)
 
 
-class _SparseProfile(_AnyRows):
+class _SparseValues(_AnyRows):
     """f(x.y) or f(-|x - y|^2) of CSR rows; never densified or centred, so t is computed in float64."""
 
     def __init__(self, kernel: ProfileKernel, X: Any, Y: Any, shifted: bool) -> None:
@@ -247,9 +246,9 @@ class _SparseProfile(_AnyRows):
             self._x_norms, self._y_norms = (_sparse_squared_norms(rows) for rows in (self._X, self._Y))
             radius = max(self._x_norms.max(initial=0.0), self._y_norms.max(initial=0.0))
             error = np.finfo(np.float64).eps * radius
-            self._correct = kernel.singular_at_zero or error > _DOUBLE_DISTANCE_ERROR
-            self.argument_error = min(error, 1.0 / _CLOSE[DOUBLE]) if self._correct else error
-            self._close = -error * _CLOSE[DOUBLE]
+            self._correct = kernel.singular_at_zero or error > DOUBLE_DISTANCE_ERROR
+            self.argument_error = min(error, 1.0 / CLOSE[DOUBLE]) if self._correct else error
+            self._close = -error * CLOSE[DOUBLE]
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         """Write t into `out`."""
@@ -260,10 +259,8 @@ class _SparseProfile(_AnyRows):
             t -= self._x_norms[rows, None]
             t -= self._y_norms[None, columns]
             if self._correct:
-                i, j = np.nonzero(t > self._close)
-                for start in range(0, len(i), _PAIRS_AT_ONCE):
-                    part = slice(start, start + _PAIRS_AT_ONCE)
-                    t[i[part], j[part]] = -_sparse_squared_norms(X[i[part]] - Y[j[part]])
+                for i, j in pairs_of(t > self._close):
+                    t[i, j] = -_sparse_squared_norms(X[i] - Y[j])
             np.minimum(t, 0.0, out=t)
         out[...] = t
 
@@ -273,7 +270,7 @@ class _SparseProfile(_AnyRows):
         out[...] = self._profile(t)
 
 
-class _Combined:
+class _CombinedValues:
     """A sum or product of kernels, tile by tile."""
 
     def __init__(self, members: list[Evaluator], combine: np.ufunc, dtype: np.dtype[Any]) -> None:
@@ -292,7 +289,7 @@ class _Combined:
         return np.unique(np.concatenate([member.farthest(count) for member in self._members]))
 
 
-class _Times:
+class _TimesValues:
     """A kernel times a number."""
 
     def __init__(self, factor: float, member: Evaluator) -> None:
@@ -306,6 +303,13 @@ class _Times:
 
     def farthest(self, count: int) -> NDArray[np.intp]:
         return self._member.farthest(count)
+
+
+def pairs_of(chosen: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the places of the pairs chosen, so many at a time that their differences stay small."""
+    i, j = np.nonzero(chosen)
+    for start in range(0, len(i), _PAIRS_AT_ONCE):
+        yield i[start : start + _PAIRS_AT_ONCE], j[start : start + _PAIRS_AT_ONCE]
 
 
 def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any]) -> FloatArray:

@@ -18,7 +18,8 @@ from kpca._base.errors import InputError
 from kpca._base.threads import in_order
 from kpca.features.base import DifferentiableMap
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection, MatrixProjection, Projection
-from kpca.gram.slopes import Slopes, rows_per_tile, why_not
+from kpca.gram.engine import engine_for
+from kpca.gram.slopes import rows_per_tile, why_not
 
 FloatArray = NDArray[Any]
 # Numbers of a Jacobian that are made at once.
@@ -86,7 +87,8 @@ class _Expanded:
     """t_j = sum_l A_lj k(x, b_l) - offset_j, and the mean is sum_l c_l phi(b_l)."""
 
     def __init__(self, projection: KernelProjection, threads: int) -> None:
-        self._slopes = Slopes(projection.kernel, projection.X.astype(np.float64, copy=False))
+        rows = projection.X.astype(np.float64, copy=False)
+        self._slopes = engine_for(rows).slopes(projection.kernel, rows)
         self._A = projection.coefficients.astype(np.float64)
         self._centre = None if projection.centre is None else projection.centre.coefficients
         self._step, self._threads = rows_per_tile(len(self._A)), threads

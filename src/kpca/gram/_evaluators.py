@@ -64,10 +64,7 @@ def _fits_single(kernel: DotKernel, X: FloatArray) -> bool:
 def evaluator(
     kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool = False, memo: Memo | None = None
 ) -> Evaluator:
-    """Return the fastest evaluator for this kernel and data.
-
-    `shifted` subtracts f(0) where the kernel can. `memo` remembers what was made of Y, for a next X against the same Y.
-    """
+    """Return the fastest evaluator for this kernel and data."""
     memo = {} if memo is None else memo
     if isinstance(kernel, Sum | Product):
         shifted = shifted and isinstance(kernel, Sum)

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from kpca._base.threads import in_order
 from kpca.gram._evaluators import Evaluator, Memo, evaluator, has_single, held_bytes
+from kpca.gram.curvature import Curvature
 from kpca.gram.shared import SharedArguments
+from kpca.gram.slopes import Slopes
 from kpca.gram.tiles import CROSS_EDGE, EDGE, TileStore, band_rows, edges
 from kpca.kernels import Kernel
 
@@ -46,7 +48,7 @@ class NumpyTiles:
         self.keep(0)
 
     @cached_property
-    def _values(self) -> Evaluator:
+    def values(self) -> Evaluator:
         return self._evaluator(self.dtype)
 
     def _evaluator(self, dtype: np.dtype[Any]) -> Evaluator:
@@ -56,36 +58,25 @@ class NumpyTiles:
 
     @property
     def ready(self) -> bool:
-        return "_values" in self.__dict__
-
-    @property
-    def constant(self) -> float:
-        return self._values.constant
-
-    @property
-    def argument_error(self) -> float:
-        return self._values.argument_error
+        return "values" in self.__dict__
 
     @property
     def held_bytes(self) -> int:
-        return held_bytes(self._values)
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        return self._values.farthest(count)
+        return held_bytes(self.values)
 
     @cached_property
     def diagonal(self) -> FloatArray:
-        return self._kernel.diagonal(self._X) - self.constant
+        return self._kernel.diagonal(self._X) - self.values.constant
 
     def keep(self, budget: int, reuses: int = 2) -> None:
         self._store = TileStore(len(self._pieces), self._widest**2 * self.dtype.itemsize, budget, reuses)
 
     def release(self) -> None:
         self.keep(0)
-        self.__dict__.pop("_values", None)
+        self.__dict__.pop("values", None)
 
     def fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
-        self._values.fill(rows, columns, out)
+        self.values.fill(rows, columns, out)
         if rows == columns:  # symmetric to the bit, with an exact diagonal
             out += out.T.copy()
             out *= 0.5
@@ -165,7 +156,7 @@ class NumpyTiles:
         for columns in self._edges:
             tile = np.empty((len(rows), columns.stop - columns.start), dtype=dtype)
             if dtype == self.dtype or self._arguments is not None:
-                values = self._values if dtype == self.dtype else self._evaluator(dtype)
+                values = self.values if dtype == self.dtype else self._evaluator(dtype)
                 values.fill(rows, columns, tile)
             else:
                 # made of these columns only: the prepared rows of all would be as large as the data, for a few values
@@ -262,7 +253,7 @@ class NumpyEngine:
     """Main memory; takes all rows that no other engine takes."""
 
     devices: tuple[str, ...] = ("cpu",)
-    tiles, cross = NumpyTiles, NumpyCross
+    tiles, cross, slopes, curvature = NumpyTiles, NumpyCross, Slopes, Curvature
     evaluator, has_single = staticmethod(evaluator), staticmethod(has_single)
 
     @staticmethod

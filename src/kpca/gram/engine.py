@@ -2,11 +2,10 @@
 
 A new engine is a file `gram/_<name>.py` with an object that satisfies `Engine`, and a row in `_ENGINES`. Operators
 (`gram.operator`) keep weights, centring, moments and precisions and leave the work to it; solvers get vectors from
-`Operator.placed` and never ask where these live. What an engine need not have, because it is done on the host in NumPy
-for all of them: random numbers, eigenproblems of the size of a basis, whole matrices for LAPACK (`Tiles.matrix`).
-What is NumPy's alone so far: profiles of kernels (`kpca.kernels`), gradients and curvature (`gram.slopes`,
-`gram.curvature`), arguments shared by several kernels (`gram.shared`), explicit features (`gram.factored`,
-`kpca.features`), which expect rows in main memory.
+`Operator.placed` and never ask where these live. Done on the host in NumPy for all engines: random numbers,
+eigenproblems of the size of a basis, whole matrices for LAPACK. NumPy's alone so far: the profiles of `kpca.kernels`,
+which work in place by ufuncs; arguments shared by several kernels (`gram.shared`); explicit features (`gram.factored`,
+`kpca.features`); pre-images. These expect rows in main memory.
 """
 
 from __future__ import annotations
@@ -21,33 +20,29 @@ from numpy.typing import NDArray
 from kpca._base.config import check_device, device_setting
 from kpca.gram._evaluators import Evaluator, Memo, held_bytes
 from kpca.gram._numpy import NumpyEngine
-from kpca.gram.shared import SharedArguments
+from kpca.gram.curvature import Curvature
+from kpca.gram.slopes import Slopes
 from kpca.kernels import Kernel
 
-__all__ = ["Cross", "Engine", "Evaluator", "Tiles", "engine_for", "evaluator", "has_single", "held_bytes"]
+__all__ = ["CrossTiles", "Engine", "Evaluator", "SymmetricTiles", "engine_for", "evaluator", "has_single", "held_bytes"]
 __all__ += ["column_norms", "empty_columns", "like", "side_by_side", "some_columns", "to_host"]
 
 FloatArray = NDArray[Any]
 Array = NDArray[Any]  # of any namespace of the array API standard; to mypy one of NumPy
 
 
-class Tiles(Protocol):
-    """K(X, X) - constant in one precision. What it makes of the rows, it makes when it is first asked for values."""
+class SymmetricTiles(Protocol):
+    """K(X, X) - constant in one precision."""
 
-    dtype: np.dtype[Any]
     n_evaluations: int  # kernel values computed so far
 
     @property
+    def values(self) -> Evaluator:
+        """What fills tiles, made of the rows when it is first asked for."""
+
+    @property
     def ready(self) -> bool:
-        """True once the rows have been prepared."""
-
-    @property
-    def constant(self) -> float:
-        """What is subtracted from every kernel value: f(0) where the kernel can be shifted and it was asked for."""
-
-    @property
-    def argument_error(self) -> float:
-        """What a kernel's argument t (a distance or an inner product) may be wrong by in double precision."""
+        """True once that has been made."""
 
     @property
     def held_bytes(self) -> int:
@@ -56,9 +51,6 @@ class Tiles(Protocol):
     @property
     def diagonal(self) -> Array:
         """k(x_i, x_i) - constant.  # shape: (n,)"""
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        """Return the rows farthest out, where rounding does most harm; none where that is not known."""
 
     def keep(self, budget: int, reuses: int = 2) -> None:
         """Keep values from now on, as many as `budget` bytes hold; they are expected to be used so many times more."""
@@ -82,7 +74,7 @@ class Tiles(Protocol):
         """Return all of K in double precision, in main memory.  # shape: (n, n)"""
 
 
-class Cross(Protocol):
+class CrossTiles(Protocol):
     """K(X, Y) - constant."""
 
     constant: float
@@ -96,47 +88,29 @@ class Engine(Protocol):
 
     devices: tuple[str, ...]
 
+    def tiles(self, *rows: Any, **options: Any) -> SymmetricTiles:
+        """(kernel, X, dtype, *, shifted, threads, arguments): the rows of X among each other."""
+
+    def cross(self, *rows: Any, **options: Any) -> CrossTiles:
+        """(kernel, X, Y, dtype, *, shifted, threads, memo): rows X against columns Y."""
+
+    def evaluator(self, *rows: Any, **options: Any) -> Evaluator:
+        """(kernel, X, Y, dtype, *, shifted, memo): blocks, and the arguments t of a kernel that is a profile."""
+
+    def slopes(self, *rows: Any, **options: Any) -> Slopes:
+        """(kernel, rows, dtype, *, shifted): contractions of gradients."""
+
+    def curvature(self, *rows: Any, **options: Any) -> Curvature:
+        """(kernel, rows): contractions of second derivatives."""
+
     def takes(self, X: Any) -> bool:
         """Return True if the rows live where this engine computes."""
 
     def placed(self, V: FloatArray) -> Array:
-        """Return an array of main memory where the products of this engine live."""
+        """Return an array of main memory, of any strides, where the products of this engine live."""
 
     def has_single(self, kernel: Kernel, X: Any) -> bool:
         """Return True if float32 values cost less than float64 ones, and do not overflow."""
-
-    def evaluator(
-        self, kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool = False, memo: Memo | None = None
-    ) -> Evaluator:
-        """Return what fills blocks of K(X, Y) - constant, and gives arguments t where the kernel is of a profile.
-
-        `memo` remembers what was made of Y, for a next X against the same Y.
-        """
-
-    def tiles(
-        self,
-        kernel: Kernel,
-        X: Any,
-        dtype: np.dtype[Any],
-        *,
-        shifted: bool = False,
-        threads: int = 1,
-        arguments: SharedArguments | None = None,
-    ) -> Tiles:
-        """Return the symmetric matrix of the rows of X."""
-
-    def cross(
-        self,
-        kernel: Kernel,
-        X: Any,
-        Y: Any,
-        dtype: np.dtype[Any],
-        *,
-        shifted: bool = False,
-        threads: int = 1,
-        memo: Memo | None = None,
-    ) -> Cross:
-        """Return the matrix of rows X against columns Y."""
 
 
 # Asked in this order; the last one takes what no other does.
@@ -152,7 +126,10 @@ def engine_for(X: Any, device: str | None = None) -> Engine:
 def evaluator(
     kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool = False, memo: Memo | None = None
 ) -> Evaluator:
-    """Return what fills tiles of K(X, Y), by the engine of these rows."""
+    """Return what fills tiles of K(X, Y), by the engine of these rows.
+
+    `shifted` subtracts f(0) where the kernel can. `memo` remembers what was made of Y, for a next X against the same Y.
+    """
     return engine_for(X).evaluator(kernel, X, Y, dtype, shifted=shifted, memo=memo)
 
 

@@ -171,7 +171,7 @@ class Gram:
     @cached_property
     def constant(self) -> float:
         """What is subtracted from every kernel value."""
-        return self._tiles.constant
+        return self._tiles.values.constant
 
     @property
     def n_evaluations(self) -> int:
@@ -295,7 +295,7 @@ class Gram:
         for precision, moments in found.items():
             gram = self.at(precision)
             gram._moments = moments
-            gram._tiles.constant  # noqa: B018  # prepares the rows: `error` asks the operators that were used
+            gram._tiles.values  # noqa: B018  # prepares the rows: `error` asks the operators that were used
 
     def trace(self) -> float:
         """Return the trace, from the exact diagonal."""
@@ -309,7 +309,7 @@ class Gram:
         """Return how wrong the sum of squares may be: every entry by a few roundings of its own precision."""
         precise = self._known_moments(_DTYPE["double"]) is not None
         eps = _EPS if precise else float(np.finfo(np.float32).eps)
-        return (8 * eps + 2 * self._tiles.argument_error) * self.frobenius2()
+        return (8 * eps + 2 * self._tiles.values.argument_error) * self.frobenius2()
 
     def error(self, V: Array) -> float:
         """Return the largest |E v| over the unit columns v of V, E the error of this precision's kernel values.
@@ -319,10 +319,10 @@ class Gram:
         """
         if self.dtype == _DTYPE["double"]:
             used = next((gram for gram in self._other.values() if gram._tiles.ready), self)
-            return (16 * _EPS + used._tiles.argument_error) * math.sqrt(self.frobenius2())
+            return (16 * _EPS + used._tiles.values.argument_error) * math.sqrt(self.frobenius2())
         n = self.shape[0]
         drawn = np.random.default_rng(n).choice(n, min(n, _CHECKED_ROWS), replace=False)
-        rows = np.union1d(drawn, self._tiles.farthest(_CHECKED_LARGEST))
+        rows = np.union1d(drawn, self._tiles.values.farthest(_CHECKED_LARGEST))
         inner = V if self._scale is None else V * self._scale[:, None]
         single, double = (self._tiles.rows_times(rows, inner, dtype) for dtype in _DTYPE.values())
         if self._scale is not None:

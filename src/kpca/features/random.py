@@ -20,6 +20,7 @@ from kpca._base.validation import check_data, check_jobs, seed_of, unchanged_on_
 from kpca.features.base import FeatureTransformer
 from kpca.features.families import Draw, draw_part, offset, smallest_rank, structure_of
 from kpca.features.parts import Part
+from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
 
 FloatArray = NDArray[Any]
@@ -117,8 +118,7 @@ class RandomMap:
 
     def _chunks(self, m: int) -> list[slice]:
         """Return the rows that are worked on at once: a matter of the rank only."""
-        height = max(_FEWEST_ROWS, min(_MOST_ROWS, _CHUNK // self.rank))
-        return [slice(start, min(start + height, m)) for start in range(0, m, height)]
+        return slices(m, max(_FEWEST_ROWS, min(_MOST_ROWS, _CHUNK // self.rank)))
 
 
 def draw_features(
@@ -233,7 +233,7 @@ def _kernel_values(features: RandomMap, X: Any, Y: Any) -> FloatArray:
     """Return what f(x_i).f(y_i) stands for.  # shape: (n,)"""
     # Kernels give blocks: of small ones the diagonal is taken.
     X, Y = X.astype(np.float64), Y.astype(np.float64)
-    cuts = [slice(start, start + _PAIRS_AT_ONCE) for start in range(0, X.shape[0], _PAIRS_AT_ONCE)]
+    cuts = slices(X.shape[0], _PAIRS_AT_ONCE)
     values = np.concatenate([np.diagonal(features.kernel.block(X[cut], Y[cut])) for cut in cuts])
     a, b = features.offset(X), features.offset(Y)
     return values if a is None or b is None else values + a + b

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from kpca._base.threads import in_order, single_threaded
 from kpca.features.base import FeatureMap
 from kpca.features.nystroem_map import NystroemMap
+from kpca.gram.tiles import slices
 
 FloatArray = NDArray[Any]
 # Directions in which the sums are checked: 16 cost some 4 % of the pass, and have 120 pairs to estimate a norm from.
@@ -148,8 +149,7 @@ def scatter_of(
 
 
 def _pieces(n: int, length: int) -> list[slice]:
-    step = max(SHORTEST_PIECE, length)
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    return slices(n, max(SHORTEST_PIECE, length))
 
 
 def _allowed(feature_map: NystroemMap, dtype: Any, leading: bool) -> float:

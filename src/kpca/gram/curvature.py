@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from kpca._base.threads import in_order
 from kpca.gram._evaluators import DOUBLE, DOUBLE_DISTANCE_ERROR
 from kpca.gram.slopes import (
     KINK,
@@ -38,6 +37,7 @@ from kpca.gram.slopes import (
     scaled_rows,
     why_not,
 )
+from kpca.gram.tiles import by_slices
 from kpca.kernels import Kernel
 from kpca.kernels.dot import angles
 
@@ -69,13 +69,7 @@ class Curvature:
         if not pairs:
             return derivatives
         step = rows_per_tile(self._n)
-        tiles = [slice(start, min(start + step, len(Z))) for start in range(0, len(Z), step)]
-
-        def commit(tile: slice, part: FloatArray) -> None:
-            derivatives[tile] = part
-
-        in_order(tiles, lambda: lambda tile: _local(self._node, Z[tile]).contracted(A, pairs), commit, threads)
-        return derivatives
+        return by_slices(lambda tile: _local(self._node, Z[tile]).contracted(A, pairs), derivatives, step, threads)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from scipy import sparse
 from kpca._base.linalg import mean_of_rows
 from kpca._base.threads import in_order
 from kpca.gram.operator import GivenOperator, T
+from kpca.gram.tiles import slices
 
 FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
@@ -63,8 +64,7 @@ class Factored(GivenOperator):
 
     def _chunks(self) -> list[slice]:
         n, d = self._X.shape
-        step = max(1, _CHUNK // d)
-        return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+        return slices(n, max(1, _CHUNK // d))
 
     def _over_chunks(
         self, origin: FloatArray, work: Callable[[slice, FloatArray], Any], commit: Callable[[slice, Any], None]

@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kpca._base.threads import in_order
 
 FloatArray = NDArray[Any]
 
@@ -36,7 +39,22 @@ def edges(n: int, longest: int) -> list[slice]:
     """Return consecutive ranges of n rows, none longer than that, all but the last of one length that GEMM likes."""
     count = max(1, -(-n // longest))
     length = -(-n // (count * _WHOLE)) * _WHOLE
-    return [slice(start, min(start + length, n)) for start in range(0, n, length)]
+    return slices(n, length)
+
+
+def slices(n: int, step: int) -> list[slice]:
+    """Return consecutive ranges of n rows, `step` at a time."""
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def by_slices(work: Callable[[slice], FloatArray], out: FloatArray, step: int, threads: int) -> FloatArray:
+    """Write what `work` makes of `step` rows at a time to these rows of `out`, and return it."""
+
+    def commit(rows: slice, part: FloatArray) -> None:
+        out[rows] = part
+
+    in_order(slices(len(out), step), lambda: work, commit, threads)
+    return out
 
 
 def band_rows(d: int) -> int:

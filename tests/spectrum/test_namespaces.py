@@ -72,6 +72,7 @@ def test_vectors_live_where_the_operator_multiplies(solve, weights):
     np.testing.assert_allclose(found.values, expected.values, rtol=1e-10)
     np.testing.assert_allclose(np.abs(to_host(found.vectors).T @ expected.vectors), np.eye(5), atol=1e-6)
     np.testing.assert_allclose(found.bounds, expected.bounds, rtol=1e-6)
+    np.testing.assert_allclose(np.abs(to_host(found.head(2).scores(WEIGHTS))), np.abs(expected.head(2).scores(WEIGHTS)))
     assert found.converged
 
 

@@ -140,8 +140,9 @@ def check_device(device: object) -> str:
 
 
 def device_setting() -> str | None:
-    """Return the device setting in force."""
-    return _now().device
+    """Return the device setting in force; asked for each new row, so without making `Settings`."""
+    device: str | None = (_block.get() or {}).get("device", _process[0].device)
+    return device
 
 
 def _file_path(name: str, path: object) -> str:

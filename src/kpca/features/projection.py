@@ -13,6 +13,7 @@ from scipy import sparse
 from kpca._base.config import BASE, memory_budget, require, row_columns
 from kpca.features import FeatureMap
 from kpca.gram import CrossGram
+from kpca.gram.engine import like, to_host
 from kpca.gram.tiles import band_rows, by_slices, workers_bytes
 from kpca.kernels import Kernel
 
@@ -119,8 +120,8 @@ class KernelProjection(_Expansion):
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X, never holding more than a few tiles.  # shape: (m, k)"""
         cross, _ = self._cross(X, threads)
-        scores: FloatArray = cross @ self.coefficients
-        scores -= self.offset
+        scores = cross @ self.coefficients
+        scores -= like(self.offset, scores)
         return scores
 
     def parts(self, X: Any, *, threads: int = 1) -> Parts:
@@ -132,10 +133,10 @@ class KernelProjection(_Expansion):
         left: FloatArray = self.kernel.diagonal(X).astype(np.float64)
         rounding = _ROUNDING * float(np.finfo(np.float64).eps) * np.abs(left)
         if self.centre is None:
-            scores = (cross @ self.coefficients).astype(np.float64, copy=False) - self.offset
+            scores = to_host(cross @ self.coefficients) - self.offset
         else:
             c = self.centre.coefficients
-            products = (cross @ np.column_stack([self.coefficients, c])).astype(np.float64, copy=False)
+            products = to_host(cross @ np.column_stack([self.coefficients, c]))
             left += self.centre.square - 2.0 * (products[:, -1] + cross.constant * c.sum())
             scores = products[:, :-1] - self.offset
         left -= np.einsum("ij,ij->i", scores, scores)

@@ -107,7 +107,7 @@ class Engine(Protocol):
         """Return True if the rows live where this engine computes."""
 
     def placed(self, V: FloatArray) -> Array:
-        """Return an array of main memory, of any strides, where the products of this engine live."""
+        """Return an array, of main memory and any strides or there already, where the products of this engine live."""
 
     def has_single(self, kernel: Kernel, X: Any) -> bool:
         """Return True if float32 values cost less than float64 ones, and do not overflow."""

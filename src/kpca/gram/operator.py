@@ -356,12 +356,13 @@ class CrossGram:
         memo: dict[Any, Any] | None = None,
     ) -> None:
         self.shape, self.dtype = (X.shape[0], Y.shape[0]), dtype
-        self._tiles = engine_for(X).cross(kernel, X, Y, dtype, shifted=shifted, threads=threads, memo=memo)
+        self._engine = engine_for(X)
+        self._tiles = self._engine.cross(kernel, X, Y, dtype, shifted=shifted, threads=threads, memo=memo)
         self.constant = self._tiles.constant
 
     def __matmul__(self, V: Array) -> Array:
         """Return (K - constant) V, summed over tiles in float64.  # shape: (m, b)"""
-        return self._tiles.multiply(V)
+        return self._tiles.multiply(self._engine.placed(V))
 
 
 class Centered:

@@ -299,7 +299,7 @@ class Gram:
 
     def trace(self) -> float:
         """Return the trace, from the exact diagonal."""
-        return float(self.diagonal().sum())
+        return float(to_host(self.diagonal()).sum())
 
     def frobenius2(self) -> float:
         """Return the sum of the squares of all entries."""

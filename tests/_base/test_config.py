@@ -84,7 +84,7 @@ def test_device() -> None:
         assert kpca.get_config()["device"] == "cpu"
         assert KernelPCA(2, kernel="rbf").fit(X[:50]).eigenvalues_.shape == (2,)
     for wrong in ("cuda", "", 0):
-        with pytest.raises(InputError, match=r"device must be None \(where the data are\) or 'cpu'; got") as caught:
+        with pytest.raises(InputError, match=r"^device must be None \(where the data are\) or 'cpu'; got") as caught:
             kpca.set_config(device=wrong)
         assert caught.value.param == "device"
     assert kpca.get_config() == DEFAULTS

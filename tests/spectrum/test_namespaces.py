@@ -183,5 +183,5 @@ def test_another_engine(monkeypatch, weights):
 
 def test_engine_of_main_memory():
     assert engine_for(X) is engine_for(X, "cpu")
-    with pytest.raises(ValueError, match=r"device must be None .* or 'cpu'; got 'abacus'"):
+    with pytest.raises(ValueError, match=r"^device must be None .* or 'cpu'; got 'abacus'"):
         engine_for(X, "abacus")

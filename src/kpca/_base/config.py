@@ -135,7 +135,7 @@ def check_device(device: object) -> str:
     """Return the name of a device that an engine of `kpca.gram` computes on."""
     if not isinstance(device, str) or device not in DEVICES:
         there = " or ".join(map(repr, DEVICES))
-        raise InputError(f"device must be None (where the data are) or {there}; got {device!r}.", param="device")
+        raise InputError(f"must be None (where the data are) or {there}", param="device", value=device)
     return device
 
 

@@ -121,15 +121,17 @@ def check_rank(rank: object, n: int) -> tuple[int, float]:
     """Return (count, 0), or (0, fraction) where a fraction of the trace was given."""
     if isinstance(rank, Integral) and not isinstance(rank, bool):
         if int(rank) < 1:
-            raise InputError(f"rank must be at least 1; got {rank}.")
+            raise InputError("must be at least 1", param="rank", value=int(rank))
         if int(rank) > n:
             raise InputError(
-                f"rank must be at most the number of rows with positive weight; got {rank} for {n} sample(s)."
+                f"must be at most the number of rows with positive weight; got {rank} for {n} sample(s)", param="rank"
             )
         return int(rank), 0.0
     if isinstance(rank, Real) and not isinstance(rank, bool) and 0 < float(rank) < 1:
         return 0, float(rank)
-    raise InputError(f"rank must be a whole number from 1, or a fraction of the trace between 0 and 1; got {rank!r}.")
+    raise InputError(
+        "must be a whole number from 1, or a fraction of the trace between 0 and 1", param="rank", value=rank
+    )
 
 
 def unexplained_fraction(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kpca import kernels
 from kpca._base.config import thread_count
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.validation import check_data, check_jobs, check_weights, seed_of, unchanged_on_error
 from kpca.features.base import FeatureTransformer
 from kpca.features.landmarks import choose_landmarks, unexplained_fraction
@@ -120,9 +120,8 @@ class Nystroem(FeatureTransformer):
     def _fit(self, X: Any, sample_weight: Any) -> Self:
         check_jobs(self.n_jobs)
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
-            raise InputError(
-                "Nystroem needs rows to choose from; got kernel='precomputed': give the data and a kernel."
-            )
+            got = ("Nystroem needs rows to choose from; got ", Setting("kernel", "precomputed"))
+            raise InputError(got, remedy="give the data and a kernel")
         X = check_data(self, X, reset=True)
         weights = check_weights(sample_weight, X.shape[0])
         kernel, gamma = self._resolved(X, X if weights is None else X[weights > 0])

@@ -143,7 +143,7 @@ def draw_features(
     origin : (d,) row near the data, subtracted where only differences of rows matter: far from it phases lose digits.
     """
     if isinstance(rank, bool) or not isinstance(rank, Integral) or rank < smallest_rank(kernel):
-        raise InputError(f"rank must be a whole number of at least {smallest_rank(kernel)}; got {rank!r}.")
+        raise InputError(f"must be a whole number of at least {smallest_rank(kernel)}", param="rank", value=rank)
     found: Any = structure_of(kernel, structure)
     if origin is not None:
         origin = np.asarray(origin, dtype=np.float64)

@@ -130,25 +130,33 @@ def node_of(kernel: Kernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) 
         case ArcCosine():
             node = StepsNode(B, dtype) if kernel.order == 0 else RectifiedNode(B, dtype)
         case Constant():
-            node = FlatNode(kernel.constant, B, dtype, shifted)
+            node = FlatNode(kernel, B, dtype, shifted)
         case _:
             raise TypeError(f"{kernel!r} has no gradient here")
     return node
 
 
-class FlatNode:
+class _LevelNode:
+    """A kernel whose k(z, z) does not change around z."""
+
+    kernel: Kernel
+    constant = 0.0
+
+    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.kernel.diagonal(Z) - self.constant, np.zeros(Z.shape)
+
+
+class FlatNode(_LevelNode):
     """The constant kernel."""
 
-    def __init__(self, value: float, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
+    def __init__(self, kernel: Constant, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
+        self.kernel, value = kernel, kernel.constant
         self.value, self.constant = (0.0, value) if shifted else (value, 0.0)
         self.n, self._dtype = len(B), dtype
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         values = np.full((len(Z), self.n), self.value, dtype=self._dtype)
         return values, lambda W: np.zeros(Z.shape, dtype=self._dtype)
-
-    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.full(len(Z), self.value), np.zeros(Z.shape)
 
 
 class SumNode:
@@ -242,10 +250,8 @@ class DotNode:
         return self.kernel.value(t), slope * rows * self.factors
 
 
-class AngularNode:
+class AngularNode(_LevelNode):
     """What kernels of directions share: rows of length 1, and lengths; a row of zeros has no direction."""
-
-    constant = 0.0
 
     def __init__(self, B: FloatArray, dtype: np.dtype[Any]) -> None:
         self._dtype = dtype
@@ -266,17 +272,18 @@ class AngularNode:
 class CosineNode(AngularNode):
     """u.v: the Jacobian of normalisation is (I - u u') / |z|."""
 
+    kernel = Cosine()
+
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         U, lengths = (part.astype(self._dtype, copy=False) for part in directions_and_lengths(Z))
         cosines = U @ self.V.T
         return cosines, lambda W: self._tangent(W, cosines, U, lengths)
 
-    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return Cosine().diagonal(Z), np.zeros(Z.shape)
-
 
 class StepsNode(AngularNode):
     """1 - theta / pi: grad theta = -(v - cos theta u) / (|z| sin theta), of length 1 / |z|; 0 where rows agree."""
+
+    kernel = ArcCosine(0)
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         U, lengths = directions_and_lengths(Z)
@@ -292,15 +299,14 @@ class StepsNode(AngularNode):
 
         return (1.0 - theta / np.pi).astype(self._dtype, copy=False), pull
 
-    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return ArcCosine(0).diagonal(Z), np.zeros(Z.shape)
-
 
 class RectifiedNode(AngularNode):
     """|z| |b| (sin theta + (pi - theta) cos theta) / pi, whose gradient is (sin theta |b| u + (pi - theta) b) / pi.
 
     At z = 0, where there is a kink, that is b / 2 (u counts as 0, theta as pi / 2): half way between both sides.
     """
+
+    kernel = ArcCosine(1)
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         U, lengths = directions_and_lengths(Z)
@@ -318,17 +324,18 @@ class RectifiedNode(AngularNode):
         return values.astype(self._dtype, copy=False), pull
 
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return ArcCosine(1).diagonal(Z), 2.0 * Z
+        return self.kernel.diagonal(Z), 2.0 * Z
 
 
-class RadialNode:
+class RadialNode(_LevelNode):
     """f(-|x - y|^2) of rows that are centred first: an offset must not eat the digits of the distances."""
+
+    kernel: RadialKernel
 
     def __init__(self, kernel: RadialKernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
         self.kernel, self._dtype = kernel, dtype
         self._profile = kernel.shifted if shifted else kernel.value
         self.constant = kernel.at_zero if shifted else 0.0
-        self._at_zero = kernel.at_zero - self.constant
         self.centre = mean_of_rows(B)
         self.factors = kernel.prepare(np.ones((1, B.shape[1])))  # shape: (1, d)
         self._work = dtype
@@ -381,9 +388,6 @@ class RadialNode:
             np.add.at(apart, i, gap)
         slope[close] = 0.0
         return apart
-
-    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.full(len(Z), self._at_zero), np.zeros(Z.shape)
 
 
 def directions_and_lengths(X: FloatArray) -> tuple[FloatArray, FloatArray]:

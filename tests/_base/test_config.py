@@ -23,7 +23,7 @@ import kpca
 from kpca import InputError, KernelPCA
 from kpca._base.config import checkpoint_path, memory_budget, parse_bytes, thread_count
 
-DEFAULTS = {"memory_limit": None, "threads": None, "progress": False, "checkpoint": None}
+DEFAULTS = {"memory_limit": None, "threads": None, "progress": False, "checkpoint": None, "device": None}
 X = np.random.default_rng(0).standard_normal((700, 5)) * [2.0, 1.4, 1.0, 0.7, 0.5]
 
 
@@ -76,6 +76,17 @@ def test_a_bad_value_changes_nothing() -> None:
         kpca.set_config(threads=3, memory_limit="lots")
     with pytest.raises(InputError), kpca.config(threads=3, progress=1):
         raise AssertionError("the block must not run")
+    assert kpca.get_config() == DEFAULTS
+
+
+def test_device() -> None:
+    with kpca.config(device="cpu"):
+        assert kpca.get_config()["device"] == "cpu"
+        assert KernelPCA(2, kernel="rbf").fit(X[:50]).eigenvalues_.shape == (2,)
+    for wrong in ("cuda", "", 0):
+        with pytest.raises(InputError, match=r"^device must be None \(where the data are\) or 'cpu'; got") as caught:
+            kpca.set_config(device=wrong)
+        assert caught.value.param == "device"
     assert kpca.get_config() == DEFAULTS
 
 

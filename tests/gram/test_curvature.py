@@ -96,8 +96,7 @@ def test_the_order_of_a_pair_does_not_matter(name: str) -> None:
 def test_products_of_all_pairs_agree_with_one_matrix_for_each(name: str) -> None:
     """Where there is a short cut, it gives what the matrices d^2 k / dz^p dz^q give."""
     B, Z, A = problem(name)
-    node = Curvature(SMOOTH[name], B)._node
-    local = node.at(Z)
+    local = curvature._local(Curvature(SMOOTH[name], B)._node, Z)
     plain = np.stack([local.second(p, q) @ A for p, q in PAIRS], axis=2)
     near(local.contracted(A, PAIRS), plain, 1e-13)
 

@@ -37,8 +37,10 @@ class Settings:
     threads: int | None = None
     progress: bool | ProgressCallback = False
     checkpoint: str | None = None
+    device: str | None = None
 
 
+DEVICES = ("cpu",)
 _process = [Settings()]  # what set_config changes, for all threads
 _block: contextvars.ContextVar[dict[str, Any] | None] = contextvars.ContextVar("kpca_block", default=None)
 _UNSET: Any = object()
@@ -55,15 +57,25 @@ def get_config() -> dict[str, Any]:
 
 
 def set_config(
-    *, memory_limit: Any = _UNSET, threads: Any = _UNSET, progress: Any = _UNSET, checkpoint: Any = _UNSET
+    *,
+    memory_limit: Any = _UNSET,
+    threads: Any = _UNSET,
+    progress: Any = _UNSET,
+    checkpoint: Any = _UNSET,
+    device: Any = _UNSET,
 ) -> None:
     """Change settings of the process until they are changed again; what is not given stays as it is."""
-    _process[0] = replace(_process[0], **_checked(memory_limit, threads, progress, checkpoint))
+    _process[0] = replace(_process[0], **_checked(memory_limit, threads, progress, checkpoint, device))
 
 
 @contextlib.contextmanager
 def config(
-    *, memory_limit: Any = _UNSET, threads: Any = _UNSET, progress: Any = _UNSET, checkpoint: Any = _UNSET
+    *,
+    memory_limit: Any = _UNSET,
+    threads: Any = _UNSET,
+    progress: Any = _UNSET,
+    checkpoint: Any = _UNSET,
+    device: Any = _UNSET,
 ) -> Iterator[None]:
     """Change settings within a `with` block.
 
@@ -84,6 +96,8 @@ def config(
         the same result; with others it is refused. See `kpca.checkpoint` for when the file is written. It is removed
         when the fit has converged. Fits that take another way (few rows, many components, the linear kernel) are short
         and do not use it.
+    device : str or None
+        Where to compute: None (default) is where the data are, "cpu" the main memory. There is no other device yet.
 
     Examples
     --------
@@ -92,14 +106,14 @@ def config(
     ...     kpca.get_config()["memory_limit"]
     2147483648
     """
-    token = _block.set({**(_block.get() or {}), **_checked(memory_limit, threads, progress, checkpoint)})
+    token = _block.set({**(_block.get() or {}), **_checked(memory_limit, threads, progress, checkpoint, device)})
     try:
         yield
     finally:
         _block.reset(token)
 
 
-def _checked(memory_limit: Any, threads: Any, progress: Any, checkpoint: Any) -> dict[str, Any]:
+def _checked(memory_limit: Any, threads: Any, progress: Any, checkpoint: Any, device: Any) -> dict[str, Any]:
     """Return the settings that were given, in their final form."""
     given: dict[str, Any] = {}
     if memory_limit is not _UNSET:
@@ -114,7 +128,23 @@ def _checked(memory_limit: Any, threads: Any, progress: Any, checkpoint: Any) ->
         given["progress"] = progress
     if checkpoint is not _UNSET:
         given["checkpoint"] = None if checkpoint is None else _file_path("checkpoint", checkpoint)
+    if device is not _UNSET:
+        given["device"] = None if device is None else check_device(device)
     return given
+
+
+def check_device(device: object) -> str:
+    """Return the name of a device that an engine of `kpca.gram` computes on."""
+    if not isinstance(device, str) or device not in DEVICES:
+        there = " or ".join(map(repr, DEVICES))
+        raise InputError(f"must be None (where the data are) or {there}", param="device", value=device)
+    return device
+
+
+def device_setting() -> str | None:
+    """Return the device setting in force; asked for each new row, so without making `Settings`."""
+    device: str | None = (_block.get() or {}).get("device", _process[0].device)
+    return device
 
 
 def _file_path(name: str, path: object) -> str:

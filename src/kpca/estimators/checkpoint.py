@@ -138,12 +138,9 @@ def describe(part: object) -> str:
 
 def _fingerprint(gram: Gram | MatrixGram, parameters: Mapping[str, object]) -> Fingerprint:
     """Return what decides on the result of a fit."""
-    if isinstance(gram, Gram):
-        kernel, data = describe(gram.kernel), gram.rows(None)
-    else:
-        kernel, data = "precomputed", gram.given
+    kernel = "precomputed" if gram.kernel is None else describe(gram.kernel)
     return {
-        "data": repr(tuple(data.shape)) if isinstance(data, LinearOperator) else digest(data),
+        "data": gram.hand(lambda data: repr(tuple(data.shape)) if isinstance(data, LinearOperator) else digest(data)),
         "weights": digest(gram.scale),
         "kernel": kernel,
         "the version of kpca": __version__,
@@ -153,14 +150,14 @@ def _fingerprint(gram: Gram | MatrixGram, parameters: Mapping[str, object]) -> F
 
 def _probe(gram: Gram | MatrixGram) -> FloatArray:
     """Return some values of the kernel, or of the products of an operator: what a name does not tell."""
-    n = gram.shape[0]
-    if isinstance(gram, MatrixGram):
-        if not isinstance(gram.given, LinearOperator):
+    n, kernel = gram.shape[0], gram.kernel
+    if kernel is None:
+        if not gram.hand(lambda K: isinstance(K, LinearOperator)):
             return np.empty((0, 0))
         return gram @ np.random.default_rng(0).standard_normal((n, 1))
     rows = np.unique(np.linspace(0, n - 1, _PROBED_ROWS).astype(np.intp))
-    some = gram.rows(rows).astype(np.float64)
-    return gram.kernel.block(some, some)
+    some = gram.hand(lambda X: X[rows].astype(np.float64))
+    return kernel.block(some, some)
 
 
 # -- the state of a fit -----------------------------------------------------------------------------------------------

@@ -191,9 +191,7 @@ def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Dec
     return Decomposition(spectrum, LinearProjection(components.astype(X.dtype), operator.mean), route)
 
 
-def _solve(
-    gram: Gram | MatrixGram, request: Request, dtype: np.dtype[Any], near: Near | None = None
-) -> tuple[Spectrum, Route]:
+def _solve(gram: Any, request: Request, dtype: np.dtype[Any], near: Near | None = None) -> tuple[Spectrum, Route]:
     """Find the components of a kernel operator, centred if asked for."""
     n = gram.shape[0]
     operator = Centered(gram) if request.center else gram
@@ -211,14 +209,13 @@ def _solve(
                 return solve_dense(operator, count), route
         count, keeper = (count, None) if checkpoint is None else checkpoint.at(count)
         # BLAS threads that wait for work by spinning would take the cores from ours; a given matrix has only theirs.
-        small = isinstance(gram, Gram) and count <= _NARROW
+        small = gram.kernel is not None and count <= _NARROW
         layout = krylov_layout(n, count, request.budget, held.whole, request.threads)
         with single_threaded() if small else nullcontext():
-            if isinstance(gram, Gram):
-                gram.at("single").keep_tiles(0 if near is not None else layout.tiles, reuses(request.tol))
-                if start is None:
-                    guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
-                    start, largest = leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed)
+            gram.at("single").keep_tiles(0 if near is not None else layout.tiles, reuses(request.tol))
+            if start is None and gram.kernel is not None:
+                guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
+                start, largest = leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed)
             spectrum = solve_krylov(
                 operator,
                 count,
@@ -238,7 +235,7 @@ def _solve(
     first = _first_count(request, n, lambda: _expected_count(gram, request))
     spectrum, route = _until_enough(solve, first, n, request)
     spectrum = settled(spectrum, dtype)
-    if isinstance(gram, Gram) and request.center:
+    if gram.kernel is not None and request.center:
         _warn_if_unrelated(gram, spectrum)
     if checkpoint is not None and spectrum.converged:
         checkpoint.remove()
@@ -255,7 +252,7 @@ def _first_count(request: Request, available: int, expected: Callable[[], int]) 
     return int(min(count, available))
 
 
-def _expected_count(gram: Gram | MatrixGram, request: Request) -> int:
+def _expected_count(gram: Any, request: Request) -> int:
     """Return about how many components explain the fraction asked for: all, where the whole matrix is solved anyway.
 
     Otherwise it is counted on a sample of the rows, and a little is added.
@@ -263,7 +260,7 @@ def _expected_count(gram: Gram | MatrixGram, request: Request) -> int:
     n = int(gram.shape[0])
     if kernel_route(n, FIRST_TRY, request.eigen_solver, request.budget).solver == "dense":
         return n
-    if not isinstance(gram, Gram) or not isinstance(request.n_components, float):
+    if gram.kernel is None or not isinstance(request.n_components, float):
         return FIRST_TRY
     return count_for_share(gram, request.n_components, centred=request.center, seed=request.seed)
 

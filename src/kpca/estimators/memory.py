@@ -8,12 +8,11 @@ from typing import Any
 
 from scipy import sparse
 
-from kpca._base.config import BASE, BLAS_BUFFER, memory_limit, require, rows_bytes
+from kpca._base.config import BASE, BLAS_BUFFER, memory_limit, require
 from kpca._base.linalg import SHARE_FOR_ALL, exhaustive
 from kpca.features.landmarks import CHOSEN_FROM as LANDMARKS_FROM
 from kpca.features.scatter import PIECE_NUMBERS, SHORTEST_PIECE
-from kpca.gram import Gram
-from kpca.gram.cross import workers_bytes
+from kpca.gram.tiles import workers_bytes
 from kpca.kernels import Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
 from kpca.spectrum.dense import COPIED
 from kpca.spectrum.krylov import basis_size, block_size, smallest_basis
@@ -71,15 +70,12 @@ class Held:
 
 def held_by(gram: Any) -> Held:
     """Return what an operator and the estimator around it hold."""
-    if not isinstance(gram, Gram):
-        return Held(rows_bytes(gram.source), 0, 0)
-    X = gram.rows(None)
     single = gram.at("single")
-    double = prepared_bytes(gram.kernel, X)
-    return Held(rows_bytes(X), 0 if single is gram else single.held_bytes, double)
+    double = gram.hand(lambda rows: prepared_bytes(gram.kernel, rows))
+    return Held(gram.data_bytes, 0 if single is gram else single.held_bytes, double)
 
 
-def prepared_bytes(kernel: Kernel, X: Any, itemsize: int = 8) -> int:
+def prepared_bytes(kernel: Kernel | None, X: Any, itemsize: int = 8) -> int:
     """Return what an evaluator of this precision holds, without making it."""
     if sparse.issparse(X):
         return 2 * X.nnz * 12 if isinstance(kernel, ProfileKernel) else 0

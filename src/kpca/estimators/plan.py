@@ -40,8 +40,7 @@ from kpca.estimators.cost import (
 )
 from kpca.estimators.memory import MOST_DECIDED, deciding_rows
 from kpca.estimators.routes import FINEST_TOL, FIRST_TRY, default_rank, kernel_route, linear_route, pivoted, reuses
-from kpca.gram.cross import workers_bytes
-from kpca.gram.tiles import EDGE, SLAB_BYTES, edges
+from kpca.gram.tiles import EDGE, SLAB_BYTES, edges, workers_bytes
 from kpca.kernels import Kernel, Linear
 from kpca.preimage.back import LEARNED_ROWS
 from kpca.preimage.learned import ridge_bytes

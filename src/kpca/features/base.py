@@ -8,8 +8,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
-from kpca.kernels import Kernel, Linear
+from kpca._base.config import thread_count
+from kpca._base.errors import InputError
+from kpca._base.validation import check_data
+from kpca.kernels import Kernel, Linear, resolve, resolve_gamma
 
 FloatArray = NDArray[Any]
 
@@ -65,3 +70,49 @@ class IdentityMap:
     def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
         """Return 0 for each row.  # shape: (m,)"""
         return np.zeros(len(features))
+
+
+# -- Features as transformers of scikit-learn -------------------------------------------------------------------------
+
+
+class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What transformers with a `map_` share."""
+
+    def _resolved(self, X: Any, rows: Any) -> tuple[Kernel, Any]:
+        """Return the kernel of the parameters for X, and what gamma comes to for some rows."""
+        gamma = resolve_gamma(self.gamma, rows)
+        kernel = resolve(
+            "rbf" if self.kernel is None else self.kernel,
+            X,
+            gamma=gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        )
+        return kernel, gamma
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the features of the rows of X, dense and in their dtype.  # shape: (m, rank_)"""
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False)
+        self.kernel_.check(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            features: FloatArray = self.map_(X, threads=thread_count(self.n_jobs))
+        if not np.isfinite(features).all():
+            raise InputError(
+                f"{self._what_overflows} must be finite; some are NaN or too large: {self.kernel_.remedy}."
+            )
+        return features
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.rank_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "map_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

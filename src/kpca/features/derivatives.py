@@ -6,7 +6,6 @@ Centring drops out of dt_j/dx = sum_l A_lj dk(x, b_l)/dx, so that all of it is p
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,10 +14,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.errors import InputError
-from kpca._base.threads import in_order
 from kpca.features.base import DifferentiableMap
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection, MatrixProjection, Projection
-from kpca.gram.slopes import Slopes, rows_per_tile, why_not
+from kpca.gram.engine import engine_for
+from kpca.gram.slopes import rows_per_tile, why_not
+from kpca.gram.tiles import by_slices
 
 FloatArray = NDArray[Any]
 # Numbers of a Jacobian that are made at once.
@@ -86,7 +86,8 @@ class _Expanded:
     """t_j = sum_l A_lj k(x, b_l) - offset_j, and the mean is sum_l c_l phi(b_l)."""
 
     def __init__(self, projection: KernelProjection, threads: int) -> None:
-        self._slopes = Slopes(projection.kernel, projection.X.astype(np.float64, copy=False))
+        rows = projection.X.astype(np.float64, copy=False)
+        self._slopes = engine_for(rows).slopes(projection.kernel, rows)
         self._A = projection.coefficients.astype(np.float64)
         self._centre = None if projection.centre is None else projection.centre.coefficients
         self._step, self._threads = rows_per_tile(len(self._A)), threads
@@ -102,7 +103,7 @@ class _Expanded:
                 gradients += distance * self._slopes.own(Z)[1]
             return gradients
 
-        return _by_tiles(work, X.shape, self._step, self._threads)
+        return by_slices(work, np.empty(X.shape), self._step, self._threads)
 
     def jacobian(self, X: FloatArray) -> FloatArray:
         k = self._A.shape[1]
@@ -111,7 +112,7 @@ class _Expanded:
         def work(rows: slice) -> FloatArray:
             return self._slopes.jacobian(X[rows].astype(np.float64, copy=False), self._A)
 
-        return _by_tiles(work, (len(X), k, X.shape[1]), step, self._threads)
+        return by_slices(work, np.empty((len(X), k, X.shape[1])), step, self._threads)
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class _Featured:
                 weights += 2.0 * distance * (projection.feature_map(Z) - projection.mean)
             return _differentiable(projection).pull(Z, weights)
 
-        return _by_tiles(work, X.shape, step, self.threads)
+        return by_slices(work, np.empty(X.shape), step, self.threads)
 
     def jacobian(self, X: FloatArray) -> FloatArray:
         k = self.projection.directions.shape[1]
@@ -150,15 +151,3 @@ def _differentiable(projection: FeatureProjection) -> DifferentiableMap:
     feature_map = projection.feature_map
     assert isinstance(feature_map, DifferentiableMap)
     return feature_map
-
-
-def _by_tiles(work: Callable[[slice], FloatArray], shape: tuple[int, ...], step: int, threads: int) -> FloatArray:
-    """Return what `work` makes of so many rows at a time, put together."""
-    made = np.empty(shape)
-    tiles = [slice(start, min(start + step, shape[0])) for start in range(0, shape[0], step)]
-
-    def commit(rows: slice, part: FloatArray) -> None:
-        made[rows] = part
-
-    in_order(tiles, lambda: work, commit, threads)
-    return made

@@ -45,9 +45,8 @@ class Draw:
 # -- Fourier features -------------------------------------------------------------------------------------------------
 
 
-def _fourier(kernel: Kernel, draw: Draw, stretch: FloatArray | float) -> Part:
+def _fourier(kernel: kernels.RadialKernel, draw: Draw, stretch: FloatArray | float) -> Part:
     """A radial kernel: normal frequencies, each stretched by a random number, are a mixture of Gaussians."""
-    assert isinstance(kernel, kernels.RadialKernel)
     scale = kernel.prepare(np.ones((1, draw.d)))[0]  # a number per feature, whether the kernel has one or one each
     projection = draw_projection(
         draw.rng, draw.d, draw.frequencies, draw.structure, scale=scale, stretch=stretch, origin=draw.origin
@@ -55,26 +54,24 @@ def _fourier(kernel: Kernel, draw: Draw, stretch: FloatArray | float) -> Part:
     return Fourier(projection, draw.rng.uniform(0.0, 2.0 * math.pi))
 
 
-def _rbf(kernel: Kernel, draw: Draw) -> Part:
+def _rbf(kernel: kernels.RadialKernel, draw: Draw) -> Part:
     # exp(-|u|^2) = E cos(w.u) for w normal with variance 2
     return _fourier(kernel, draw, math.sqrt(2.0))
 
 
-def _matern(kernel: Kernel, draw: Draw) -> Part:
+def _matern(kernel: kernels.RadialKernel, draw: Draw) -> Part:
     # multivariate t with 2 nu degrees of freedom; sqrt(2 nu) is in the scale of the kernel already
     nu = kernel.nu if isinstance(kernel, kernels.Matern) else 0.5
     return _fourier(kernel, draw, 1.0 / np.sqrt(draw.rng.chisquare(2.0 * nu, draw.frequencies)))
 
 
-def _rational_quadratic(kernel: Kernel, draw: Draw) -> Part:
+def _rational_quadratic(kernel: kernels.RationalQuadratic, draw: Draw) -> Part:
     # (1 + s)^-alpha = E exp(-T s), T of the gamma law with shape alpha
-    assert isinstance(kernel, kernels.RationalQuadratic)
     return _fourier(kernel, draw, np.sqrt(2.0 * draw.rng.gamma(kernel.alpha, size=draw.frequencies)))
 
 
-def _laplacian(kernel: Kernel, draw: Draw) -> Part:
+def _laplacian(kernel: kernels.Laplacian, draw: Draw) -> Part:
     # exp(-gamma |t|) = E cos(w t) for w Cauchy: one for each feature, independent
-    assert isinstance(kernel, kernels.Laplacian)
     weights = kernel.gamma * draw.rng.standard_cauchy((draw.d, draw.frequencies))
     return Fourier(DenseProjection(weights, draw.origin), draw.rng.uniform(0.0, 2.0 * math.pi))
 
@@ -115,8 +112,7 @@ def _projected(kernel: Kernel, draw: Draw) -> Part:
     return Activated(projection, "none", unit_rows=isinstance(kernel, kernels.Cosine))
 
 
-def _arc_cosine(kernel: Kernel, draw: Draw) -> Part:
-    assert isinstance(kernel, kernels.ArcCosine)
+def _arc_cosine(kernel: kernels.ArcCosine, draw: Draw) -> Part:
     columns = draw.rank - 1 if kernel.order == 0 else draw.rank
     projection = draw_projection(draw.rng, draw.d, columns, draw.structure, scale=np.ones(draw.d))
     return Activated(projection, "sign" if kernel.order == 0 else "relu")
@@ -125,8 +121,7 @@ def _arc_cosine(kernel: Kernel, draw: Draw) -> Part:
 # -- polynomials ------------------------------------------------------------------------------------------------------
 
 
-def _polynomial(kernel: Kernel, draw: Draw) -> Part:
-    assert isinstance(kernel, kernels.Polynomial)
+def _polynomial(kernel: kernels.Polynomial, draw: Draw) -> Part:
     degree = kernel.degree
     if not isinstance(degree, int) or degree < 1 or kernel.coef0 < 0:
         raise InputError(
@@ -146,18 +141,15 @@ def _polynomial(kernel: Kernel, draw: Draw) -> Part:
 # -- composites -------------------------------------------------------------------------------------------------------
 
 
-def _constant(kernel: Kernel, draw: Draw) -> Part:
-    assert isinstance(kernel, kernels.Constant)
+def _constant(kernel: kernels.Constant, draw: Draw) -> Part:
     return Flat(math.sqrt(kernel.constant))
 
 
-def _scaled(kernel: Kernel, draw: Draw) -> Part:
-    assert isinstance(kernel, kernels.Scaled)
+def _scaled(kernel: kernels.Scaled, draw: Draw) -> Part:
     return Beside((draw_part(kernel.kernel, draw),), (draw.rank,), math.sqrt(kernel.factor))
 
 
-def _sum(kernel: Kernel, draw: Draw) -> Part:
-    assert isinstance(kernel, kernels.Sum)
+def _sum(kernel: kernels.Sum, draw: Draw) -> Part:
     # A constant takes the one column it needs; the others share the rest evenly, the first ones what is left over.
     least = [smallest_rank(member) for member in kernel.members]
     growing = [not isinstance(member, kernels.Constant) for member in kernel.members]
@@ -178,7 +170,7 @@ def _sum(kernel: Kernel, draw: Draw) -> Part:
 
 @dataclass(frozen=True)
 class _Family:
-    draw: Callable[[Kernel, Draw], Part]
+    draw: Callable[[Any, Draw], Part]
     structured: bool  # whether directions may be orthogonal: their law must not change under rotation
     composite: bool = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +35,21 @@ class Projection(Protocol):
         """Return weights W', by which gradients go back: (m, count) to (m, d)."""
 
 
+class Numbers:
+    """What dataclasses of numbers share: to be had in another precision."""
+
+    def at(self, dtype: np.dtype[Any]) -> Self:
+        """Return the same with its floating-point arrays in this dtype."""
+        members: Any = self
+        return cast(Self, replace(members, **{name: _cast(part, dtype) for name, part in vars(self).items()}))
+
+
 @dataclass(frozen=True)
-class DenseProjection:
+class DenseProjection(Numbers):
     """W as a matrix."""
 
     weights: FloatArray  # shape: (d, count)
     origin: FloatArray | None = None  # shape: (d,)
-
-    def at(self, dtype: np.dtype[Any]) -> DenseProjection:
-        """Return the same projection with its numbers in this dtype."""
-        return replace(self, weights=self.weights.astype(dtype, copy=False), origin=_cast(self.origin, dtype))
 
     def into(self, X: Any, out: FloatArray) -> None:
         """Write the projection of rows into `out`."""
@@ -60,7 +65,7 @@ class DenseProjection:
 
 
 @dataclass(frozen=True)
-class HadamardProjection:
+class HadamardProjection(Numbers):
     """W of blocks H D1 H D2 H D3 (structured orthogonal features), H a Hadamard matrix and D random signs.
 
     Rows are padded with zeros to the size of H, and no W is stored: p log p operations per block instead of d p.
@@ -70,11 +75,6 @@ class HadamardProjection:
     signs: FloatArray  # shape: (blocks, 3, p)
     stretch: FloatArray  # of the columns, lengths and the 1/sqrt(p) of H included, shape: (count,)
     origin: FloatArray | None = None  # shape: (d,)
-
-    def at(self, dtype: np.dtype[Any]) -> HadamardProjection:
-        """Return the same projection with its numbers in this dtype."""
-        scale, signs, stretch = (part.astype(dtype, copy=False) for part in (self.scale, self.signs, self.stretch))
-        return HadamardProjection(scale, signs, stretch, _cast(self.origin, dtype))
 
     def into(self, X: Any, out: FloatArray) -> None:
         """Write the projection of rows into `out`."""
@@ -179,5 +179,9 @@ def _hadamard_transform(rows: FloatArray, spare: FloatArray) -> tuple[FloatArray
     return rows, spare
 
 
-def _cast(array: FloatArray | None, dtype: np.dtype[Any]) -> FloatArray | None:
-    return None if array is None else array.astype(dtype, copy=False)
+def _cast(part: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(part, tuple):
+        return tuple(_cast(member, dtype) for member in part)
+    if isinstance(part, np.ndarray) or sparse.issparse(part):
+        return part.astype(dtype, copy=False) if part.dtype.kind == "f" else part
+    return part.at(dtype) if hasattr(part, "at") else part

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from kpca._base.linalg import largest_eigenpairs
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.scatter import scatter_of
-from kpca.gram.cross import CrossGram
-from kpca.gram.operator import Gram, center
+from kpca.gram.operator import CrossGram, Gram, center
 from kpca.kernels import Kernel
 
 FloatArray = NDArray[Any]
@@ -43,9 +42,7 @@ def coarse_largest(gram: Gram, some: NDArray[np.intp], *, centred: bool) -> floa
 
 def _among(gram: Gram, some: NDArray[np.intp], centred: bool) -> FloatArray:
     """Return the operator on some of the rows.  # shape: (m, m)"""
-    part = Gram(
-        gram.kernel, gram.rows(some), scale=gram.scale[some], shifted=gram.shifted and centred, threads=1
-    ).matrix()
+    part = gram.among(some, shifted=gram.shifted and centred).matrix()
     return center(part, gram.scale[some]) if centred else part
 
 
@@ -56,17 +53,14 @@ def coarse_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) -> 
     """
     n = gram.shape[0]
     some = coarse_landmarks(n, count, seed)
-    X, m = gram.rows(some), len(some)
-    found = largest_eigenpairs(_among(gram, some, centred), min(count, m))
+    found = largest_eigenpairs(_among(gram, some, centred), min(count, len(some)))
     values, vectors = found.values, found.vectors
     solid = values > 1e-6 * max(values[0], 0.0)
     if not solid.any():
         return np.empty((n, 0)), 0.0
     values, vectors = values[solid], vectors[:, solid]
-    single = np.dtype(np.float32)
-    cross = CrossGram(gram.kernel, gram.rows(None), X, dtype=single, shifted=gram.shifted, threads=gram.threads)
-    columns = (cross @ (vectors * gram.scale[some, None] / values)) * gram.scale[:, None]
-    return columns, float(values[0]) * n / m
+    columns = (gram.cross_to(some) @ (vectors * gram.scale[some, None] / values)) * gram.scale[:, None]
+    return columns, float(values[0]) * n / len(some)
 
 
 # -- A first guess of the leading eigenvectors from landmarks: it saves block Krylov its first passes -----------------
@@ -84,15 +78,18 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
     n = gram.shape[0]
     if n <= _FEW_ROWS or not gram.kernel.psd:
         return coarse_eigenvectors(gram, count, centred=centred, seed=seed)
-    X = gram.rows(None)
     some = coarse_landmarks(n, count, seed)
+    columns = gram.hand(lambda X: _by_features(gram, X, some, count, centred))
+    return columns, coarse_largest(gram, some, centred=centred) if columns.shape[1] else 0.0
+
+
+def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred: bool) -> FloatArray:
+    """Return the leading eigenvectors with features of some of the rows X.  # shape: (n, <= count)"""
     features = _Rough(NystroemMap(gram.kernel, X[some], X.dtype))
     weighted = not bool((gram.scale == 1.0).all())
     scatter = scatter_of(features, X, np.square(gram.scale) if weighted else None, threads=gram.threads)
     found = largest_eigenpairs(scatter.operator(centred=centred), min(count, features.rank))
     solid = found.values > 1e-6 * max(float(found.values[0]), 0.0)
-    if not solid.any():
-        return np.empty((n, 0)), 0.0
     V = found.vectors[:, solid] / np.sqrt(found.values[solid])
     cross = CrossGram(
         gram.kernel, X, features.map.landmarks, dtype=features.map.precision(np.float32), threads=gram.threads
@@ -100,7 +97,7 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
     columns = cross @ features.map.coefficients(V)
     if centred:
         columns -= scatter.mean @ V
-    return columns * gram.scale[:, None], coarse_largest(gram, some, centred=centred)
+    return columns * gram.scale[:, None]
 
 
 @dataclass(frozen=True)

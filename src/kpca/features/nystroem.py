@@ -6,13 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from kpca import kernels
 from kpca._base.config import thread_count
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.validation import check_data, check_jobs, check_weights, seed_of, unchanged_on_error
+from kpca.features.base import FeatureTransformer
 from kpca.features.landmarks import choose_landmarks, unexplained_fraction
 from kpca.features.nystroem_map import NystroemMap
 
@@ -39,7 +38,7 @@ def _mapped(kernel: kernels.Kernel, points: Any, dtype: np.dtype[Any]) -> Nystro
     return NystroemMap(kernel, points, dtype)
 
 
-class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Nystroem(FeatureTransformer):
     """Features f(x) with f(x).f(y) close to k(x, y), from kernel values with a few landmarks.
 
     On its own a transformer, for linear models on what a kernel sees; inside KernelPCA the way to large data.
@@ -81,6 +80,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     (1797, 50)
     """
 
+    _what_overflows = "Kernel values of new rows"
+
     def __init__(
         self,
         rank: int | float = 100,
@@ -119,20 +120,11 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _fit(self, X: Any, sample_weight: Any) -> Self:
         check_jobs(self.n_jobs)
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
-            raise InputError(
-                "Nystroem needs rows to choose from; got kernel='precomputed': give the data and a kernel."
-            )
+            got = ("Nystroem needs rows to choose from; got ", Setting("kernel", "precomputed"))
+            raise InputError(got, remedy="give the data and a kernel")
         X = check_data(self, X, reset=True)
         weights = check_weights(sample_weight, X.shape[0])
-        gamma = kernels.resolve_gamma(self.gamma, X if weights is None else X[weights > 0])
-        kernel = kernels.resolve(
-            "rbf" if self.kernel is None else self.kernel,
-            X,
-            gamma=gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        )
+        kernel, gamma = self._resolved(X, X if weights is None else X[weights > 0])
         kernel.check(X)
         seed = seed_of(self.random_state)
         threads = thread_count(self.n_jobs)
@@ -143,26 +135,3 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.landmarks_, self.rank_, self.unexplained_ = features.landmarks, features.rank, unexplained
         self.landmark_indices_ = None if chosen.indices is None else chosen.indices[features.kept]
         return self
-
-    def transform(self, X: Any) -> FloatArray:
-        """Return the features of the rows of X, in their dtype.  # shape: (m, r)"""
-        check_is_fitted(self)
-        X = check_data(self, X, reset=False)
-        self.kernel_.check(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            features = self.map_(X, threads=thread_count(self.n_jobs))
-        if not np.isfinite(features).all():
-            raise InputError(
-                f"Kernel values of new rows must be finite; some are NaN or too large: {self.kernel_.remedy}."
-            )
-        return features
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.rank_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

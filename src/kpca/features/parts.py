@@ -7,7 +7,7 @@ chi-squared kernel), a is in the features already, and nothing is to be added.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.fft import irfft, rfft
 
 from kpca import kernels
-from kpca.features.frequencies import Projection
+from kpca.features.frequencies import Numbers, Projection
 
 FloatArray = NDArray[Any]
 
@@ -37,6 +37,13 @@ class Part(Protocol):
         """Return None if there are gradients, else why not, as part of a sentence."""
 
 
+class _Smooth(Numbers):
+    """Features that have gradients everywhere."""
+
+    def why_no_pull(self) -> None:
+        return None
+
+
 def _pairs(angles: FloatArray, out: FloatArray, phase: float) -> None:
     """Overwrite `out`, whose first columns are `angles`, by all cosines, all sines and, if it is odd, one more cosine.
 
@@ -51,14 +58,11 @@ def _pairs(angles: FloatArray, out: FloatArray, phase: float) -> None:
 
 
 @dataclass(frozen=True)
-class Fourier:
+class Fourier(_Smooth):
     """sqrt(2/r) [cos(w.x), sin(w.x)]: pairs, because their error is 0 where rows agree."""
 
     projection: Projection
     phase: float
-
-    def at(self, dtype: np.dtype[Any]) -> Fourier:
-        return replace(self, projection=self.projection.at(dtype))
 
     def fill(self, X: Any, out: FloatArray) -> None:
         angles = out[:, : -(-out.shape[1] // 2)]
@@ -82,22 +86,15 @@ class Fourier:
         weights *= math.sqrt(2.0 / rank)
         return self.projection.back(weights)
 
-    def why_no_pull(self) -> None:
-        return None
-
 
 @dataclass(frozen=True)
-class Homogeneous:
+class Homogeneous(Numbers):
     """sqrt(c x) [cos(w log x), sin(w log x)] of one feature per frequency: Fourier features in the logarithm."""
 
     features: NDArray[np.intp]  # shape: (frequencies,)
     frequencies: FloatArray
     roots: FloatArray  # shape: (r,)
     phase: float
-
-    def at(self, dtype: np.dtype[Any]) -> Homogeneous:
-        frequencies, roots = self.frequencies.astype(dtype, copy=False), self.roots.astype(dtype, copy=False)
-        return replace(self, frequencies=frequencies, roots=roots)
 
     def fill(self, X: Any, out: FloatArray) -> None:
         X = X.toarray() if sparse.issparse(X) else X
@@ -120,15 +117,12 @@ class Homogeneous:
 
 
 @dataclass(frozen=True)
-class Activated:
+class Activated(Numbers):
     """An activation of w.x, in place: none, a sign beside a constant, or what is positive."""
 
     projection: Projection
     activation: str
     unit_rows: bool = False
-
-    def at(self, dtype: np.dtype[Any]) -> Activated:
-        return replace(self, projection=self.projection.at(dtype))
 
     def fill(self, X: Any, out: FloatArray) -> None:
         rank = out.shape[1]
@@ -182,16 +176,12 @@ def _through_unit_rows(X: FloatArray, pulled: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class TensorSketch:
+class TensorSketch(_Smooth):
     """The circular convolution of `degree` count sketches of [sqrt(gamma) x, sqrt(coef0)] (Pham and Pagh)."""
 
     sketches: tuple[Any, ...]  # sparse, shape: (r, d) each
     constants: FloatArray  # what sqrt(coef0) adds, shape: (degree,)
     places: NDArray[np.intp]  # where, shape: (degree,)
-
-    def at(self, dtype: np.dtype[Any]) -> TensorSketch:
-        sketches = tuple(sketch.astype(dtype, copy=False) for sketch in self.sketches)
-        return replace(self, sketches=sketches, constants=self.constants.astype(dtype, copy=False))
 
     def fill(self, X: Any, out: FloatArray) -> None:
         transformed: Any = None
@@ -227,18 +217,12 @@ class TensorSketch:
             pulled += (sketch.T @ irfft(others, n=G.shape[1], axis=0)).T
         return pulled
 
-    def why_no_pull(self) -> None:
-        return None
-
 
 @dataclass(frozen=True)
-class Flat:
+class Flat(_Smooth):
     """One feature that is the same for all rows."""
 
     root: float
-
-    def at(self, dtype: np.dtype[Any]) -> Flat:
-        return self
 
     def fill(self, X: Any, out: FloatArray) -> None:
         out[:, 0] = self.root
@@ -247,20 +231,14 @@ class Flat:
     def pull(self, X: FloatArray, G: FloatArray) -> FloatArray:
         return np.zeros(X.shape)
 
-    def why_no_pull(self) -> None:
-        return None
-
 
 @dataclass(frozen=True)
-class Beside:
+class Beside(Numbers):
     """Features of the members of a sum side by side, each times the root of a factor."""
 
     members: tuple[Part, ...]
     ranks: tuple[int, ...]
     root: float = 1.0
-
-    def at(self, dtype: np.dtype[Any]) -> Beside:
-        return replace(self, members=tuple(member.at(dtype) for member in self.members))
 
     def fill(self, X: Any, out: FloatArray) -> None:
         start = 0

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from kpca._base.config import memory_budget
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.threads import in_order, single_threaded
 from kpca.gram.engine import evaluator
 from kpca.gram.tiles import edges
@@ -178,7 +178,8 @@ class _Factor:
         if wanted > fitting:
             raise InputError(
                 f"{wanted} landmarks by randomly pivoted Cholesky need {8 * n * wanted / 2**20:.0f} MiB, more than may "
-                "be used: ask for fewer, raise memory_limit, or take landmarks='uniform'."
+                "be used",
+                remedy=("ask for fewer, raise ", Setting("memory_limit"), ", or take landmarks='uniform'"),
             )
         # how much room there is decides about copies, not about numbers
         capacity = max(wanted, min(self._most, fitting, max(2 * capacity, _GROWING)))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import BASE, memory_budget, require, row_columns
-from kpca._base.threads import in_order
 from kpca.features import FeatureMap
 from kpca.gram import CrossGram
-from kpca.gram.cross import band_rows, workers_bytes
+from kpca.gram.engine import like, to_host
+from kpca.gram.tiles import band_rows, by_slices, workers_bytes
 from kpca.kernels import Kernel
 
 FloatArray = NDArray[Any]
@@ -73,11 +73,7 @@ class LinearProjection:
             here = slice(start, start + step)
             part = X[here]
             rows = (part.toarray() if sparse.issparse(part) else part) - self.mean
-            rounding = np.square(_ROUNDING * np.finfo(rows.dtype).eps) * np.einsum("ij,ij->i", rows, rows)
-            own = rows @ self.components.T
-            rows -= own @ self.components
-            squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-            scores[here], left[here] = own, np.where(squares > rounding, squares, 0.0)
+            scores[here], left[here] = _split(rows, self.components.T)
         return Parts(scores, left)
 
     def doubled(self) -> LinearProjection:
@@ -94,8 +90,20 @@ class LinearProjection:
         return replace(self, components=self.components[:k])
 
 
+class _Expansion:
+    """What projections by coefficients of kernel values share."""
+
+    def head(self, k: int) -> Self:
+        """Return the projection on the first k components."""
+        whole: Any = self
+        if k >= len(whole.offset):
+            return self
+        some = np.ascontiguousarray(whole.coefficients[:, :k])
+        return cast(Self, replace(whole, coefficients=some, offset=whole.offset[:k]))
+
+
 @dataclass(frozen=True)
-class KernelProjection:
+class KernelProjection(_Expansion):
     """t(x) = A'(k_x - mean of the rows of K); A sums to 0, so the mean of k_x drops out."""
 
     kernel: Kernel
@@ -112,8 +120,8 @@ class KernelProjection:
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X, never holding more than a few tiles.  # shape: (m, k)"""
         cross, _ = self._cross(X, threads)
-        scores: FloatArray = cross @ self.coefficients
-        scores -= self.offset
+        scores = cross @ self.coefficients
+        scores -= like(self.offset, scores)
         return scores
 
     def parts(self, X: Any, *, threads: int = 1) -> Parts:
@@ -125,10 +133,10 @@ class KernelProjection:
         left: FloatArray = self.kernel.diagonal(X).astype(np.float64)
         rounding = _ROUNDING * float(np.finfo(np.float64).eps) * np.abs(left)
         if self.centre is None:
-            scores = (cross @ self.coefficients).astype(np.float64, copy=False) - self.offset
+            scores = to_host(cross @ self.coefficients) - self.offset
         else:
             c = self.centre.coefficients
-            products = (cross @ np.column_stack([self.coefficients, c])).astype(np.float64, copy=False)
+            products = to_host(cross @ np.column_stack([self.coefficients, c]))
             left += self.centre.square - 2.0 * (products[:, -1] + cross.constant * c.sum())
             scores = products[:, :-1] - self.offset
         left -= np.einsum("ij,ij->i", scores, scores)
@@ -158,15 +166,9 @@ class KernelProjection:
         """Return the projection with the signs of some components changed."""
         return replace(self, coefficients=self.coefficients * signs, offset=self.offset * signs)
 
-    def head(self, k: int) -> KernelProjection:
-        """Return the projection on the first k components."""
-        if k >= len(self.offset):
-            return self
-        return replace(self, coefficients=np.ascontiguousarray(self.coefficients[:, :k]), offset=self.offset[:k])
-
 
 @dataclass(frozen=True)
-class MatrixProjection:
+class MatrixProjection(_Expansion):
     """The same for kernel values that come precomputed."""
 
     coefficients: FloatArray  # A, shape: (n, k)
@@ -175,12 +177,6 @@ class MatrixProjection:
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores that belong to rows of kernel values.  # shape: (m, k)"""
         return np.asarray(X @ self.coefficients, dtype=np.float64) - self.offset
-
-    def head(self, k: int) -> MatrixProjection:
-        """Return the projection on the first k components."""
-        if k >= len(self.offset):
-            return self
-        return replace(self, coefficients=np.ascontiguousarray(self.coefficients[:, :k]), offset=self.offset[:k])
 
 
 @dataclass(frozen=True)
@@ -200,23 +196,16 @@ class FeatureProjection:
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X; their features are made a piece at a time.  # shape: (m, k)"""
         scores = np.empty((X.shape[0], self.directions.shape[1]))
-        self._each(X, lambda features: features @ self.directions, scores, threads)
-        return scores - self.offset
+        return self._each(X, lambda features: features @ self.directions, scores, threads) - self.offset
 
     def parts(self, X: Any, *, threads: int = 1) -> Parts:
         """Return the scores, and |f(x) - mean|^2 - |t|^2: what the components leave of the features."""
         k = self.directions.shape[1]
 
         def work(features: FloatArray) -> FloatArray:
-            rows = features - self.mean
-            scores = rows @ self.directions
-            rounding = np.square(_ROUNDING * np.finfo(rows.dtype).eps) * np.einsum("ij,ij->i", rows, rows)
-            rows -= scores @ self.directions.T
-            squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-            return np.column_stack([scores, np.where(squares > rounding, squares, 0.0)])
+            return np.column_stack(_split(features - self.mean, self.directions))
 
-        both = np.empty((X.shape[0], k + 1))
-        self._each(X, work, both, threads)
+        both = self._each(X, work, np.empty((X.shape[0], k + 1)), threads)
         return Parts(both[:, :k], both[:, k])
 
     def doubled(self) -> FeatureProjection:
@@ -224,15 +213,10 @@ class FeatureProjection:
         directions = _orthonormal(self.directions.astype(np.float64))
         return replace(self, directions=directions, mean=self.mean.astype(np.float64))
 
-    def _each(self, X: Any, work: Callable[[FloatArray], FloatArray], out: FloatArray, threads: int) -> None:
-        """Write what `work` makes of the features of the rows of X, a piece at a time."""
+    def _each(self, X: Any, work: Callable[[FloatArray], FloatArray], out: FloatArray, threads: int) -> FloatArray:
+        """Return what `work` makes of the features of the rows of X, a piece at a time."""
         step = max(1, _PIECE_NUMBERS // max(self.feature_map.rank, 1))
-        pieces = [slice(start, min(start + step, X.shape[0])) for start in range(0, X.shape[0], step)]
-
-        def commit(rows: slice, part: FloatArray) -> None:
-            out[rows] = part
-
-        in_order(pieces, lambda: lambda rows: work(self.feature_map(X[rows])), commit, threads)
+        return by_slices(lambda rows: work(self.feature_map(X[rows])), out, step, threads)
 
     def flipped(self, signs: FloatArray) -> FeatureProjection:
         """Return the projection with the signs of some components changed."""
@@ -243,6 +227,15 @@ class FeatureProjection:
         if k >= self.directions.shape[1]:
             return self
         return replace(self, directions=np.ascontiguousarray(self.directions[:, :k]))
+
+
+def _split(rows: FloatArray, directions: FloatArray) -> Parts:
+    """Return centred rows split by orthonormal directions, and overwrite them by what these leave."""
+    rounding = np.square(_ROUNDING * np.finfo(rows.dtype).eps) * np.einsum("ij,ij->i", rows, rows)
+    scores = rows @ directions
+    rows -= scores @ directions.T
+    squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    return Parts(scores, np.where(squares > rounding, squares, 0.0))
 
 
 def transform_bytes(m: int, n: int, d: int, k: int, *, itemsize: int, threads: int = 1) -> int:

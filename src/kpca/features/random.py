@@ -12,16 +12,15 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
-from kpca import kernels
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError
 from kpca._base.threads import in_order
 from kpca._base.validation import check_data, check_jobs, seed_of, unchanged_on_error
+from kpca.features.base import FeatureTransformer
 from kpca.features.families import Draw, draw_part, offset, smallest_rank, structure_of
 from kpca.features.parts import Part
+from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
 
 FloatArray = NDArray[Any]
@@ -119,8 +118,7 @@ class RandomMap:
 
     def _chunks(self, m: int) -> list[slice]:
         """Return the rows that are worked on at once: a matter of the rank only."""
-        height = max(_FEWEST_ROWS, min(_MOST_ROWS, _CHUNK // self.rank))
-        return [slice(start, min(start + height, m)) for start in range(0, m, height)]
+        return slices(m, max(_FEWEST_ROWS, min(_MOST_ROWS, _CHUNK // self.rank)))
 
 
 def draw_features(
@@ -145,7 +143,7 @@ def draw_features(
     origin : (d,) row near the data, subtracted where only differences of rows matter: far from it phases lose digits.
     """
     if isinstance(rank, bool) or not isinstance(rank, Integral) or rank < smallest_rank(kernel):
-        raise InputError(f"rank must be a whole number of at least {smallest_rank(kernel)}; got {rank!r}.")
+        raise InputError(f"must be a whole number of at least {smallest_rank(kernel)}", param="rank", value=rank)
     found: Any = structure_of(kernel, structure)
     if origin is not None:
         origin = np.asarray(origin, dtype=np.float64)
@@ -235,7 +233,7 @@ def _kernel_values(features: RandomMap, X: Any, Y: Any) -> FloatArray:
     """Return what f(x_i).f(y_i) stands for.  # shape: (n,)"""
     # Kernels give blocks: of small ones the diagonal is taken.
     X, Y = X.astype(np.float64), Y.astype(np.float64)
-    cuts = [slice(start, start + _PAIRS_AT_ONCE) for start in range(0, X.shape[0], _PAIRS_AT_ONCE)]
+    cuts = slices(X.shape[0], _PAIRS_AT_ONCE)
     values = np.concatenate([np.diagonal(features.kernel.block(X[cut], Y[cut])) for cut in cuts])
     a, b = features.offset(X), features.offset(Y)
     return values if a is None or b is None else values + a + b
@@ -244,7 +242,7 @@ def _kernel_values(features: RandomMap, X: Any, Y: Any) -> FloatArray:
 # -- RandomFeatures: random features as a transformer, alone or as an approximation inside kernel PCA -----------------
 
 
-class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class RandomFeatures(FeatureTransformer):
     """Random features: a linear model of them is close to a kernel model, for the cost of `rank` columns.
 
     Parameters
@@ -280,6 +278,8 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     (1797, 500)
     """
 
+    _what_overflows = "Features"
+
     def __init__(
         self,
         rank: int = 1000,
@@ -311,15 +311,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _fit(self, X: Any) -> Self:
         check_jobs(self.n_jobs)
         X = check_data(self, X, reset=True)
-        gamma = kernels.resolve_gamma(self.gamma, X)
-        kernel = kernels.resolve(
-            "rbf" if self.kernel is None else self.kernel,
-            X,
-            gamma=gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        )
+        kernel, gamma = self._resolved(X, X)
         seed = seed_of(self.random_state)
         drawn = fit_random(kernel, X, self.rank, self.structure, seed=seed)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -330,25 +322,3 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.kernel_error_: KernelError = error
         self.kernel_, self.gamma_, self.rank_ = kernel, gamma, drawn.rank
         return self
-
-    def transform(self, X: Any) -> FloatArray:
-        """Return the features of rows, dense and in the precision of X.  # shape: (m, rank)"""
-        check_is_fitted(self)
-        X = check_data(self, X, reset=False)
-        features = self.map_(X, threads=thread_count(self.n_jobs))
-        if not np.isfinite(features).all():
-            raise InputError(f"Features must be finite; some are NaN or too large: {self.kernel_.remedy}.")
-        return features
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.rank_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "map_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

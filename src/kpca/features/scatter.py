@@ -1,5 +1,6 @@
-"""Sums of kernel values with landmarks, whitened once at the end: half the work of whitening every row.
+"""What one pass over chunks of rows keeps of their features: mass, mean and scatter, in float64.
 
+With landmarks, kernel values are summed up and whitened once at the end: half the work of whitening every row.
 f = L^-1 k, so that the scatter of the features is L^-1 S L^-T with S that of the kernel values k. But L^-1 enlarges
 what rounding did to S, by up to the condition number of K(Z, Z) where whitened rows suffer its root only. How much that
 was is measured on the sums themselves: for random directions w the same pass also sums (w.f)^2 row by row, which must
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from kpca._base.threads import in_order, single_threaded
 from kpca.features.base import FeatureMap
 from kpca.features.nystroem_map import NystroemMap
+from kpca.gram.tiles import slices
 
 FloatArray = NDArray[Any]
 # Directions in which the sums are checked: 16 cost some 4 % of the pass, and have 120 pairs to estimate a norm from.
@@ -27,145 +29,6 @@ _PROBES = 16
 _DEVIATIONS = 4.0
 # Rows that the origin is taken from.
 _FIRST_ROWS = 256
-
-
-@dataclass(frozen=True)
-class WhitenedSums:
-    """Sums over some rows, each with its weight w, of the features that their kernel values stand for."""
-
-    rows: int
-    mass: float
-    mean: FloatArray  # shape: (r,)
-    matrix: FloatArray  # sum of w (f - mean)(f - mean)', shape: (r, r)
-    trace: float  # sum of w k(x, x)
-    explained: float  # sum of w |f|^2
-    rounding: float  # what rounding may have done to the trace of the matrix, and to any of its eigenvalues
-
-
-def value_sums(
-    landmarks: NystroemMap,
-    X: Any,
-    weights: FloatArray | None,
-    pieces: list[slice],
-    *,
-    limit: float,
-    threads: int,
-    monitor: Callable[[int], None] | None,
-) -> WhitenedSums | None:
-    """Return the sums, or None where rounding may have changed them by more than `limit` times the trace.
-
-    The first piece tells whether it is worth going on.
-    """
-    origin = _origin(landmarks, X)
-    directions = np.random.default_rng(0).standard_normal((landmarks.rank, _PROBES))
-    probes = landmarks.coefficients(directions).astype(origin.dtype)  # k.probe = f.direction, shape: (r, s)
-    sums = _Sums(landmarks.rank)
-
-    longest = max(piece.stop - piece.start for piece in pieces)
-
-    def make_worker() -> Callable[[slice], _Piece]:
-        worker = _Worker(landmarks, origin, probes, longest)
-        return lambda rows: worker.sums(X[rows], None if weights is None else weights[rows])
-
-    def commit(rows: slice, piece: _Piece) -> None:
-        sums.add(piece)
-        if monitor is not None:
-            monitor(rows.stop - rows.start)
-
-    in_order(pieces[:1], make_worker, commit, 1)
-    # Errors of pieces are at best independent: relative to the trace, of all of them together as much smaller.
-    if not sums.rounding(probes) <= limit * sums.trace * math.sqrt(len(pieces)):
-        return None
-    in_order(pieces[1:], make_worker, commit, threads)
-    rounding = sums.rounding(probes)
-    return sums.whitened(landmarks, origin, rounding) if rounding <= limit * sums.trace else None
-
-
-def _origin(landmarks: NystroemMap, X: Any) -> FloatArray:
-    """Return the median of each landmark's first kernel values, from which all are taken.  # shape: (r,)
-
-    Wide kernels lose no digits then, as with the mean, and the many rows that are far from a landmark of a narrow one
-    add nothing; a mean would make them add the same small number again and again, which rounds the same way each time.
-    """
-    few = X[:_FIRST_ROWS]
-    values = np.empty((few.shape[0], landmarks.rank), dtype=landmarks.precision(X.dtype))
-    landmarks.fill_values(few, values)
-    origin: FloatArray = np.median(values, axis=0).astype(values.dtype)
-    return origin
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Sums over some rows, of kernel values relative to the origin."""
-
-    rows: int
-    mass: float
-    first: FloatArray  # shape: (r,)
-    second: FloatArray  # shape: (r, r)
-    trace: float
-    probed: FloatArray  # the second moments of probes, row by row, shape: (s, s)
-
-
-class _Worker:
-    """Sums up pieces, with memory for the kernel values of one."""
-
-    def __init__(self, landmarks: NystroemMap, origin: FloatArray, probes: FloatArray, longest: int) -> None:
-        self._landmarks, self._origin, self._probes = landmarks, origin, probes
-        self._scratch = np.empty((longest, landmarks.rank), dtype=origin.dtype)
-
-    def sums(self, X: Any, weights: FloatArray | None) -> _Piece:
-        K = self._scratch[: X.shape[0]]
-        self._landmarks.fill_values(X, K)
-        K -= self._origin
-        w = np.ones(len(K)) if weights is None else weights
-        if weights is not None:
-            K *= np.sqrt(w)[:, None].astype(K.dtype)
-        first = np.sqrt(w).astype(K.dtype) @ K
-        seen = (K @ self._probes).astype(np.float64)
-        trace = float(w @ self._landmarks.kernel.diagonal(X))
-        return _Piece(int(np.count_nonzero(w)), float(w.sum()), first, K.T @ K, trace, seen.T @ seen)
-
-
-class _Sums:
-    """The sums of all pieces, in float64."""
-
-    def __init__(self, rank: int) -> None:
-        self.rows, self.mass, self.trace = 0, 0.0, 0.0
-        self._first, self._second = np.zeros(rank), np.zeros((rank, rank))
-        self._probed = np.zeros((_PROBES, _PROBES))
-
-    def add(self, piece: _Piece) -> None:
-        self.rows += piece.rows
-        self.mass += piece.mass
-        self.trace += piece.trace
-        self._first += piece.first
-        self._second += piece.second
-        self._probed += piece.probed
-
-    def rounding(self, probes: FloatArray) -> float:
-        """Return a bound on what rounding of the sums does to the features' scatter: to its trace and its norm.
-
-        E is the error of the whitened sums, and w'Ev is seen for s random directions. The mean of w'Ew is tr E, up to
-        sqrt(2/s) |E|_F for one standard deviation; the mean square of w'Ev is |E|_F^2, which is no less than |E|^2.
-        """
-        A = probes.astype(np.float64)
-        with single_threaded():
-            gaps = A.T @ (self._second @ A) - self._probed
-        size = math.sqrt(float(np.mean(np.square(gaps[np.triu_indices(_PROBES, 1)]))))
-        return abs(float(np.trace(gaps))) / _PROBES + _DEVIATIONS * math.sqrt(2.0 / _PROBES) * size
-
-    def whitened(self, landmarks: NystroemMap, origin: FloatArray, rounding: float) -> WhitenedSums:
-        """Return the sums of the features; this uses up the sums of the kernel values."""
-        gap = self._first / self.mass
-        self._second -= np.multiply.outer(gap * self.mass, gap)
-        mean = landmarks.whitened(origin + gap)
-        matrix = landmarks.whitened_twice(self._second)
-        explained = float(np.trace(matrix)) + self.mass * float(mean @ mean)
-        return WhitenedSums(self.rows, self.mass, mean, matrix, self.trace, explained, rounding)
-
-
-# -- What one pass over chunks of rows keeps of their features: mass, mean and scatter, in float64 --------------------
-
 # Features of one piece: so many that adding up r x r sums costs little beside making them.
 PIECE_NUMBERS = 2_000_000
 SHORTEST_PIECE = 256
@@ -258,43 +121,39 @@ def scatter_of(
     n, rank = X.shape[0], feature_map.rank
     if n == 0 or (weights is not None and not weights.any()):
         return Scatter.empty(rank)
-    pieces = _pieces(n, PIECE_NUMBERS // max(rank, 1))
-    limit = _allowed(feature_map, X.dtype, leading) if n >= WHITENED_LATE * rank else 0.0
-    if isinstance(feature_map, NystroemMap) and limit > 0.0:
-        counter = _Counter(monitor)
-        # as many bytes in a piece, also where float32 rows need float64 kernel values
-        numbers = PIECE_NUMBERS * X.dtype.itemsize // feature_map.precision(X.dtype).itemsize
-        cuts = _pieces(n, numbers // rank)
-        late = value_sums(feature_map, X, weights, cuts, limit=limit, threads=threads, monitor=counter.first)
-        if late is not None:
-            left = max(late.trace - late.explained, 0.0)
-            return Scatter(late.rows, late.mass, late.mean, late.matrix, late.trace, left, late.rounding)
-        monitor = counter.again
+    counter = _Counter(monitor)
+    if isinstance(feature_map, NystroemMap) and n >= WHITENED_LATE * rank:
+        limit = _allowed(feature_map, X.dtype, leading)
+        if limit > 0.0:
+            late = _value_sums(feature_map, X, weights, limit=limit, threads=threads, monitor=counter.first)
+            if late is not None:
+                return late
     # Relative to a point near the mean, so that features that are all nearly alike lose no digits.
     origin = feature_map(X[:SHORTEST_PIECE]).mean(axis=0)
-    sums = _FeatureSums(rank)
+    sums = _Sums(rank)
 
-    def make_worker() -> Callable[[slice], _FeaturePiece]:
-        return lambda rows: _piece(feature_map, X[rows], None if weights is None else weights[rows], origin)
+    def work(rows: slice) -> _Piece:
+        part = X[rows]
+        F, diagonal = feature_map(part), feature_map.kernel.diagonal(part)
+        w = None if weights is None else weights[rows]
+        left = float((np.ones(len(F)) if w is None else w) @ feature_map.unexplained(part, F))
+        return replace(_summed(F, w, diagonal, origin), unexplained=left)
 
-    def commit(rows: slice, piece: _FeaturePiece) -> None:
+    def commit(rows: slice, piece: _Piece) -> None:
         sums.add(piece)
-        if monitor is not None:
-            monitor(rows.stop - rows.start)
+        counter.again(rows.stop - rows.start)
 
-    in_order(pieces, make_worker, commit, threads)
-    return sums.scatter(origin.astype(np.float64))
+    in_order(_pieces(n, PIECE_NUMBERS // max(rank, 1)), lambda: work, commit, threads)
+    gap, second = sums.centred()
+    return Scatter(sums.rows, sums.mass, origin.astype(np.float64) + gap, second, sums.trace, sums.unexplained)
 
 
 def _pieces(n: int, length: int) -> list[slice]:
-    step = max(SHORTEST_PIECE, length)
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    return slices(n, max(SHORTEST_PIECE, length))
 
 
-def _allowed(feature_map: FeatureMap, dtype: Any, leading: bool) -> float:
+def _allowed(feature_map: NystroemMap, dtype: Any, leading: bool) -> float:
     """Return what rounding of sums of kernel values may do, as a share of the trace: no more than that of features."""
-    if not isinstance(feature_map, NystroemMap):
-        return 0.0
     if leading:
         return 2.0 * feature_map.error(dtype)
     # The small eigenvalues are right in float64 only, of float32 rows as well.
@@ -319,46 +178,134 @@ class _Counter:
             self._monitor(rows - known)
 
 
+# -- Sums over pieces ---------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class _FeaturePiece:
-    """Sums over some rows, of features relative to an origin."""
+class _Piece:
+    """Sums over some rows, each with its weight w, of numbers f (features or kernel values) relative to an origin."""
 
     rows: int
     mass: float
-    first: FloatArray  # shape: (r,)
-    second: FloatArray  # shape: (r, r)
+    first: FloatArray  # sum of w f, shape: (r,)
+    second: FloatArray  # sum of w f f', shape: (r, r)
     trace: float
-    unexplained: float
+    unexplained: float = 0.0
+    probed: FloatArray | float = 0.0  # of kernel values: the second moments of probes, row by row, shape: (s, s)
 
 
-def _piece(feature_map: FeatureMap, X: Any, weights: FloatArray | None, origin: FloatArray) -> _FeaturePiece:
-    F = feature_map(X)
-    diagonal = feature_map.kernel.diagonal(X)
+def _summed(F: FloatArray, weights: FloatArray | None, diagonal: FloatArray, origin: FloatArray) -> _Piece:
+    """Return the sums over the rows of F, which is overwritten by sqrt(w) (F - origin)."""
     w = np.ones(len(F)) if weights is None else weights
-    left = float(w @ feature_map.unexplained(X, F))
     F -= origin
     if weights is not None:
         F *= np.sqrt(w)[:, None].astype(F.dtype)
     first = np.sqrt(w).astype(F.dtype) @ F
-    return _FeaturePiece(int(np.count_nonzero(w)), float(w.sum()), first, F.T @ F, float(w @ diagonal), left)
+    return _Piece(int(np.count_nonzero(w)), float(w.sum()), first, F.T @ F, float(w @ diagonal))
 
 
-class _FeatureSums:
+class _Sums:
     """The sums of all pieces, in float64."""
 
     def __init__(self, rank: int) -> None:
-        self._rows, self._mass, self._trace, self._unexplained = 0, 0.0, 0.0, 0.0
-        self._first, self._second = np.zeros(rank), np.zeros((rank, rank))
+        self.rows, self.mass, self.trace, self.unexplained = 0, 0.0, 0.0, 0.0
+        self._first, self.second = np.zeros(rank), np.zeros((rank, rank))
+        self.probed = np.zeros((_PROBES, _PROBES))
 
-    def add(self, piece: _FeaturePiece) -> None:
-        self._rows += piece.rows
-        self._mass += piece.mass
-        self._trace += piece.trace
-        self._unexplained += piece.unexplained
+    def add(self, piece: _Piece) -> None:
+        self.rows += piece.rows
+        self.mass += piece.mass
+        self.trace += piece.trace
+        self.unexplained += piece.unexplained
         self._first += piece.first
-        self._second += piece.second
+        self.second += piece.second
+        self.probed += piece.probed
 
-    def scatter(self, origin: FloatArray) -> Scatter:
-        gap = self._first / self._mass
-        self._second -= np.multiply.outer(gap * self._mass, gap)
-        return Scatter(self._rows, self._mass, origin + gap, self._second, self._trace, self._unexplained)
+    def centred(self) -> tuple[FloatArray, FloatArray]:
+        """Return the mean relative to the origin and the sums around it, for which the sums are used up."""
+        gap = self._first / self.mass
+        self.second -= np.multiply.outer(gap * self.mass, gap)
+        return gap, self.second
+
+
+# -- Sums of kernel values with landmarks, whitened once at the end -----------------------------------------------
+
+
+def _value_sums(
+    landmarks: NystroemMap,
+    X: Any,
+    weights: FloatArray | None,
+    *,
+    limit: float,
+    threads: int,
+    monitor: Callable[[int], None],
+) -> Scatter | None:
+    """Return the scatter, or None where rounding may have changed it by more than `limit` times the trace.
+
+    The first piece tells whether it is worth going on.
+    """
+    # as many bytes in a piece, also where float32 rows need float64 kernel values
+    numbers = PIECE_NUMBERS * X.dtype.itemsize // landmarks.precision(X.dtype).itemsize
+    pieces = _pieces(X.shape[0], numbers // landmarks.rank)
+    origin = _origin(landmarks, X)
+    directions = np.random.default_rng(0).standard_normal((landmarks.rank, _PROBES))
+    probes = landmarks.coefficients(directions).astype(origin.dtype)  # k.probe = f.direction, shape: (r, s)
+    sums = _Sums(landmarks.rank)
+    longest = max(piece.stop - piece.start for piece in pieces)
+
+    def make_worker() -> Callable[[slice], _Piece]:
+        scratch = np.empty((longest, landmarks.rank), dtype=origin.dtype)
+
+        def work(rows: slice) -> _Piece:
+            part, K = X[rows], scratch[: rows.stop - rows.start]
+            landmarks.fill_values(part, K)
+            found = _summed(K, None if weights is None else weights[rows], landmarks.kernel.diagonal(part), origin)
+            seen = (K @ probes).astype(np.float64)
+            return replace(found, probed=seen.T @ seen)
+
+        return work
+
+    def commit(rows: slice, piece: _Piece) -> None:
+        sums.add(piece)
+        monitor(rows.stop - rows.start)
+
+    in_order(pieces[:1], make_worker, commit, 1)
+    # Errors of pieces are at best independent: relative to the trace, of all of them together as much smaller.
+    if not _rounding(sums, probes) <= limit * sums.trace * math.sqrt(len(pieces)):
+        return None
+    in_order(pieces[1:], make_worker, commit, threads)
+    rounding = _rounding(sums, probes)
+    if not rounding <= limit * sums.trace:
+        return None
+    gap, second = sums.centred()
+    mean = landmarks.whitened(origin + gap)
+    matrix = landmarks.whitened_twice(second)
+    explained = float(np.trace(matrix)) + sums.mass * float(mean @ mean)
+    left = max(sums.trace - explained, 0.0)
+    return Scatter(sums.rows, sums.mass, mean, matrix, sums.trace, left, rounding)
+
+
+def _rounding(sums: _Sums, probes: FloatArray) -> float:
+    """Return a bound on what rounding of the sums does to the features' scatter: to its trace and its norm.
+
+    E is the error of the whitened sums, and w'Ev is seen for s random directions. The mean of w'Ew is tr E, up to
+    sqrt(2/s) |E|_F for one standard deviation; the mean square of w'Ev is |E|_F^2, which is no less than |E|^2.
+    """
+    A = probes.astype(np.float64)
+    with single_threaded():
+        gaps = A.T @ (sums.second @ A) - sums.probed
+    size = math.sqrt(float(np.mean(np.square(gaps[np.triu_indices(_PROBES, 1)]))))
+    return abs(float(np.trace(gaps))) / _PROBES + _DEVIATIONS * math.sqrt(2.0 / _PROBES) * size
+
+
+def _origin(landmarks: NystroemMap, X: Any) -> FloatArray:
+    """Return the median of each landmark's first kernel values, from which all are taken.  # shape: (r,)
+
+    Wide kernels lose no digits then, as with the mean, and the many rows that are far from a landmark of a narrow one
+    add nothing; a mean would make them add the same small number again and again, which rounds the same way each time.
+    """
+    few = X[:_FIRST_ROWS]
+    values = np.empty((few.shape[0], landmarks.rank), dtype=landmarks.precision(X.dtype))
+    landmarks.fill_values(few, values)
+    origin: FloatArray = np.median(values, axis=0).astype(values.dtype)
+    return origin

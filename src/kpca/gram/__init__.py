@@ -1,7 +1,6 @@
 """The kernel matrix as an operator: tiles, never (necessarily) a matrix."""
 
-from kpca.gram.cross import CrossGram
 from kpca.gram.matrix import MatrixGram
-from kpca.gram.operator import Centered, Gram, Moments, Operator, Precision
+from kpca.gram.operator import Centered, CrossGram, Gram, Moments, Operator, Precision
 
 __all__ = ["Centered", "CrossGram", "Gram", "MatrixGram", "Moments", "Operator", "Precision"]

@@ -1,326 +1,265 @@
-"""The NumPy engine: how the kernel values of one tile are computed, for each kind of kernel and data.
+"""The NumPy engine: rows in main memory, dense or CSR, multiplied tile by tile on worker threads.
 
-An evaluator is made once for rows X and columns Y, and then fills tiles. A radial kernel costs one GEMM and one
-profile: with rows (sqrt2 x, -|x|^2, 1) and columns (sqrt2 y, 1, -|y|^2) the product is t = -|x - y|^2 at once.
+Tiles depend on the number of rows and the precision only, and their contributions are added in one fixed order: a
+product repeats to the bit whatever the number of threads and the memory for tiles.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import time
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from kpca._base.linalg import mean_of_rows, rows_at_once
-from kpca.kernels import DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
+from kpca._base.threads import in_order
+from kpca.gram._evaluators import Evaluator, Memo, evaluator, has_single, held_bytes
+from kpca.gram.curvature import Curvature
+from kpca.gram.shared import SharedArguments
+from kpca.gram.slopes import Slopes
+from kpca.gram.tiles import CROSS_EDGE, EDGE, TileStore, band_rows, edges
+from kpca.kernels import Kernel
 
 FloatArray = NDArray[Any]
-Rows = slice | NDArray[np.intp]
-Memo = dict[Any, Any]
-DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
-
-# float32 distances are used while eps * max|x|^2 stays below this (docs/mathematics.md, section 4); beyond it float64
-# ones.
-_SINGLE_DISTANCE_ERROR = 4e-6
-# Above this the float64 product is not enough either, and close pairs are computed from differences.
-_DOUBLE_DISTANCE_ERROR = 1e-11
-# Close: the relative error of t may exceed 1/this. Every profile has |t f'(t)| < 1/2, so that bounds the value's error.
-_CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
-_PAIRS_AT_ONCE = 8192
+# Blocks of fewer columns than this are multiplied as they are, wider ones filled up to a multiple of 8.
+_RAGGED = 5
 
 
-class Evaluator(Protocol):
-    """Fills tiles with kernel values minus `constant`; `argument_error` is what t may be wrong by in float64."""
-
-    constant: float
-    argument_error: float
-
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        """Write k(x_i, y_j) - constant into `out`.  # shape: (len(rows), len(columns))"""
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        """Return the rows farthest out, where rounding does most harm."""
-
-
-def has_single(kernel: Kernel, X: Any) -> bool:
-    """Return True if float32 tiles cost less than float64 ones: profiles of dense rows, and what is made of them."""
-    if isinstance(kernel, Sum | Product):
-        return all(has_single(member, X) for member in kernel.members)
-    if isinstance(kernel, Scaled):
-        return has_single(kernel.kernel, X)
-    if sparse.issparse(X) or not isinstance(kernel, ProfileKernel):
-        return False
-    return not isinstance(kernel, DotKernel) or _fits_single(kernel, X)
-
-
-def _fits_single(kernel: DotKernel, X: FloatArray) -> bool:
-    """Return True if no kernel value comes near the largest float32."""
-    largest = float(max(kernel.diagonal(X).max(initial=0.0), 1.0))
-    return largest < 1e30
-
-
-def evaluator(
-    kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool = False, memo: Memo | None = None
-) -> Evaluator:
-    """Return the fastest evaluator for this kernel and data.
-
-    `shifted` subtracts f(0) where the kernel can. `memo` remembers what was made of Y, for a next X against the same Y.
-    """
-    memo = {} if memo is None else memo
-    if isinstance(kernel, Sum | Product):
-        shifted = shifted and isinstance(kernel, Sum)
-        members = [evaluator(member, X, Y, dtype, shifted=shifted, memo=memo) for member in kernel.members]
-        return _Combined(members, np.add if isinstance(kernel, Sum) else np.multiply, dtype)
-    if isinstance(kernel, Scaled):
-        return _Times(kernel.factor, evaluator(kernel.kernel, X, Y, dtype, shifted=shifted, memo=memo))
-    if not isinstance(kernel, ProfileKernel):
-        return _Blocks(kernel, X, Y)
-    if sparse.issparse(X):
-        return _SparseProfile(kernel, X, Y, shifted)
-    if isinstance(kernel, RadialKernel):
-        return _Radial(kernel, X, Y, dtype, shifted=shifted, memo=memo)
-    return _Dot(kernel, X, Y, dtype, memo)
-
-
-def held_bytes(source: Any) -> int:
-    """Return the bytes of what an evaluator made of its rows and holds on to; data it was only handed do not count."""
-    if isinstance(source, _Blocks):
-        return 0
-    parts = {id(part): part for part in vars(source).values()}.values()
-    total = 0
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            total += part.nbytes
-        elif sparse.issparse(part):
-            total += part.data.nbytes + part.indices.nbytes + part.indptr.nbytes
-    members = getattr(source, "_members", [getattr(source, "_member", None)])
-    return total + sum(held_bytes(member) for member in members if member is not None)
-
-
-class _AnyRows:
-    """For evaluators that do not know which of their rows lie far out."""
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        return np.arange(0)
-
-
-class _Blocks(_AnyRows):
-    """A kernel that only gives blocks."""
-
-    constant = 0.0
-    argument_error = 0.0
-
-    def __init__(self, kernel: Kernel, X: Any, Y: Any) -> None:
-        self._kernel, self._X, self._Y = kernel, X, Y
-
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        # float64 rows give float64 values: those of float32 rows would be rounded before they are summed
-        X, Y = (part.astype(np.float64, copy=False) for part in (self._X[rows], self._Y[columns]))
-        out[...] = self._kernel.block(X, X if isinstance(rows, slice) and rows == columns and self._X is self._Y else Y)
-
-
-class _Dot:
-    """f(x.y) of dense rows."""
-
-    constant = 0.0
-    argument_error = 0.0
-
-    def __init__(self, kernel: ProfileKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], memo: Memo) -> None:
-        self._kernel, self.argument_dtype = kernel, dtype
-        if (kernel, dtype) not in memo:
-            memo[kernel, dtype] = _prepared(kernel, Y, dtype)
-        self._R = memo[kernel, dtype]
-        self._L = self._R if Y is X else _prepared(kernel, X, dtype)
-
-    def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        """Write t into `out`."""
-        np.matmul(self._L[rows], self._R[columns].T, out=out)
-
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        self.arguments(rows, columns, out)
-        self._kernel.value(out)
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        return _largest(np.einsum("ij,ij->i", self._L, self._L), count)
-
-
-class _Radial:
-    """f(-|x - y|^2) of dense rows, which are centred first: an offset must not eat the digits of the distances."""
+class NumpyTiles:
+    """K(X, X) - constant in tiles of one precision, half of them evaluated, the other half their mirror images."""
 
     def __init__(
-        self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], *, shifted: bool, memo: Memo
+        self,
+        kernel: Kernel,
+        X: Any,
+        dtype: np.dtype[Any],
+        *,
+        shifted: bool = False,
+        threads: int = 1,
+        arguments: SharedArguments | None = None,
     ) -> None:
-        self._profile = kernel.shifted if shifted else kernel.value
-        self._smooth = kernel.smooth_past_zero
-        self.constant = kernel.at_zero if shifted else 0.0
-        radius = self._load(kernel, X, Y, dtype, memo)
-        if dtype == SINGLE and np.finfo(SINGLE).eps * radius > _SINGLE_DISTANCE_ERROR:
-            dtype = DOUBLE  # distances in float64, rounded once the profile has made them harmless
-            self._load(kernel, X, Y, dtype, memo)
-        error = np.finfo(dtype).eps * radius
-        self.argument_dtype, self.argument_error = dtype, float(np.finfo(DOUBLE).eps) * radius
-        self._correct = kernel.singular_at_zero or (error > _DOUBLE_DISTANCE_ERROR and dtype == DOUBLE)
-        if self._correct:
-            self.argument_error = min(self.argument_error, 1.0 / _CLOSE[DOUBLE])
-        self._close = -error * _CLOSE[dtype]
+        self.dtype, self.n_evaluations = dtype, 0
+        self._kernel, self._X, self._shifted, self._arguments = kernel, X, shifted, arguments
+        self._n, self._threads = X.shape[0], threads
+        self._edges = edges(self._n, EDGE[dtype.itemsize])
+        self._pieces = [(i, j) for i in range(len(self._edges)) for j in range(i, len(self._edges))]
+        self._widest = max(cut.stop - cut.start for cut in self._edges)
+        self.keep(0)
 
-    def _load(self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], memo: Memo) -> float:
-        """Set the two factors of t, and return the largest |x|^2 or |y|^2."""
-        if (kernel, dtype) not in memo:
-            centre = mean_of_rows(Y)
-            memo[kernel, dtype] = (centre, *self._augmented(kernel, Y, centre, dtype, column=True))
-        centre, self._R, columns = memo[kernel, dtype]
-        self._L, rows = self._augmented(kernel, X, centre, dtype, column=False)
-        return float(max(rows, columns))
+    @cached_property
+    def values(self) -> Evaluator:
+        return self._evaluator(self.dtype)
+
+    def _evaluator(self, dtype: np.dtype[Any]) -> Evaluator:
+        if self._arguments is not None:
+            return self._arguments.evaluator(self._kernel, dtype, shifted=self._shifted)
+        return evaluator(self._kernel, self._X, self._X, dtype, shifted=self._shifted)
+
+    @property
+    def ready(self) -> bool:
+        return "values" in self.__dict__
+
+    @property
+    def held_bytes(self) -> int:
+        return held_bytes(self.values)
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        return self._kernel.diagonal(self._X) - self.values.constant
+
+    def keep(self, budget: int, reuses: int = 2) -> None:
+        self._store = TileStore(len(self._pieces), self._widest**2 * self.dtype.itemsize, budget, reuses)
+
+    def release(self) -> None:
+        self.keep(0)
+        self.__dict__.pop("values", None)
+
+    def fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
+        self.values.fill(rows, columns, out)
+        if rows == columns:  # symmetric to the bit, with an exact diagonal
+            out += out.T.copy()
+            out *= 0.5
+        both = range(max(rows.start, columns.start), min(rows.stop, columns.stop))
+        if both:
+            i = np.arange(both.start, both.stop)
+            out[i - rows.start, i - columns.start] = self.diagonal[i]
+
+    def _tile(self, number: int, scratch: FloatArray) -> FloatArray:
+        """Return a tile: the one kept, or computed into its room in the store or else into scratch memory."""
+        tile = self._store.get(number)
+        if tile is not None:
+            return tile
+        i, j = self._pieces[number]
+        rows, columns = self._edges[i], self._edges[j]
+        shape = (rows.stop - rows.start, columns.stop - columns.start)
+        room = self._store.room(number, shape, self.dtype)
+        tile = scratch[: shape[0] * shape[1]].reshape(shape) if room is None else room
+        started = time.perf_counter()
+        self.fill(rows, columns, tile)
+        self.n_evaluations += tile.size
+        if room is not None:
+            self._store.keep(number, tile, time.perf_counter() - started)
+        return tile
+
+    def multiply(
+        self, V: FloatArray, weights: FloatArray | None = None, *, moments: bool = False
+    ) -> tuple[FloatArray, FloatArray, float]:
+        b = V.shape[1]
+        # GEMM takes up to twice as long for a ragged block as for a full one.
+        width = b if b < _RAGGED else -(-b // 8) * 8
+        inner = np.zeros((self._n, width), dtype=self.dtype)
+        inner[:, :b] = V
+        across, wide = np.ascontiguousarray(inner.T), self.dtype == np.float64
+        out, image, squares = np.zeros(V.shape), np.zeros(self._n), 0.0
+        w = (np.ones(self._n) if weights is None else weights).astype(self.dtype)
+        pieces = [(number, self._edges[i], self._edges[j]) for number, (i, j) in enumerate(self._pieces)]
+
+        def make_worker() -> Any:
+            scratch = np.empty(self._widest**2, dtype=self.dtype)
+
+            def multiply(piece: tuple[int, slice, slice]) -> tuple[Any, ...]:
+                number, rows, columns = piece
+                tile = self._tile(number, scratch)
+                # The quickest forms of K V and K'V: float64 likes the few columns on the left, float32 only once.
+                left = (across[:, columns] @ tile.T).T if wide else tile @ inner[columns]
+                right = (across[:, rows] @ tile).T if rows is not columns else None
+                if not moments:
+                    return left, right
+                # Products of their own: BLAS may sum up a column otherwise beside one more, and a product must have
+                # the same bits whether or not the moments are asked for.
+                inside = np.vecdot(tile, tile) if weights is None else (tile * tile) @ w[columns]
+                total = float(np.dot(inside, w[rows].astype(np.float64)))
+                return left, right, tile @ w[columns], w[rows] @ tile, total
+
+            return multiply
+
+        def commit(piece: tuple[int, slice, slice], result: tuple[Any, ...]) -> None:
+            nonlocal squares
+            _, rows, columns = piece
+            left, right, *found = result
+            out[rows] += left[:, :b]
+            if right is not None:
+                out[columns] += right[:, :b]
+            if found:
+                image[rows] += found[0]
+                if right is not None:
+                    image[columns] += found[1]
+                squares += found[2] if right is None else 2.0 * found[2]
+
+        in_order(pieces, make_worker, commit, self._threads)
+        return out, image, squares
+
+    def rows_times(self, rows: NDArray[np.intp], V: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
+        inner, some = np.ascontiguousarray(V, dtype=dtype), self._X[rows]
+        out = np.zeros((len(rows), V.shape[1]))
+        for columns in self._edges:
+            tile = np.empty((len(rows), columns.stop - columns.start), dtype=dtype)
+            if dtype == self.dtype or self._arguments is not None:
+                values = self.values if dtype == self.dtype else self._evaluator(dtype)
+                values.fill(rows, columns, tile)
+            else:
+                # made of these columns only: the prepared rows of all would be as large as the data, for a few values
+                local = evaluator(self._kernel, some, self._X[columns], dtype, shifted=self._shifted)
+                local.fill(slice(0, len(rows)), slice(0, columns.stop - columns.start), tile)
+            inside = np.flatnonzero((rows >= columns.start) & (rows < columns.stop))
+            tile[inside, rows[inside] - columns.start] = self.diagonal[rows[inside]]
+            out += tile @ inner[columns]
+        return out
+
+    def matrix(self) -> FloatArray:
+        K = np.empty((self._n, self._n))
+
+        def make_worker() -> Any:
+            return lambda piece: self.fill(piece[0], piece[1], K[piece[0], piece[1]])
+
+        def commit(piece: tuple[slice, slice], _: None) -> None:
+            rows, columns = piece
+            if rows is not columns:
+                K[columns, rows] = K[rows, columns].T
+
+        in_order([(self._edges[i], self._edges[j]) for i, j in self._pieces], make_worker, commit, self._threads)
+        self.n_evaluations += K.size
+        return K
+
+
+class NumpyCross:
+    """K(X, Y) - constant in tiles; rows of X are worked on by several threads, a band of them at a time."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        Y: Any,
+        dtype: np.dtype[Any],
+        *,
+        shifted: bool = False,
+        threads: int = 1,
+        memo: Memo | None = None,
+    ) -> None:
+        self._kernel, self._X, self._Y, self._dtype, self._shifted = kernel, X, Y, dtype, shifted
+        self._memo = {} if memo is None else memo
+        self._threads = threads
+        self._bands = edges(X.shape[0], band_rows(X.shape[1])) or [slice(0, 0)]
+        self._first: Evaluator | None = self._evaluator(self._bands[0])
+        self.constant = self._first.constant
+
+    def _evaluator(self, band: slice) -> Evaluator:
+        X = self._X if len(self._bands) == 1 else self._X[band]
+        return evaluator(self._kernel, X, self._Y, self._dtype, shifted=self._shifted, memo=self._memo)
+
+    def _source(self, band: slice) -> Evaluator:
+        """Return the evaluator of a band and hold on to none: two bands at a time would be one too many."""
+        source, self._first = self._first, None
+        return source or self._evaluator(band)
+
+    def multiply(self, V: FloatArray) -> FloatArray:
+        inner = np.ascontiguousarray(V, dtype=self._dtype)
+        out = np.empty((self._X.shape[0], V.shape[1]))
+        for band in self._bands:
+            self._multiply(self._source(band), inner, out[band])
+        return out
+
+    def _multiply(self, source: Evaluator, inner: FloatArray, out: FloatArray) -> None:
+        """Write the product of a band to `out`."""
+        edge = CROSS_EDGE[self._dtype.itemsize]
+        columns = edges(len(inner), edge)
+        widest = max((cut.stop - cut.start for cut in columns), default=0)
+
+        def make_worker() -> Any:
+            scratch = np.empty(0, dtype=self._dtype)
+
+            def multiply(rows: slice) -> FloatArray:
+                nonlocal scratch
+                height = rows.stop - rows.start
+                if scratch.size < height * widest:
+                    scratch = np.empty(height * widest, dtype=self._dtype)
+                total = np.zeros((height, inner.shape[1]))
+                for cut in columns:
+                    tile = scratch[: height * (cut.stop - cut.start)].reshape(height, cut.stop - cut.start)
+                    source.fill(rows, cut, tile)
+                    total += tile @ inner[cut]
+                return total
+
+            return multiply
+
+        def commit(rows: slice, result: FloatArray) -> None:
+            out[rows] = result
+
+        in_order(edges(len(out), edge), make_worker, commit, self._threads)
+
+
+class NumpyEngine:
+    """Main memory; takes all rows that no other engine takes."""
+
+    devices: tuple[str, ...] = ("cpu",)
+    tiles, cross, slopes, curvature = NumpyTiles, NumpyCross, Slopes, Curvature
+    evaluator, has_single = staticmethod(evaluator), staticmethod(has_single)
 
     @staticmethod
-    def _augmented(
-        kernel: RadialKernel, X: FloatArray, centre: FloatArray, dtype: np.dtype[Any], *, column: bool
-    ) -> tuple[FloatArray, float]:
-        """Return rows (sqrt2 x, -|x|^2, 1), or (sqrt2 y, 1, -|y|^2) for columns, and the largest |x|^2."""
-        n, d = X.shape
-        rows = np.empty((n, d + 2), dtype=dtype)
-        radius = 0.0
-        step = rows_at_once(d)
-        for start in range(0, n, step):
-            part = rows[start : start + step]
-            part[:, :d] = kernel.prepare(X[start : start + step] - centre) * np.sqrt(2.0)
-            # of the rounded rows, so that the distance of a row from itself is 0 up to the last bits
-            norms = 0.5 * np.einsum("ij,ij->i", part[:, :d], part[:, :d], dtype=np.float64)
-            part[:, d + column] = -norms
-            part[:, d + 1 - column] = 1.0
-            radius = max(radius, float(norms.max(initial=0.0)))
-        return rows, radius
+    def takes(X: Any) -> bool:
+        return True
 
-    def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        """Write t into `out`, which has the `argument_dtype`; by rounding it may be a little above 0."""
-        L, R = self._L[rows], self._R[columns]
-        np.matmul(L, R.T, out=out)
-        if self._correct:
-            self._from_differences(L, R, out)
-
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        t = out if out.dtype == self.argument_dtype else np.empty(out.shape, self.argument_dtype)
-        self.arguments(rows, columns, t)
-        if not self._smooth:
-            np.minimum(t, 0.0, out=t)
-        self._profile(t)
-        if t is not out:
-            out[...] = t
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        return _largest(-self._L[:, -2], count)  # |x|^2 of the centred rows
-
-    def _from_differences(self, L: FloatArray, R: FloatArray, t: FloatArray) -> None:
-        """Compute t anew for close pairs, where |x|^2 + |y|^2 - 2 x.y has lost its digits."""
-        d = L.shape[1] - 2
-        close = t > self._close
-        count = np.count_nonzero(close)
-        if count * 4 > t.size:  # most pairs: feature by feature, without gathering
-            t.fill(0.0)
-            for m in range(d):
-                gap = np.subtract.outer(L[:, m], R[:, m])
-                gap *= gap
-                t -= gap
-            t *= 0.5
-        elif count:
-            i, j = np.nonzero(close)
-            for start in range(0, count, _PAIRS_AT_ONCE):
-                part = slice(start, start + _PAIRS_AT_ONCE)
-                gap = L[i[part], :d] - R[j[part], :d]
-                t[i[part], j[part]] = -0.5 * np.einsum("ij,ij->i", gap, gap)
-
-
-class _SparseProfile(_AnyRows):
-    """f(x.y) or f(-|x - y|^2) of CSR rows; never densified or centred, so t is computed in float64."""
-
-    def __init__(self, kernel: ProfileKernel, X: Any, Y: Any, shifted: bool) -> None:
-        self._kernel, self.argument_dtype = kernel, DOUBLE
-        self._radial = isinstance(kernel, RadialKernel)
-        self._profile = kernel.shifted if isinstance(kernel, RadialKernel) and shifted else kernel.value
-        self.constant = kernel.at_zero if isinstance(kernel, RadialKernel) and shifted else 0.0
-        self.argument_error = 0.0
-        self._X = kernel.prepare(X.astype(np.float64))
-        self._Y = self._X if Y is X else kernel.prepare(Y.astype(np.float64))
-        if self._radial:
-            self._x_norms, self._y_norms = (_sparse_squared_norms(rows) for rows in (self._X, self._Y))
-            radius = max(self._x_norms.max(initial=0.0), self._y_norms.max(initial=0.0))
-            error = np.finfo(np.float64).eps * radius
-            self._correct = kernel.singular_at_zero or error > _DOUBLE_DISTANCE_ERROR
-            self.argument_error = min(error, 1.0 / _CLOSE[DOUBLE]) if self._correct else error
-            self._close = -error * _CLOSE[DOUBLE]
-
-    def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        """Write t into `out`."""
-        X, Y = self._X[rows], self._Y[columns]
-        t = (X @ Y.T).toarray()
-        if self._radial:
-            t *= 2.0
-            t -= self._x_norms[rows, None]
-            t -= self._y_norms[None, columns]
-            if self._correct:
-                i, j = np.nonzero(t > self._close)
-                for start in range(0, len(i), _PAIRS_AT_ONCE):
-                    part = slice(start, start + _PAIRS_AT_ONCE)
-                    t[i[part], j[part]] = -_sparse_squared_norms(X[i[part]] - Y[j[part]])
-            np.minimum(t, 0.0, out=t)
-        out[...] = t
-
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        t = np.empty(out.shape)
-        self.arguments(rows, columns, t)
-        out[...] = self._profile(t)
-
-
-class _Combined:
-    """A sum or product of kernels, tile by tile."""
-
-    def __init__(self, members: list[Evaluator], combine: np.ufunc, dtype: np.dtype[Any]) -> None:
-        self._members, self._combine, self._dtype = members, combine, dtype
-        self.constant = sum(member.constant for member in members)  # of a product all are 0
-        self.argument_error = sum(member.argument_error for member in members)
-
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        self._members[0].fill(rows, columns, out)
-        other = np.empty_like(out)
-        for member in self._members[1:]:
-            member.fill(rows, columns, other)
-            self._combine(out, other, out=out)
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        return np.unique(np.concatenate([member.farthest(count) for member in self._members]))
-
-
-class _Times:
-    """A kernel times a number."""
-
-    def __init__(self, factor: float, member: Evaluator) -> None:
-        self._factor, self._member = factor, member
-        self.constant = factor * member.constant
-        self.argument_error = member.argument_error
-
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        self._member.fill(rows, columns, out)
-        out *= self._factor
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        return self._member.farthest(count)
-
-
-def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
-    """Return the prepared rows, rounded once to the dtype of the tiles."""
-    rows = np.empty(X.shape, dtype=dtype)
-    step = rows_at_once(X.shape[1])
-    for start in range(0, len(X), step):
-        part = slice(start, start + step)
-        rows[part] = kernel.prepare(X[part].astype(np.float64, copy=False))
-    return rows
-
-
-def _largest(sizes: FloatArray, count: int) -> NDArray[np.intp]:
-    return np.argsort(-sizes, kind="stable")[:count]
-
-
-def _sparse_squared_norms(X: Any) -> NDArray[np.float64]:
-    return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    @staticmethod
+    def placed(V: FloatArray) -> FloatArray:
+        return V

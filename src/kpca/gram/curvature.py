@@ -11,24 +11,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from kpca._base.linalg import mean_of_rows
-from kpca._base.threads import in_order
+from kpca.gram._evaluators import DOUBLE, DOUBLE_DISTANCE_ERROR
 from kpca.gram.slopes import (
-    DOUBLE,
-    DOUBLE_DISTANCE_ERROR,
     KINK,
+    AngularNode,
+    CosineNode,
+    DotNode,
+    FlatNode,
+    Node,
+    ProductNode,
+    RadialNode,
+    RectifiedNode,
+    StepsNode,
+    SumNode,
+    TimesNode,
     directions_and_lengths,
+    node_of,
     rows_per_tile,
     scaled_rows,
     why_not,
 )
-from kpca.kernels import ArcCosine, Constant, Cosine, DotKernel, Kernel, Product, RadialKernel, Scaled, Sum
+from kpca.gram.tiles import by_slices
+from kpca.kernels import Kernel
 from kpca.kernels.dot import angles
 
 FloatArray = NDArray[Any]
@@ -49,7 +59,7 @@ class Curvature:
         reason = why_not(kernel)
         if reason is not None:
             raise TypeError(reason)
-        self._node = _node(kernel, rows.astype(np.float64, copy=False))
+        self._node = node_of(kernel, rows.astype(np.float64, copy=False), DOUBLE, False)
         self._n = len(rows)
 
     def mixed(self, Z: FloatArray, A: FloatArray, pairs: Pairs, *, threads: int = 1) -> FloatArray:
@@ -59,13 +69,7 @@ class Curvature:
         if not pairs:
             return derivatives
         step = rows_per_tile(self._n)
-        tiles = [slice(start, min(start + step, len(Z))) for start in range(0, len(Z), step)]
-
-        def commit(tile: slice, part: FloatArray) -> None:
-            derivatives[tile] = part
-
-        in_order(tiles, lambda: lambda tile: self._node.at(Z[tile]).contracted(A, pairs), commit, threads)
-        return derivatives
+        return by_slices(lambda tile: _local(self._node, Z[tile]).contracted(A, pairs), derivatives, step, threads)
 
 
 @dataclass(frozen=True)
@@ -87,253 +91,199 @@ class _Local:
         return out
 
 
-class _Node(Protocol):
-    def at(self, Z: FloatArray) -> _Local:
-        """Return the kernel and its derivatives at the rows of Z."""
+def _local(node: Node, Z: FloatArray) -> _Local:
+    """Return the kernel and its derivatives at the rows of Z."""
+    match node:
+        case SumNode():
+            return _sum([_local(member, Z) for member in node.members])
+        case ProductNode():
+            product, *others = [_local(member, Z) for member in node.members]
+            for other in others:
+                product = _times(product, other)
+            return product
+        case TimesNode():
+            return _multiple(node.factor, _local(node.member, Z))
+    return _OF_LEAF[type(node)](node, Z)
 
 
-def _node(kernel: Kernel, B: FloatArray) -> _Node:
-    node: _Node
-    match kernel:
-        case Sum():
-            node = _Sum([_node(member, B) for member in kernel.members])
-        case Product():
-            node = _Product([_node(member, B) for member in kernel.members])
-        case Scaled():
-            node = _Times(kernel.factor, _node(kernel.kernel, B))
-        case RadialKernel():
-            node = _Radial(kernel, B)
-        case Cosine():
-            node = _Cosine(B)
-        case DotKernel():
-            node = _Dot(kernel, B)
-        case ArcCosine():
-            node = _Steps(B) if kernel.order == 0 else _Rectified(B)
-        case Constant():
-            node = _Flat(kernel.constant, B)
-        case _:
-            raise TypeError(f"{kernel!r} has no second derivatives here")
-    return node
-
-
-class _Flat:
+def _flat(node: FlatNode, Z: FloatArray) -> _Local:
     """The constant kernel."""
-
-    def __init__(self, value: float, B: FloatArray) -> None:
-        self._value, self._n = value, len(B)
-
-    def at(self, Z: FloatArray) -> _Local:
-        shape = len(Z), self._n
-        return _Local(
-            np.full(shape, self._value),
-            first=lambda p: np.zeros(shape),
-            second=lambda p, q: np.zeros(shape),
-            shortcut=lambda A, pairs: np.zeros((len(Z), A.shape[1], len(pairs))),
-        )
+    shape = len(Z), node.n
+    return _Local(
+        np.full(shape, node.value),
+        first=lambda p: np.zeros(shape),
+        second=lambda p, q: np.zeros(shape),
+        shortcut=lambda A, pairs: np.zeros((len(Z), A.shape[1], len(pairs))),
+    )
 
 
-class _Sum:
+def _sum(parts: list[_Local]) -> _Local:
     """k_1 + k_2 + ...: so are the derivatives."""
-
-    def __init__(self, members: list[_Node]) -> None:
-        self._members = members
-
-    def at(self, Z: FloatArray) -> _Local:
-        parts = [member.at(Z) for member in self._members]
-        return _Local(
-            _total([part.values for part in parts]),
-            first=lambda p: _total([part.first(p) for part in parts]),
-            second=lambda p, q: _total([part.second(p, q) for part in parts]),
-            shortcut=lambda A, pairs: _total([part.contracted(A, pairs) for part in parts]),
-        )
+    return _Local(
+        _total([part.values for part in parts]),
+        first=lambda p: _total([part.first(p) for part in parts]),
+        second=lambda p, q: _total([part.second(p, q) for part in parts]),
+        shortcut=lambda A, pairs: _total([part.contracted(A, pairs) for part in parts]),
+    )
 
 
-class _Product:
-    """k_1 k_2 ...: taken in one after the other, (uv)'' = u'' v + u' v' + v' u' + u v''."""
+def _times(a: _Local, b: _Local) -> _Local:
+    """The product of two kernels at the same rows: (uv)'' = u'' v + u' v' + v' u' + u v''."""
 
-    def __init__(self, members: list[_Node]) -> None:
-        self._members = members
+    def second(p: int, q: int) -> FloatArray:
+        matrix = a.second(p, q) * b.values
+        matrix += a.first(p) * b.first(q)
+        matrix += a.first(q) * b.first(p)
+        matrix += a.values * b.second(p, q)
+        return matrix
 
-    def at(self, Z: FloatArray) -> _Local:
-        product, *others = [member.at(Z) for member in self._members]
-        for other in others:
-            product = _times(product, other)
-        return product
+    return _Local(a.values * b.values, lambda p: a.first(p) * b.values + a.values * b.first(p), second)
 
 
-class _Times:
+def _multiple(factor: float, part: _Local) -> _Local:
     """A number times a kernel."""
-
-    def __init__(self, factor: float, member: _Node) -> None:
-        self._factor, self._member = factor, member
-
-    def at(self, Z: FloatArray) -> _Local:
-        factor, part = self._factor, self._member.at(Z)
-        return _Local(
-            factor * part.values,
-            first=lambda p: factor * part.first(p),
-            second=lambda p, q: factor * part.second(p, q),
-            shortcut=lambda A, pairs: part.contracted(factor * A, pairs),
-        )
+    return _Local(
+        factor * part.values,
+        first=lambda p: factor * part.first(p),
+        second=lambda p, q: factor * part.second(p, q),
+        shortcut=lambda A, pairs: part.contracted(factor * A, pairs),
+    )
 
 
-class _Dot:
+def _dot(node: DotNode, Z: FloatArray) -> _Local:
     """f(x.y) where `prepare` multiplies by a number (or one per feature)."""
-
-    def __init__(self, kernel: DotKernel, B: FloatArray) -> None:
-        self._kernel = kernel
-        self._factors = kernel.prepare(np.ones((1, B.shape[1])))  # shape: (1, d)
-        self._B = B * self._factors
-        self._stretched = self._B * self._factors  # what remains of b when t is differentiated
-
-    def at(self, Z: FloatArray) -> _Local:
-        t = (Z * self._factors) @ self._B.T
-        slope, bend, rows = self._kernel.derivative(t), self._kernel.curvature(t), self._stretched
-        return _Local(
-            self._kernel.value(t),
-            first=lambda p: slope * rows[:, p],
-            second=lambda p, q: bend * (rows[:, p] * rows[:, q]),
-            shortcut=lambda A, pairs: _moments(bend, A, rows, pairs),
-        )
+    t = (Z * node.factors) @ node.B.T
+    slope, bend = node.kernel.derivative(t), node.kernel.curvature(t)
+    rows = node.B * node.factors  # what remains of b when t is differentiated
+    return _Local(
+        node.kernel.value(t),
+        first=lambda p: slope * rows[:, p],
+        second=lambda p, q: bend * (rows[:, p] * rows[:, q]),
+        shortcut=lambda A, pairs: _moments(bend, A, rows, pairs),
+    )
 
 
-class _Radial:
+def _radial(node: RadialNode, Z: FloatArray) -> _Local:
     """f(-|x - y|^2), of rows that are centred first and distances that come from differences."""
+    kernel, B, factors = node.kernel, node.B, node.factors[0]
+    rows = scaled_rows(Z, node.centre, node.factors)
+    t = cdist(rows, B, "sqeuclidean")
+    np.negative(t, out=t)
+    slope, bend = kernel.derivative(t), kernel.curvature(t)
+    if kernel.singular_at_zero:
+        slope[t == 0] = 0.0  # a kink
+    bend[~np.isfinite(bend)] = 0.0  # at distance 0, or as good as that: what bend is multiplied by is 0 there
+    # (b - z)_p (b - z)_q multiplied out loses digits: to rows many bandwidths apart, and where f'' has a pole
+    bounded = bool(np.isfinite(kernel.curvature(np.zeros(1)))[0])
+    by_moments = bounded and float(np.finfo(DOUBLE).eps) * float(node.norms.max(initial=0.0)) <= DOUBLE_DISTANCE_ERROR
 
-    def __init__(self, kernel: RadialKernel, B: FloatArray) -> None:
-        self._kernel = kernel
-        self._centre = mean_of_rows(B)
-        self._factors = kernel.prepare(np.ones((1, B.shape[1])))  # shape: (1, d)
-        self._B = scaled_rows(B, self._centre, self._factors)
-        radius = float(np.einsum("ij,ij->i", self._B, self._B).max(initial=0.0))
-        # (b - z)_p (b - z)_q multiplied out loses digits: to rows many bandwidths apart, and where f'' has a pole
-        bounded = bool(np.isfinite(kernel.curvature(np.zeros(1)))[0])
-        self._by_moments = bounded and float(np.finfo(DOUBLE).eps) * radius <= DOUBLE_DISTANCE_ERROR
+    def gap(p: int) -> FloatArray:
+        difference: FloatArray = B[:, p] - rows[:, p, None]
+        return difference
 
-    def at(self, Z: FloatArray) -> _Local:
-        rows, B, factors = scaled_rows(Z, self._centre, self._factors), self._B, self._factors[0]
-        t = cdist(rows, B, "sqeuclidean")
-        np.negative(t, out=t)
-        slope, bend = self._kernel.derivative(t), self._kernel.curvature(t)
-        if self._kernel.singular_at_zero:
-            slope[t == 0] = 0.0  # a kink
-        bend[~np.isfinite(bend)] = 0.0  # at distance 0, or as good as that: what bend is multiplied by is 0 there
+    def second(p: int, q: int) -> FloatArray:
+        matrix = gap(p)
+        matrix *= matrix if p == q else gap(q)
+        matrix *= bend
+        matrix *= 4.0
+        if p == q:
+            matrix -= 2.0 * slope
+        matrix *= factors[p] * factors[q]
+        return matrix
 
-        def gap(p: int) -> FloatArray:
-            difference: FloatArray = B[:, p] - rows[:, p, None]
-            return difference
-
-        def second(p: int, q: int) -> FloatArray:
-            matrix = gap(p)
-            matrix *= matrix if p == q else gap(q)
-            matrix *= bend
-            matrix *= 4.0
-            if p == q:
-                matrix -= 2.0 * slope
-            matrix *= factors[p] * factors[q]
-            return matrix
-
-        return _Local(
-            self._kernel.value(t),
-            first=lambda p: 2.0 * factors[p] * (slope * gap(p)),
-            second=second,
-            shortcut=(lambda A, pairs: self._moments(rows, slope, bend, A, pairs)) if self._by_moments else None,
-        )
-
-    def _moments(
-        self, rows: FloatArray, slope: FloatArray, bend: FloatArray, A: FloatArray, pairs: Pairs
-    ) -> FloatArray:
-        """Return the contraction with (b - z)_p (b - z)_q multiplied out.  # shape: (m, k, pairs)"""
-        p, q = np.array(pairs, dtype=np.intp).T
-        used, places = np.unique(np.concatenate([p, q]), return_inverse=True)
-        in_p, in_q = np.split(places, 2)
-        means = bend @ A  # shape: (m, k)
-        firsts = np.stack([bend @ (A * self._B[:, [v]]) for v in used], axis=2)  # shape: (m, k, used)
-        z_p, z_q = rows[:, None, p], rows[:, None, q]
-        out = _moments(bend, A, self._B, pairs)
-        out -= z_q * firsts[:, :, in_p]
-        out -= z_p * firsts[:, :, in_q]
-        out += z_p * z_q * means[:, :, None]
-        out *= 4.0
-        if np.any(p == q):
-            out -= 2.0 * (slope @ A)[:, :, None] * (p == q)
-        out *= self._factors[0, p] * self._factors[0, q]
-        return out
+    return _Local(
+        kernel.value(t),
+        first=lambda p: 2.0 * factors[p] * (slope * gap(p)),
+        second=second,
+        shortcut=(lambda A, pairs: _radial_moments(node, rows, slope, bend, A=A, pairs=pairs)) if by_moments else None,
+    )
 
 
-class _Cosine:
+def _radial_moments(
+    node: RadialNode, rows: FloatArray, slope: FloatArray, bend: FloatArray, *, A: FloatArray, pairs: Pairs
+) -> FloatArray:
+    """Return the contraction with (b - z)_p (b - z)_q multiplied out.  # shape: (m, k, pairs)"""
+    p, q = np.array(pairs, dtype=np.intp).T
+    used, places = np.unique(np.concatenate([p, q]), return_inverse=True)
+    in_p, in_q = np.split(places, 2)
+    means = bend @ A  # shape: (m, k)
+    firsts = np.stack([bend @ (A * node.B[:, [v]]) for v in used], axis=2)  # shape: (m, k, used)
+    z_p, z_q = rows[:, None, p], rows[:, None, q]
+    out = _moments(bend, A, node.B, pairs)
+    out -= z_q * firsts[:, :, in_p]
+    out -= z_p * firsts[:, :, in_q]
+    out += z_p * z_q * means[:, :, None]
+    out *= 4.0
+    if np.any(p == q):
+        out -= 2.0 * (slope @ A)[:, :, None] * (p == q)
+    out *= node.factors[0, p] * node.factors[0, q]
+    return out
+
+
+def _cosine(node: AngularNode, Z: FloatArray) -> _Local:
     """c = u.v of rows of length 1: |z| dc/dz^p = v_p - c u_p, and the second derivative, by the product rule, is
     (3 c u_p u_q - u_p v_q - u_q v_p - c [p = q]) / |z|^2. Around a row of zeros nothing changes.
     """
+    U, lengths = directions_and_lengths(Z)
+    V, c = node.V, U @ node.V.T
+    inverse = np.where(lengths > 0, 1.0 / np.where(lengths > 0, lengths, 1.0), 0.0)[:, None]
 
-    def __init__(self, B: FloatArray) -> None:
-        self._V, _ = directions_and_lengths(B)
+    def second(p: int, q: int) -> FloatArray:
+        u_p, u_q = U[:, p, None], U[:, q, None]
+        matrix: FloatArray = (3.0 * u_p * u_q - float(p == q)) * c
+        matrix -= u_p * V[:, q]
+        matrix -= u_q * V[:, p]
+        matrix *= inverse
+        matrix *= inverse
+        return matrix
 
-    def at(self, Z: FloatArray) -> _Local:
-        U, lengths = directions_and_lengths(Z)
-        V, c = self._V, U @ self._V.T
-        inverse = np.where(lengths > 0, 1.0 / np.where(lengths > 0, lengths, 1.0), 0.0)[:, None]
-
-        def second(p: int, q: int) -> FloatArray:
-            u_p, u_q = U[:, p, None], U[:, q, None]
-            matrix: FloatArray = (3.0 * u_p * u_q - float(p == q)) * c
-            matrix -= u_p * V[:, q]
-            matrix -= u_q * V[:, p]
-            matrix *= inverse
-            matrix *= inverse
-            return matrix
-
-        return _Local(c, first=lambda p: inverse * (V[:, p] - c * U[:, p, None]), second=second)
+    return _Local(c, first=lambda p: inverse * (V[:, p] - c * U[:, p, None]), second=second)
 
 
-class _Steps:
+def _steps(node: StepsNode, Z: FloatArray) -> _Local:
     """1 - theta / pi = g(c) with g' = 1 / (pi sin theta) and g'' = cos theta / (pi sin^3 theta); 0 where rows agree."""
-
-    def __init__(self, B: FloatArray) -> None:
-        self._cosine = _Cosine(B)
-        self._V, self._lengths = directions_and_lengths(B)
-
-    def at(self, Z: FloatArray) -> _Local:
-        theta = angles(Z, self._V)
-        c, sines = self._cosine.at(Z), np.sin(theta)
-        flat = (sines <= KINK) | (self._lengths == 0)
-        slope = np.where(flat, 0.0, 1.0 / (np.pi * np.where(flat, 1.0, sines)))
-        bend = np.cos(theta) * np.pi**2 * slope**3
-        return _Local(
-            1.0 - theta / np.pi,
-            first=lambda p: slope * c.first(p),
-            second=lambda p, q: slope * c.second(p, q) + bend * c.first(p) * c.first(q),
-        )
+    theta = angles(Z, node.V)
+    c, sines = _cosine(node, Z), np.sin(theta)
+    flat = (sines <= KINK) | (node.lengths == 0)
+    slope = np.where(flat, 0.0, 1.0 / (np.pi * np.where(flat, 1.0, sines)))
+    bend = np.cos(theta) * np.pi**2 * slope**3
+    return _Local(
+        1.0 - theta / np.pi,
+        first=lambda p: slope * c.first(p),
+        second=lambda p, q: slope * c.second(p, q) + bend * c.first(p) * c.first(q),
+    )
 
 
-class _Rectified:
+def _rectified(node: RectifiedNode, Z: FloatArray) -> _Local:
     """|z| |b| (sin theta + (pi - theta) cos theta) / pi, with gradient (sin theta |b| u + (pi - theta) b) / pi.
 
     Its second derivative is |b| / pi times |z| c_p c_q / sin theta + sin theta ([p = q] - u_p u_q) / |z|, where c_p is
     dc/dz^p of the cosine; both vanish where rows agree, and at z = 0, where there is a kink, they count as 0.
     """
+    U, lengths = directions_and_lengths(Z)
+    theta = angles(U, node.V)
+    c, sines = _cosine(node, Z), np.sin(theta)
+    scale = node.lengths / np.pi
+    flat = sines <= KINK
+    across = np.where(flat, 0.0, scale * lengths[:, None] / np.where(flat, 1.0, sines))
+    along = sines * scale
+    along[lengths == 0] = 0.0
+    along /= np.where(lengths > 0, lengths, 1.0)[:, None]
+    return _Local(
+        scale * lengths[:, None] * (sines + (np.pi - theta) * np.cos(theta)),
+        first=lambda p: scale * (sines * U[:, p, None] + (np.pi - theta) * node.V[:, p]),
+        second=lambda p, q: across * c.first(p) * c.first(q) + along * (float(p == q) - U[:, p, None] * U[:, q, None]),
+    )
 
-    def __init__(self, B: FloatArray) -> None:
-        self._cosine = _Cosine(B)
-        self._V, self._lengths = directions_and_lengths(B)
 
-    def at(self, Z: FloatArray) -> _Local:
-        U, lengths = directions_and_lengths(Z)
-        theta = angles(U, self._V)
-        c, sines = self._cosine.at(Z), np.sin(theta)
-        scale = self._lengths / np.pi
-        flat = sines <= KINK
-        across = np.where(flat, 0.0, scale * lengths[:, None] / np.where(flat, 1.0, sines))
-        along = sines * scale
-        along[lengths == 0] = 0.0
-        along /= np.where(lengths > 0, lengths, 1.0)[:, None]
-        return _Local(
-            scale * lengths[:, None] * (sines + (np.pi - theta) * np.cos(theta)),
-            first=lambda p: scale * (sines * U[:, p, None] + (np.pi - theta) * self._V[:, p]),
-            second=lambda p, q: (
-                across * c.first(p) * c.first(q) + along * (float(p == q) - U[:, p, None] * U[:, q, None])
-            ),
-        )
+_OF_LEAF: dict[type[Node], Callable[[Any, FloatArray], _Local]] = {
+    RadialNode: _radial,
+    DotNode: _dot,
+    CosineNode: _cosine,
+    StepsNode: _steps,
+    RectifiedNode: _rectified,
+    FlatNode: _flat,
+}
 
 
 def _moments(bend: FloatArray, A: FloatArray, rows: FloatArray, pairs: Pairs) -> FloatArray:
@@ -346,19 +296,6 @@ def _moments(bend: FloatArray, A: FloatArray, rows: FloatArray, pairs: Pairs) ->
         weighted = np.stack([A * (rows[:, p] * rows[:, q])[:, None] for p, q in some], axis=2)  # shape: (n, k, some)
         out[:, :, start : start + step] = (bend @ weighted.reshape(n, -1)).reshape(m, k, -1)
     return out
-
-
-def _times(a: _Local, b: _Local) -> _Local:
-    """Return the product of two kernels at the same rows."""
-
-    def second(p: int, q: int) -> FloatArray:
-        matrix = a.second(p, q) * b.values
-        matrix += a.first(p) * b.first(q)
-        matrix += a.first(q) * b.first(p)
-        matrix += a.values * b.second(p, q)
-        return matrix
-
-    return _Local(a.values * b.values, lambda p: a.first(p) * b.values + a.values * b.first(p), second)
 
 
 def _total(parts: list[FloatArray]) -> FloatArray:

@@ -17,7 +17,8 @@ from scipy import sparse
 
 from kpca._base.linalg import mean_of_rows
 from kpca._base.threads import in_order
-from kpca.gram.operator import Moments, Precision
+from kpca.gram.operator import GivenOperator, T
+from kpca.gram.tiles import slices
 
 FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
@@ -33,7 +34,7 @@ _SAMPLE = 64
 _NEAR_ORIGIN = 4.0
 
 
-class Factored:
+class Factored(GivenOperator):
     """F'F (primal, d x d) or F F' (dual, n x n), whichever is smaller, of dense or CSR rows."""
 
     def __init__(self, X: Any, *, centred: bool, scale: FloatArray | None = None, threads: int = 1) -> None:
@@ -47,6 +48,10 @@ class Factored:
         self._matrix_trace: float | None = None
         self._matrix_norm: float | None = None
 
+    def hand(self, work: Callable[[Any], T]) -> T:
+        """Return what `work` makes of the rows."""
+        return work(self._X)
+
     @cached_property
     def mean(self) -> FloatArray:
         """The (weighted) mean row, 0 without centring.  # shape: (d,)"""
@@ -59,8 +64,7 @@ class Factored:
 
     def _chunks(self) -> list[slice]:
         n, d = self._X.shape
-        step = max(1, _CHUNK // d)
-        return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+        return slices(n, max(1, _CHUNK // d))
 
     def _over_chunks(
         self, origin: FloatArray, work: Callable[[slice, FloatArray], Any], commit: Callable[[slice, Any], None]
@@ -125,17 +129,6 @@ class Factored:
     @property
     def _roots(self) -> FloatArray:
         return np.ones(self._X.shape[0]) if self._scale is None else self._scale
-
-    def at(self, precision: Precision) -> Factored:
-        """Return itself: features are multiplied as they are."""
-        return self
-
-    def found(self) -> dict[Precision, Moments]:
-        """Nothing that the features would not tell again, to the bit."""
-        return {}
-
-    def recall(self, found: dict[Precision, Moments]) -> None:
-        """There is nothing to recall."""
 
     def features_times(self, V: FloatArray) -> FloatArray:
         """Return F V in float64.  # shape: (n, b)"""

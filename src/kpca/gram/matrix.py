@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from kpca.gram.operator import Moments, Precision
+from kpca.gram.operator import GivenOperator, Moments, T
 
 FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
@@ -20,18 +21,17 @@ _COLUMNS_AT_ONCE = 256
 _ROWS_AT_ONCE = 512
 
 
-class MatrixGram:
+class MatrixGram(GivenOperator):
     """S K S of a given K; products are those of NumPy, SciPy or the LinearOperator itself."""
 
     def __init__(self, K: Any, *, scale: FloatArray | None = None) -> None:
         self.shape = (K.shape[0], K.shape[0])
         self._K, self._scale = K, scale
-        self.source, self.constant = K, 0.0
+        self.constant = 0.0
 
-    @property
-    def given(self) -> Any:
-        """The matrix or LinearOperator as it came."""
-        return self._K
+    def hand(self, work: Callable[[Any], T]) -> T:
+        """Return what `work` makes of the matrix or LinearOperator as it came."""
+        return work(self._K)
 
     @property
     def psd(self) -> bool:
@@ -47,10 +47,6 @@ class MatrixGram:
     def scale(self) -> FloatArray:
         """The square roots of the weights.  # shape: (n,)"""
         return np.ones(self.shape[0]) if self._scale is None else self._scale
-
-    def at(self, precision: Precision) -> MatrixGram:
-        """Return itself: the entries have the precision they came with."""
-        return self
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
         """Return S K S V.  # shape: (n, b)"""
@@ -96,13 +92,6 @@ class MatrixGram:
             return (self @ self.scale[:, None])[:, 0]
         scale = self.scale
         return np.asarray(self._K.T @ scale**2, dtype=np.float64).ravel() * scale
-
-    def found(self) -> dict[Precision, Moments]:
-        """Nothing that the matrix would not tell again, to the bit."""
-        return {}
-
-    def recall(self, found: dict[Precision, Moments]) -> None:
-        """There is nothing to recall."""
 
     def trace(self) -> float:
         """Return the trace."""

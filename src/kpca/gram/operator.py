@@ -7,22 +7,21 @@ mean in feature space around any operator. A solver sees `Operator`, never the d
 from __future__ import annotations
 
 import math
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca._base.config import rows_bytes
 from kpca._base.errors import InputError
-from kpca._base.threads import in_order
-from kpca.gram._numpy import Evaluator, evaluator, has_single, held_bytes
+from kpca.gram.engine import Array, FloatArray, engine_for, to_host
 from kpca.gram.shared import SharedArguments
-from kpca.gram.tiles import EDGE, TileStore, edges
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
+T = TypeVar("T")
 Precision = Literal["single", "double"]
 _DTYPE: dict[Precision, np.dtype[Any]] = {"single": np.dtype(np.float32), "double": np.dtype(np.float64)}
 _EPS = float(np.finfo(np.float64).eps)
@@ -47,7 +46,7 @@ def many_rows(n: int) -> bool:
 class Moments:
     """What one pass tells of an operator M: its product with s, its trace and the square of its Frobenius norm."""
 
-    image: FloatArray  # M s, shape (n,)
+    image: Array  # M s, shape (n,)
     trace: float
     frobenius2: float
 
@@ -63,10 +62,13 @@ class Operator(Protocol):
         """True if no eigenvalue can be negative."""
 
     @property
-    def null(self) -> FloatArray | None:
+    def null(self) -> Array | None:
         """A unit vector known to be mapped to 0, if there is one.  # shape: (n,)"""
 
-    def __matmul__(self, V: FloatArray) -> FloatArray: ...
+    def placed(self, V: FloatArray) -> Array:
+        """Return an array of main memory where products live: a solver makes its vectors of what this gives."""
+
+    def __matmul__(self, V: Array) -> Array: ...
 
     def at(self, precision: Precision) -> Operator:
         """Return the same operator with products of this precision (itself, where there is only one)."""
@@ -78,43 +80,75 @@ class Operator(Protocol):
     def frobenius2_error(self) -> float:
         """Return how wrong the square of the Frobenius norm may be."""
 
-    def error(self, V: FloatArray) -> float:
+    def error(self, V: Array) -> float:
         """Return an estimate, on the safe side, of |computed - exact| of a product with the unit columns of V."""
 
     def matrix(self) -> FloatArray:
-        """Return the whole operator as a float64 array that the caller may overwrite.  # shape: (n, n)"""
+        """Return all of it as a float64 array in main memory that the caller may overwrite.  # shape: (n, n)"""
 
     def found(self) -> dict[Precision, Moments]:
         """Return what products have told of the operator so far, by their precision; empty where that costs nothing."""
 
     def recall(self, found: dict[Precision, Moments]) -> None:
-        """Take what an operator of the same data had found: later products are then the same to the bit."""
+        """Take what an operator of the same data had found, which saves finding it again."""
+
+
+class GivenOperator:
+    """What operators of given numbers share: main memory, one precision, and nothing that a product would find."""
+
+    kernel: Kernel | None = None
+    held_bytes = 0
+
+    @property
+    def data_bytes(self) -> int:
+        """What the given numbers take."""
+        return self.hand(rows_bytes)
+
+    def hand(self, work: Callable[[Any], T]) -> T:
+        """Return what `work` makes of what was given."""
+        raise NotImplementedError
+
+    def placed(self, V: FloatArray) -> FloatArray:
+        """Return it as it is."""
+        return V
+
+    def at(self, precision: Precision) -> Self:
+        """Return itself: the numbers have the precision they came with."""
+        return self
+
+    def keep_tiles(self, budget: int, reuses: int = 2) -> None:
+        """There are none to keep."""
+
+    def found(self) -> dict[Precision, Moments]:
+        """Nothing that the numbers would not tell again, to the bit."""
+        return {}
+
+    def recall(self, found: dict[Precision, Moments]) -> None:
+        """There is nothing to recall."""
 
 
 class Gram:
-    """S K S in tiles of one precision, evaluated on worker threads; kept while `budget` bytes last."""
+    """S K S of the rows of X in one precision, computed by the engine of these rows."""
 
     def __init__(
         self,
         kernel: Kernel,
         X: Any,
         *,
-        scale: FloatArray | None = None,
+        scale: Array | None = None,
         shifted: bool = False,
         precision: Precision = "double",
         threads: int = 1,
         budget: int = 0,
         arguments: SharedArguments | None = None,
     ) -> None:
-        self._arguments = arguments
-        self.kernel, self.shape = kernel, (X.shape[0], X.shape[0])
-        self.dtype: np.dtype[Any] = _DTYPE[precision]
-        self.n_evaluations = 0
+        self.kernel, self.shape, self.dtype = kernel, (X.shape[0], X.shape[0]), _DTYPE[precision]
         self.shifted, self.threads = shifted, threads if X.shape[0] > _ONE_THREAD_ROWS else 1
-        self._X, self._scale = X, scale
-        self._edges = edges(X.shape[0], EDGE[self.dtype.itemsize])
-        self._pieces = [(i, j) for i in range(len(self._edges)) for j in range(i, len(self._edges))]
-        self._widest = max(cut.stop - cut.start for cut in self._edges)
+        self._X, self._scale, self._arguments = X, scale, arguments
+        self._engine = engine_for(X)
+        self._tiles = self._engine.tiles(
+            kernel, X, self.dtype, shifted=shifted, threads=self.threads, arguments=arguments
+        )
         self.keep_tiles(budget)
         self._other: dict[Precision, Gram] = {precision: self}
         self._moments: Moments | None = None
@@ -130,42 +164,52 @@ class Gram:
         return None
 
     @property
-    def scale(self) -> FloatArray:
+    def scale(self) -> Array:
         """The square roots of the weights.  # shape: (n,)"""
-        return np.ones(self.shape[0]) if self._scale is None else self._scale
+        return self.placed(np.ones(self.shape[0])) if self._scale is None else self._scale
 
     @cached_property
     def constant(self) -> float:
         """What is subtracted from every kernel value."""
-        return self._evaluator.constant
+        return self._tiles.values.constant
 
-    @cached_property
-    def _evaluator(self) -> Evaluator:
-        return self._evaluator_of(self.dtype)
+    @property
+    def n_evaluations(self) -> int:
+        """Kernel values computed so far."""
+        return self._tiles.n_evaluations
 
-    def _evaluator_of(self, dtype: np.dtype[Any]) -> Evaluator:
-        if self._arguments is not None:
-            return self._arguments.evaluator(self.kernel, dtype, shifted=self.shifted)
-        return evaluator(self.kernel, self._X, self._X, dtype, shifted=self.shifted)
-
-    @cached_property
-    def _diagonal(self) -> FloatArray:
-        """k(x_i, x_i) - constant, without weights.  # shape: (n,)"""
-        return self.kernel.diagonal(self._X) - self.constant
+    @property
+    def data_bytes(self) -> int:
+        """What the rows take."""
+        return rows_bytes(self._X)
 
     @property
     def held_bytes(self) -> int:
-        """What the evaluator made of the data and holds on to."""
-        return held_bytes(self._evaluator)
+        """What the engine made of the rows and holds on to."""
+        return self._tiles.held_bytes
 
-    def rows(self, some: NDArray[np.intp] | None) -> Any:
-        """Return the data behind some rows, or behind all."""
-        return self._X if some is None else self._X[some]
+    def placed(self, V: FloatArray) -> Array:
+        """Return an array of main memory where the products live."""
+        return self._engine.placed(V)
+
+    def hand(self, work: Callable[[Any], T]) -> T:
+        """Return what `work` makes of the rows, for what is no operator: feature maps and fingerprints."""
+        return work(self._X)
+
+    def among(self, some: NDArray[np.intp], *, shifted: bool) -> Gram:
+        """Return the operator on some of the rows."""
+        return Gram(self.kernel, self._X[some], scale=self.scale[some], shifted=shifted)
+
+    def cross_to(self, some: NDArray[np.intp]) -> CrossGram:
+        """Return the float32 kernel values of all rows with some of them, without weights."""
+        return CrossGram(
+            self.kernel, self._X, self._X[some], dtype=_DTYPE["single"], shifted=self.shifted, threads=self.threads
+        )
 
     def at(self, precision: Precision) -> Gram:
         """Return the same operator with tiles of this precision; itself where float32 would save nothing."""
         pays = many_rows(self.shape[0]) or self._arguments is not None
-        if precision not in self._other and not (pays and has_single(self.kernel, self._X)):
+        if precision not in self._other and not (pays and self._engine.has_single(self.kernel, self._X)):
             return self
         if precision not in self._other:
             self._other[precision] = Gram(
@@ -185,115 +229,48 @@ class Gram:
 
         `reuses` is the number of later products that are expected: it decides whether fresh memory is worth its time.
         """
-        self._store = TileStore(len(self._pieces), self._widest**2 * self.dtype.itemsize, budget, reuses)
+        self._tiles.keep(budget, reuses)
 
     def release(self) -> None:
         """Let go of tiles and prepared rows now: twins know each other, so Python would get round to it only later."""
-        for twin in list(self._other.values()):
-            twin.keep_tiles(0)
-            twin.__dict__.pop("_evaluator", None)
+        for twin in self._other.values():
+            twin._tiles.release()
 
-    def diagonal(self) -> FloatArray:
+    def diagonal(self) -> Array:
         """Return the diagonal of S K S.  # shape: (n,)"""
-        return self._diagonal if self._scale is None else self._diagonal * self._scale**2
+        return self._tiles.diagonal if self._scale is None else self._tiles.diagonal * self._scale**2
 
     def block(self, rows: slice, columns: slice) -> FloatArray:
         """Return a part of S K S, computed anew.  # shape: (len(rows), len(columns))"""
         n = self.shape[0]
         rows, columns = slice(*rows.indices(n)), slice(*columns.indices(n))
         out = np.empty((rows.stop - rows.start, columns.stop - columns.start), dtype=self.dtype)
-        self._fill(rows, columns, out)
+        self._tiles.fill(rows, columns, out)
         if self._scale is not None:
             out *= self._scale[rows, None].astype(self.dtype)
             out *= self._scale[None, columns].astype(self.dtype)
         return out
 
-    def _fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
-        self._evaluator.fill(rows, columns, out)
-        if rows == columns:  # symmetric to the bit, with an exact diagonal
-            out += out.T.copy()
-            out *= 0.5
-        both = range(max(rows.start, columns.start), min(rows.stop, columns.stop))
-        if both:
-            i = np.arange(both.start, both.stop)
-            out[i - rows.start, i - columns.start] = self._diagonal[i]
-
-    def _tile(self, number: int, scratch: FloatArray) -> FloatArray:
-        """Return a tile: the one kept, or computed into its room in the store or else into scratch memory."""
-        tile = self._store.get(number)
-        if tile is not None:
-            return tile
-        i, j = self._pieces[number]
-        rows, columns = self._edges[i], self._edges[j]
-        shape = (rows.stop - rows.start, columns.stop - columns.start)
-        room = self._store.room(number, shape, self.dtype)
-        tile = scratch[: shape[0] * shape[1]].reshape(shape) if room is None else room
-        started = time.perf_counter()
-        self._fill(rows, columns, tile)
-        self.n_evaluations += tile.size
-        if room is not None:
-            self._store.keep(number, tile, time.perf_counter() - started)
-        return tile
-
-    def _scratch(self) -> FloatArray:
-        return np.empty(self._widest**2, dtype=self.dtype)
-
-    def __matmul__(self, V: FloatArray) -> FloatArray:
+    def __matmul__(self, V: Array) -> Array:
         """Return S K S V in float64; both triangles come from one evaluation.  # shape: (n, b)"""
-        if self._known_moments(self.dtype) is not None:
-            return self._multiply(V)
-        # The first product of a precision also finds the moments: they cost one more column and a sum of squares.
-        columns = np.column_stack([V, self.scale])
-        W = self._multiply(columns, squares=(squares := [0.0]))
-        self._set_moments(W[:, -1].copy(), squares[0])
-        return W[:, :-1]
+        scale = self._scale
+        # The first product of a precision also finds the moments, while each tile is at hand.
+        new = self._known_moments(self.dtype) is None
+        inner, weights = (V, None) if scale is None else (V * scale[:, None], scale**2)
+        W, image, squares = self._tiles.multiply(inner, weights, moments=new)
+        if new:
+            self._set_moments(image if scale is None else image * scale, squares)
+        if scale is not None:
+            W *= scale[:, None]
+        return W
 
-    def _set_moments(self, image: FloatArray, frobenius2: float) -> None:
+    def _set_moments(self, image: Array, frobenius2: float) -> None:
         if not math.isfinite(frobenius2):
             raise InputError(
                 f"The values of the {self.kernel.name} kernel must be finite; for this data some are NaN or too large: "
                 f"{self.kernel.remedy}."
             )
-        self._moments = Moments(image, float(self.diagonal().sum()), frobenius2)
-
-    def _multiply(self, V: FloatArray, squares: list[float] | None = None) -> FloatArray:
-        scale = self._scale
-        inner = np.ascontiguousarray(V if scale is None else V * scale[:, None], dtype=self.dtype)
-        across, wide = np.ascontiguousarray(inner.T), self.dtype == _DTYPE["double"]
-        weights = (np.ones(self.shape[0]) if scale is None else scale**2).astype(self.dtype)
-        out = np.zeros(V.shape)
-        pieces = [(number, self._edges[i], self._edges[j]) for number, (i, j) in enumerate(self._pieces)]
-
-        def make_worker() -> Any:
-            scratch = self._scratch()
-
-            def multiply(piece: tuple[int, slice, slice]) -> tuple[FloatArray, FloatArray | None, float]:
-                number, rows, columns = piece
-                tile = self._tile(number, scratch)
-                # The quickest forms of K V and K'V: float64 likes the few columns on the left, float32 only once.
-                left = (across[:, columns] @ tile.T).T if wide else tile @ inner[columns]
-                right = (across[:, rows] @ tile).T if rows is not columns else None
-                total = 0.0
-                if squares is not None:
-                    inside = np.vecdot(tile, tile) if scale is None else (tile * tile) @ weights[columns]
-                    total = float(np.dot(inside, weights[rows].astype(np.float64)))
-                return left, right, total
-
-            return multiply
-
-        def commit(piece: tuple[int, slice, slice], result: tuple[FloatArray, FloatArray | None, float]) -> None:
-            _, rows, columns = piece
-            left, right, total = result
-            out[rows] += left
-            if right is not None:
-                out[columns] += right
-            if squares is not None:
-                squares[0] += total if right is None else 2.0 * total
-
-        in_order(pieces, make_worker, commit, self.threads)
-        if scale is not None:
-            out *= scale[:, None]
-        return out
+        self._moments = Moments(image, self.trace(), frobenius2)
 
     def _known_moments(self, at_least: np.dtype[Any]) -> Moments | None:
         """Return the most precise moments found so far, by this operator or its twin of the other precision."""
@@ -304,7 +281,7 @@ class Gram:
     def moments(self) -> Moments:
         """Return M s, the trace and the Frobenius norm; known after any product, otherwise from a pass of its own."""
         if self._known_moments(_DTYPE["single"]) is None:
-            self @ np.empty((self.shape[0], 0))
+            self @ self.placed(np.empty((self.shape[0], 0)))
         moments = self._known_moments(_DTYPE["single"])
         assert moments is not None
         return moments
@@ -314,18 +291,15 @@ class Gram:
         return {name: gram._moments for name, gram in self._other.items() if gram._moments is not None}
 
     def recall(self, found: dict[Precision, Moments]) -> None:
-        """Take moments found earlier, each to the operator of its precision.
-
-        A product that looks for them has one more column, which may change the last bits of the others.
-        """
+        """Take moments found earlier, each to the operator of its precision."""
         for precision, moments in found.items():
             gram = self.at(precision)
             gram._moments = moments
-            gram._evaluator  # noqa: B018  # `error` asks the operators that were used
+            gram._tiles.values  # noqa: B018  # prepares the rows: `error` asks the operators that were used
 
     def trace(self) -> float:
         """Return the trace, from the exact diagonal."""
-        return float(self.diagonal().sum())
+        return float(to_host(self.diagonal()).sum())
 
     def frobenius2(self) -> float:
         """Return the sum of the squares of all entries."""
@@ -335,61 +309,60 @@ class Gram:
         """Return how wrong the sum of squares may be: every entry by a few roundings of its own precision."""
         precise = self._known_moments(_DTYPE["double"]) is not None
         eps = _EPS if precise else float(np.finfo(np.float32).eps)
-        return (8 * eps + 2 * self._evaluator.argument_error) * self.frobenius2()
+        return (8 * eps + 2 * self._tiles.values.argument_error) * self.frobenius2()
 
-    def error(self, V: FloatArray) -> float:
+    def error(self, V: Array) -> float:
         """Return the largest |E v| over the unit columns v of V, E the error of this precision's kernel values.
 
         float32: measured on some rows against float64, the farthest from the mean among them, times a factor for the
-        rows not seen. float64: a bound from rounding and from the evaluator's own error of t.
+        rows not seen. float64: a bound from rounding and from the engine's own error of t.
         """
         if self.dtype == _DTYPE["double"]:
-            twin = next((gram for gram in self._other.values() if "_evaluator" in gram.__dict__), self)
-            return (16 * _EPS + twin._evaluator.argument_error) * math.sqrt(self.frobenius2())
+            used = next((gram for gram in self._other.values() if gram._tiles.ready), self)
+            return (16 * _EPS + used._tiles.values.argument_error) * math.sqrt(self.frobenius2())
         n = self.shape[0]
         drawn = np.random.default_rng(n).choice(n, min(n, _CHECKED_ROWS), replace=False)
-        rows = np.union1d(drawn, self._evaluator.farthest(_CHECKED_LARGEST))
-        gap = self._rows_times(rows, V, _DTYPE["single"]) - self._rows_times(rows, V, _DTYPE["double"])
-        norms = np.sqrt(np.einsum("ij,ij->j", gap, gap) * n / len(rows))
+        rows = np.union1d(drawn, self._tiles.values.farthest(_CHECKED_LARGEST))
+        inner = V if self._scale is None else V * self._scale[:, None]
+        single, double = (self._tiles.rows_times(rows, inner, dtype) for dtype in _DTYPE.values())
+        if self._scale is not None:
+            own = to_host(self._scale)[rows, None]
+            single, double = single * own, double * own
+        norms = np.sqrt(np.einsum("ij,ij->j", single - double, single - double) * n / len(rows))
         return _SAFETY * float(norms.max(initial=0.0))
 
-    def _rows_times(self, rows: NDArray[np.intp], V: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
-        """Return some rows of S K S V with kernel values of this precision.  # shape: (r, b)"""
-        inner = np.ascontiguousarray(V if self._scale is None else V * self._scale[:, None], dtype=dtype)
-        some = self._X[rows]
-        out = np.zeros((len(rows), V.shape[1]))
-        for columns in self._edges:
-            tile = np.empty((len(rows), columns.stop - columns.start), dtype=dtype)
-            if dtype == self.dtype or self._arguments is not None:
-                self._evaluator_of(dtype).fill(rows, columns, tile)
-            else:
-                # made of these columns only: the prepared rows of all would be as large as the data, for a few values
-                local = evaluator(self.kernel, some, self._X[columns], dtype, shifted=self.shifted)
-                local.fill(slice(0, len(rows)), slice(0, columns.stop - columns.start), tile)
-            inside = np.flatnonzero((rows >= columns.start) & (rows < columns.stop))
-            tile[inside, rows[inside] - columns.start] = self._diagonal[rows[inside]]
-            out += tile @ inner[columns]
-        return out if self._scale is None else out * self._scale[rows, None]
-
     def matrix(self) -> FloatArray:
-        """Return S K S as a float64 array, filled by all threads.  # shape: (n, n)"""
-        K = np.empty(self.shape)
-
-        def make_worker() -> Any:
-            return lambda piece: self._fill(piece[0], piece[1], K[piece[0], piece[1]])
-
-        def commit(piece: tuple[slice, slice], _: None) -> None:
-            rows, columns = piece
-            if rows is not columns:
-                K[columns, rows] = K[rows, columns].T
-
-        in_order([(self._edges[i], self._edges[j]) for i, j in self._pieces], make_worker, commit, self.threads)
-        self.n_evaluations += K.size
+        """Return S K S as a float64 array in main memory.  # shape: (n, n)"""
+        K, scale = self._tiles.matrix(), to_host(self.scale)
         if self._scale is not None:
-            K *= self._scale[:, None]
-            K *= self._scale[None, :]
-        self._set_moments(K @ self.scale, float(np.vdot(K, K)))
+            K *= scale[:, None]
+            K *= scale[None, :]
+        self._set_moments(self.placed(K @ scale), float(np.vdot(K, K)))
         return K
+
+
+class CrossGram:
+    """K(X, Y) - constant between new rows and known ones, as an operator that never holds them all."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        Y: Any,
+        *,
+        dtype: np.dtype[Any],
+        shifted: bool = False,
+        threads: int = 1,
+        memo: dict[Any, Any] | None = None,
+    ) -> None:
+        self.shape, self.dtype = (X.shape[0], Y.shape[0]), dtype
+        self._engine = engine_for(X)
+        self._tiles = self._engine.cross(kernel, X, Y, dtype, shifted=shifted, threads=threads, memo=memo)
+        self.constant = self._tiles.constant
+
+    def __matmul__(self, V: Array) -> Array:
+        """Return (K - constant) V, summed over tiles in float64.  # shape: (m, b)"""
+        return self._tiles.multiply(self._engine.placed(V))
 
 
 class Centered:
@@ -407,14 +380,18 @@ class Centered:
         return bool(self.inner.psd)
 
     @cached_property
-    def null(self) -> FloatArray:
+    def null(self) -> Array:
         """s / |s|.  # shape: (n,)"""
         return self._scale / math.sqrt(self._mass)
 
-    def _project(self, V: FloatArray) -> FloatArray:
-        return V - np.multiply.outer(self._scale, (self._scale @ V) / self._mass)
+    def placed(self, V: FloatArray) -> Array:
+        """As the operator inside."""
+        return self.inner.placed(V)
 
-    def __matmul__(self, V: FloatArray) -> FloatArray:
+    def _project(self, V: Array) -> Array:
+        return V - self._scale[:, None] * ((self._scale @ V) / self._mass)[None, :]
+
+    def __matmul__(self, V: Array) -> Array:
         """Return W - mean(W) with W = M (V - mean(V)) (docs/mathematics.md, section 1).  # shape: (n, b)"""
         return self._project(self.inner @ self._project(V))
 
@@ -446,7 +423,7 @@ class Centered:
         """Return how wrong the sum of squares may be: that of the operator inside, of which much may cancel."""
         return 4.0 * float(self.inner.frobenius2_error())
 
-    def error(self, V: FloatArray) -> float:
+    def error(self, V: Array) -> float:
         """Centring does not lengthen a vector, so the inner operator's error holds."""
         return float(self.inner.error(V))
 
@@ -458,14 +435,13 @@ class Centered:
         """Hand it to the operator inside."""
         self.inner.recall(found)
 
-    def row_means(self) -> FloatArray:
+    def row_means(self) -> Array:
         """Return the weighted mean of each row of K, M s / (s |s|^2): what `transform` subtracts.  # shape: (n,)"""
-        image: FloatArray = self.inner.moments().image
-        return image / (self._scale * self._mass)
+        return self.inner.moments().image / (self._scale * self._mass)
 
     def matrix(self) -> FloatArray:
         """Return P M P as an array, centred in place by means of rows and columns.  # shape: (n, n)"""
-        return center(self.inner.matrix(), self._scale)
+        return center(self.inner.matrix(), to_host(self._scale))
 
 
 def center(M: FloatArray, scale: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
-from kpca.gram._numpy import DOUBLE, Rows, evaluator, held_bytes
+from kpca.gram._evaluators import DOUBLE, Rows, evaluator, held_bytes
 from kpca.kernels import RBF, Exponential, Kernel, Polynomial, RadialKernel
 
 FloatArray = NDArray[Any]

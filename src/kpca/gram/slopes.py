@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.linalg import mean_of_rows
+from kpca.gram._evaluators import CLOSE, DOUBLE, DOUBLE_DISTANCE_ERROR, SINGLE, SINGLE_DISTANCE_ERROR, pairs_of
 from kpca.kernels import (
     ArcCosine,
     Constant,
@@ -31,14 +32,6 @@ from kpca.kernels.dot import angles
 
 FloatArray = NDArray[Any]
 Pull: TypeAlias = Callable[[FloatArray], FloatArray]  # weights (m, n) -> sum_j W_ij grad k(z_i, b_j), shape (m, d)
-DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
-
-# As for tiles (gram/_numpy.py): float32 distances while eps max|b|^2 is below the first, close pairs from differences
-# where float64 ones are worse than the second, close being t above -eps (|z|^2 + |b|^2) times the third.
-_SINGLE_DISTANCE_ERROR = 4e-6
-DOUBLE_DISTANCE_ERROR = 1e-11
-_CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
-_PAIRS_AT_ONCE = 8192
 # Rows whose directions differ by no more agree: most digits of v - cos theta u are rounding there.
 KINK = 1e-9
 # Rows so far out, in bandwidths, that squares would overflow count as being here: every profile is flat by then.
@@ -75,7 +68,7 @@ class Slopes:
         if reason is not None:
             raise TypeError(reason)
         self.dtype = np.dtype(dtype)
-        self._node = _node(kernel, rows, self.dtype, shifted)
+        self._node = node_of(kernel, rows, self.dtype, shifted)
         self._n = len(rows)
         self.constant = self._node.constant
 
@@ -109,7 +102,7 @@ class Slopes:
         return values.astype(self.dtype, copy=False), gradients.astype(self.dtype, copy=False)
 
 
-class _Node(Protocol):
+class Node(Protocol):
     constant: float
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
@@ -119,72 +112,80 @@ class _Node(Protocol):
         """Return k(z_i, z_i) - constant and its gradient, in float64."""
 
 
-def _node(kernel: Kernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> _Node:
-    node: _Node
+def node_of(kernel: Kernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> Node:
+    node: Node
     match kernel:
         case Sum():
-            node = _Sum([_node(member, B, dtype, shifted) for member in kernel.members])
+            node = SumNode([node_of(member, B, dtype, shifted) for member in kernel.members])
         case Product():
-            node = _Product([_node(member, B, dtype, False) for member in kernel.members])
+            node = ProductNode([node_of(member, B, dtype, False) for member in kernel.members])
         case Scaled():
-            node = _Times(kernel.factor, _node(kernel.kernel, B, dtype, shifted))
+            node = TimesNode(kernel.factor, node_of(kernel.kernel, B, dtype, shifted))
         case RadialKernel():
-            node = _Radial(kernel, B, dtype, shifted)
+            node = RadialNode(kernel, B, dtype, shifted)
         case Cosine():
-            node = _Cosine(B, dtype)
+            node = CosineNode(B, dtype)
         case DotKernel():
-            node = _Dot(kernel, B, dtype)
+            node = DotNode(kernel, B, dtype)
         case ArcCosine():
-            node = _Steps(B, dtype) if kernel.order == 0 else _Rectified(B, dtype)
+            node = StepsNode(B, dtype) if kernel.order == 0 else RectifiedNode(B, dtype)
         case Constant():
-            node = _Flat(kernel.constant, B, dtype, shifted)
+            node = FlatNode(kernel, B, dtype, shifted)
         case _:
             raise TypeError(f"{kernel!r} has no gradient here")
     return node
 
 
-class _Flat:
-    """The constant kernel."""
+class _LevelNode:
+    """A kernel whose k(z, z) does not change around z."""
 
-    def __init__(self, value: float, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
-        self._value, self.constant = (0.0, value) if shifted else (value, 0.0)
-        self._n, self._dtype = len(B), dtype
-
-    def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
-        values = np.full((len(Z), self._n), self._value, dtype=self._dtype)
-        return values, lambda W: np.zeros(Z.shape, dtype=self._dtype)
+    kernel: Kernel
+    constant = 0.0
 
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.full(len(Z), self._value), np.zeros(Z.shape)
+        return self.kernel.diagonal(Z) - self.constant, np.zeros(Z.shape)
 
 
-class _Sum:
+class FlatNode(_LevelNode):
+    """The constant kernel."""
+
+    def __init__(self, kernel: Constant, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
+        self.kernel, value = kernel, kernel.constant
+        self.value, self.constant = (0.0, value) if shifted else (value, 0.0)
+        self.n, self._dtype = len(B), dtype
+
+    def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
+        values = np.full((len(Z), self.n), self.value, dtype=self._dtype)
+        return values, lambda W: np.zeros(Z.shape, dtype=self._dtype)
+
+
+class SumNode:
     """k_1 + k_2 + ...: so are the gradients."""
 
-    def __init__(self, members: list[_Node]) -> None:
-        self._members = members
+    def __init__(self, members: list[Node]) -> None:
+        self.members = members
         self.constant = sum(member.constant for member in members)
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
-        parts = [member.at(Z) for member in self._members]
+        parts = [member.at(Z) for member in self.members]
         values = _folded(np.add, [part for part, _ in parts])
         return values, lambda W: _folded(np.add, [pull(W) for _, pull in parts])
 
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        parts = [member.own(Z) for member in self._members]
+        parts = [member.own(Z) for member in self.members]
         return _folded(np.add, [part for part, _ in parts]), _folded(np.add, [part for _, part in parts])
 
 
-class _Product:
+class ProductNode:
     """k_1 k_2 ...: each member's gradient is weighted by the values of the others."""
 
     constant = 0.0
 
-    def __init__(self, members: list[_Node]) -> None:
-        self._members = members
+    def __init__(self, members: list[Node]) -> None:
+        self.members = members
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
-        parts = [member.at(Z) for member in self._members]
+        parts = [member.at(Z) for member in self.members]
         values = [part for part, _ in parts]
 
         def pull(W: FloatArray) -> FloatArray:
@@ -194,74 +195,72 @@ class _Product:
         return _folded(np.multiply, values), pull
 
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        parts = [member.own(Z) for member in self._members]
+        parts = [member.own(Z) for member in self.members]
         values = [part[:, None] for part, _ in parts]
         slopes = [_folded(np.multiply, [slope, *_without(values, i)]) for i, (_, slope) in enumerate(parts)]
         return _folded(np.multiply, values)[:, 0], _folded(np.add, slopes)
 
 
-class _Times:
+class TimesNode:
     """A number times a kernel."""
 
-    def __init__(self, factor: float, member: _Node) -> None:
-        self._factor, self._member = factor, member
+    def __init__(self, factor: float, member: Node) -> None:
+        self.factor, self.member = factor, member
         self.constant = factor * member.constant
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
-        values, pull = self._member.at(Z)
-        return values * self._factor, lambda W: pull(W) * self._factor
+        values, pull = self.member.at(Z)
+        return values * self.factor, lambda W: pull(W) * self.factor
 
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        values, gradients = self._member.own(Z)
-        return values * self._factor, gradients * self._factor
+        values, gradients = self.member.own(Z)
+        return values * self.factor, gradients * self.factor
 
 
-class _Dot:
+class DotNode:
     """f(x.y) where `prepare` multiplies by a number (or one per feature)."""
 
     constant = 0.0
 
     def __init__(self, kernel: DotKernel, B: FloatArray, dtype: np.dtype[Any]) -> None:
-        self._kernel, self._dtype = kernel, dtype
-        self._factors = kernel.prepare(np.ones((1, B.shape[1])))  # shape: (1, d)
-        self._B = self._prepared(B)
+        self.kernel, self._dtype = kernel, dtype
+        self.factors = kernel.prepare(np.ones((1, B.shape[1])))  # shape: (1, d)
+        self.B = self._prepared(B)
 
     def _prepared(self, X: FloatArray) -> FloatArray:
-        rows: FloatArray = X.astype(np.float64, copy=False) * self._factors
+        rows: FloatArray = X.astype(np.float64, copy=False) * self.factors
         return rows.astype(self._dtype, copy=False)
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
-        t = self._prepared(Z) @ self._B.T
-        factors = self._factors.astype(self._dtype)
+        t = self._prepared(Z) @ self.B.T
+        factors = self.factors.astype(self._dtype)
 
         def pull(W: FloatArray) -> FloatArray:
-            slope = self._kernel.derivative(t)
+            slope = self.kernel.derivative(t)
             slope *= W
-            pulled: FloatArray = (slope @ self._B) * factors
+            pulled: FloatArray = (slope @ self.B) * factors
             return pulled
 
-        return self._kernel.value(t.copy()), pull
+        return self.kernel.value(t.copy()), pull
 
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rows = Z * self._factors
+        rows = Z * self.factors
         t = np.einsum("ij,ij->i", rows, rows)
-        slope = 2.0 * self._kernel.derivative(t)[:, None]
-        return self._kernel.value(t), slope * rows * self._factors
+        slope = 2.0 * self.kernel.derivative(t)[:, None]
+        return self.kernel.value(t), slope * rows * self.factors
 
 
-class _Angular:
+class AngularNode(_LevelNode):
     """What kernels of directions share: rows of length 1, and lengths; a row of zeros has no direction."""
-
-    constant = 0.0
 
     def __init__(self, B: FloatArray, dtype: np.dtype[Any]) -> None:
         self._dtype = dtype
         directions, lengths = directions_and_lengths(B)
-        self._V, self._lengths = directions.astype(dtype, copy=False), lengths.astype(dtype, copy=False)
+        self.V, self.lengths = directions.astype(dtype, copy=False), lengths.astype(dtype, copy=False)
 
     def _tangent(self, C: FloatArray, cosines: FloatArray, U: FloatArray, lengths: FloatArray) -> FloatArray:
         """Return sum_j C_ij (v_j - (u_i.v_j) u_i) / |z_i|, and 0 for rows of zeros."""
-        pulled: FloatArray = C @ self._V
+        pulled: FloatArray = C @ self.V
         pulled -= np.einsum("ij,ij->i", C, cosines)[:, None] * U
         # what is left along u is rounding, which a short row would magnify
         pulled -= np.einsum("ij,ij->i", pulled, U)[:, None] * U
@@ -270,127 +269,125 @@ class _Angular:
         return pulled
 
 
-class _Cosine(_Angular):
+class CosineNode(AngularNode):
     """u.v: the Jacobian of normalisation is (I - u u') / |z|."""
+
+    kernel = Cosine()
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         U, lengths = (part.astype(self._dtype, copy=False) for part in directions_and_lengths(Z))
-        cosines = U @ self._V.T
+        cosines = U @ self.V.T
         return cosines, lambda W: self._tangent(W, cosines, U, lengths)
 
-    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return Cosine().diagonal(Z), np.zeros(Z.shape)
 
-
-class _Steps(_Angular):
+class StepsNode(AngularNode):
     """1 - theta / pi: grad theta = -(v - cos theta u) / (|z| sin theta), of length 1 / |z|; 0 where rows agree."""
+
+    kernel = ArcCosine(0)
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         U, lengths = directions_and_lengths(Z)
-        theta = angles(U, self._V.astype(np.float64, copy=False))
+        theta = angles(U, self.V.astype(np.float64, copy=False))
         cosines = np.cos(theta)
 
         def pull(W: FloatArray) -> FloatArray:
             sines = np.sin(theta)
             kink = sines <= KINK
             C = np.where(kink, 0.0, W / np.where(kink, 1.0, np.pi * sines))
-            C[:, self._lengths == 0] = 0.0
+            C[:, self.lengths == 0] = 0.0
             return self._tangent(C, cosines, U, lengths).astype(self._dtype, copy=False)
 
         return (1.0 - theta / np.pi).astype(self._dtype, copy=False), pull
 
-    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return ArcCosine(0).diagonal(Z), np.zeros(Z.shape)
 
-
-class _Rectified(_Angular):
+class RectifiedNode(AngularNode):
     """|z| |b| (sin theta + (pi - theta) cos theta) / pi, whose gradient is (sin theta |b| u + (pi - theta) b) / pi.
 
     At z = 0, where there is a kink, that is b / 2 (u counts as 0, theta as pi / 2): half way between both sides.
     """
 
+    kernel = ArcCosine(1)
+
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         U, lengths = directions_and_lengths(Z)
-        theta = angles(U, self._V.astype(np.float64, copy=False))
-        scale = self._lengths / np.pi
+        theta = angles(U, self.V.astype(np.float64, copy=False))
+        scale = self.lengths / np.pi
         values = np.sin(theta) + (np.pi - theta) * np.cos(theta)
         values *= scale * lengths[:, None]
 
         def pull(W: FloatArray) -> FloatArray:
             weights = W * scale
-            pulled: FloatArray = ((np.pi - theta) * weights) @ self._V
+            pulled: FloatArray = ((np.pi - theta) * weights) @ self.V
             pulled += np.einsum("ij,ij->i", np.sin(theta), weights)[:, None] * U
             return pulled.astype(self._dtype, copy=False)
 
         return values.astype(self._dtype, copy=False), pull
 
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return ArcCosine(1).diagonal(Z), 2.0 * Z
+        return self.kernel.diagonal(Z), 2.0 * Z
 
 
-class _Radial:
+class RadialNode(_LevelNode):
     """f(-|x - y|^2) of rows that are centred first: an offset must not eat the digits of the distances."""
 
+    kernel: RadialKernel
+
     def __init__(self, kernel: RadialKernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
-        self._kernel, self._dtype = kernel, dtype
+        self.kernel, self._dtype = kernel, dtype
         self._profile = kernel.shifted if shifted else kernel.value
         self.constant = kernel.at_zero if shifted else 0.0
-        self._at_zero = kernel.at_zero - self.constant
-        self._centre = mean_of_rows(B)
-        self._factors = kernel.prepare(np.ones((1, B.shape[1])))  # shape: (1, d)
+        self.centre = mean_of_rows(B)
+        self.factors = kernel.prepare(np.ones((1, B.shape[1])))  # shape: (1, d)
         self._work = dtype
-        self._B, self._norms = self._prepared(B)
-        radius = float(self._norms.max(initial=0.0))
-        if dtype == SINGLE and np.finfo(SINGLE).eps * radius > _SINGLE_DISTANCE_ERROR:
+        self.B, self.norms = self._prepared(B)
+        radius = float(self.norms.max(initial=0.0))
+        if dtype == SINGLE and np.finfo(SINGLE).eps * radius > SINGLE_DISTANCE_ERROR:
             self._work = DOUBLE
-            self._B, self._norms = self._prepared(B)
+            self.B, self.norms = self._prepared(B)
         error = float(np.finfo(self._work).eps) * radius
         self._correct = kernel.singular_at_zero or (error > DOUBLE_DISTANCE_ERROR and self._work == DOUBLE)
-        self._close = -float(np.finfo(self._work).eps) * _CLOSE[self._work]
+        self._close = -float(np.finfo(self._work).eps) * CLOSE[self._work]
 
     def _prepared(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return centred and scaled rows, and their squared lengths.  # shapes: (m, d), (m,)"""
-        rows = scaled_rows(X, self._centre, self._factors, self._work)
+        rows = scaled_rows(X, self.centre, self.factors, self._work)
         return rows, np.einsum("ij,ij->i", rows, rows)
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         rows, norms = self._prepared(Z)
-        t = (2.0 * rows) @ self._B.T
+        t = (2.0 * rows) @ self.B.T
         t -= norms[:, None]
-        t -= self._norms
-        close = np.nonzero(t > self._close * (norms[:, None] + self._norms)) if self._correct else None
+        t -= self.norms
+        close = t > self._close * (norms[:, None] + self.norms) if self._correct else None
         if close is not None:
-            for i, j in _chunks(*close):
-                gap = self._B[j] - rows[i]
+            for i, j in pairs_of(close):
+                gap = self.B[j] - rows[i]
                 t[i, j] = -np.einsum("ij,ij->i", gap, gap)
         np.minimum(t, 0.0, out=t)
 
         def pull(W: FloatArray) -> FloatArray:
-            slope = self._kernel.derivative(t)
-            if self._kernel.singular_at_zero:
+            slope = self.kernel.derivative(t)
+            if self.kernel.singular_at_zero:
                 slope[t == 0] = 0.0  # a kink: 0 is among its subgradients
             slope *= W
-            apart = self._set_apart(slope, rows, *close) if close is not None else 0.0
-            pulled = slope @ self._B
+            apart = self._set_apart(slope, rows, close) if close is not None else 0.0
+            pulled = slope @ self.B
             pulled -= slope.sum(axis=1)[:, None] * rows
             pulled += apart
-            pulled *= 2.0 * self._factors.astype(self._work)
+            pulled *= 2.0 * self.factors.astype(self._work)
             return pulled.astype(self._dtype, copy=False)
 
         return self._profile(t.copy()).astype(self._dtype, copy=False), pull
 
-    def _set_apart(self, slope: FloatArray, rows: FloatArray, i: NDArray[np.intp], j: NDArray[np.intp]) -> FloatArray:
+    def _set_apart(self, slope: FloatArray, rows: FloatArray, close: NDArray[np.bool_]) -> FloatArray:
         """Return what close pairs contribute, from differences, and set their entries of `slope` to 0."""
         apart = np.zeros_like(rows)
-        for some_i, some_j in _chunks(i, j):
-            gap = self._B[some_j] - rows[some_i]
-            gap *= slope[some_i, some_j][:, None]
-            np.add.at(apart, some_i, gap)
-        slope[i, j] = 0.0
+        for i, j in pairs_of(close):
+            gap = self.B[j] - rows[i]
+            gap *= slope[i, j][:, None]
+            np.add.at(apart, i, gap)
+        slope[close] = 0.0
         return apart
-
-    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.full(len(Z), self._at_zero), np.zeros(Z.shape)
 
 
 def directions_and_lengths(X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -411,12 +408,6 @@ def scaled_rows(X: FloatArray, centre: FloatArray, factors: FloatArray, dtype: n
         rows[far] = outer * (limit / np.abs(outer).max(axis=1))[:, None]
     scaled: FloatArray = rows.astype(dtype, copy=False)
     return scaled
-
-
-def _chunks(i: NDArray[np.intp], j: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Return the pairs in pieces, so that their differences stay small."""
-    cuts = [slice(start, start + _PAIRS_AT_ONCE) for start in range(0, len(i), _PAIRS_AT_ONCE)]
-    return [(i[cut], j[cut]) for cut in cuts]
 
 
 def _folded(combine: np.ufunc, parts: list[FloatArray]) -> FloatArray:

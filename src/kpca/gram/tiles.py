@@ -9,28 +9,63 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kpca._base.threads import in_order
 
 FloatArray = NDArray[Any]
 
 # By bytes of an entry: a tile of about 1.6 MB was fastest for both precisions: large enough for GEMM, small enough to
 # stay near the core.
 EDGE = {4: 640, 8: 448}
+# Smaller ones for new rows against known ones: a few thousand new rows must still give every thread its share.
+CROSS_EDGE = {4: 512, 8: 280}
 # A product with a ragged tile, of 571 instead of 576 rows, runs at four fifths of the speed.
 _WHOLE = 32
 # numpy asks for huge pages from 4 MiB on; with small ones the page faults of fresh memory cost more than the kernel.
 SLAB_BYTES = 32 * 2**20
 _PAGE_BYTES = 4096
+# Numbers of new rows that are prepared at a time: what is made of them is as large as they are.
+_BAND_NUMBERS, _SHORTEST_BAND = 2_000_000, 4096
+# Tiles that a worker holds at the same time: its own, a temporary of the profile, and products on their way.
+_TILES_PER_WORKER = 4
 
 
 def edges(n: int, longest: int) -> list[slice]:
     """Return consecutive ranges of n rows, none longer than that, all but the last of one length that GEMM likes."""
     count = max(1, -(-n // longest))
     length = -(-n // (count * _WHOLE)) * _WHOLE
-    return [slice(start, min(start + length, n)) for start in range(0, n, length)]
+    return slices(n, length)
+
+
+def slices(n: int, step: int) -> list[slice]:
+    """Return consecutive ranges of n rows, `step` at a time."""
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def by_slices(work: Callable[[slice], FloatArray], out: FloatArray, step: int, threads: int) -> FloatArray:
+    """Write what `work` makes of `step` rows at a time to these rows of `out`, and return it."""
+
+    def commit(rows: slice, part: FloatArray) -> None:
+        out[rows] = part
+
+    in_order(slices(len(out), step), lambda: work, commit, threads)
+    return out
+
+
+def band_rows(d: int) -> int:
+    """Return how many new rows are worked on at a time; a matter of their length only."""
+    return max(_SHORTEST_BAND, _BAND_NUMBERS // (d + 2))
+
+
+def workers_bytes(threads: int, n: int) -> int:
+    """Return the scratch memory of the worker threads."""
+    tile = min(EDGE[4] ** 2 * 4, 8 * n * n)
+    return threads * _TILES_PER_WORKER * tile
 
 
 class TileStore:

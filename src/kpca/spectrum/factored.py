@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca._base.linalg import eigenpairs_by_arpack
+from kpca.gram.engine import FloatArray, column_norms
 from kpca.gram.factored import Factored
 from kpca.spectrum.dense import solve_dense
 from kpca.spectrum.krylov import Monitor, solve_krylov
 from kpca.spectrum.result import Spectrum, eigenvalue_bounds
 
-FloatArray = NDArray[Any]
 # More components of sparse rows than this are found by blocks.
 FEW_SPARSE = 50
 
@@ -90,5 +88,5 @@ def _by_arpack(operator: Factored, k: int, tol: float) -> Spectrum | None:
 
 def _lengths(columns: FloatArray) -> FloatArray:
     """Return the column norms, 1 for columns that are zero."""
-    lengths = np.sqrt(np.einsum("ij,ij->j", columns, columns))
+    lengths = column_norms(columns)
     return np.where(lengths > 0, lengths, 1.0)

@@ -5,22 +5,23 @@ chosen by what it can still spoil: a product that enters a Ritz vector with weig
 and y shrinks with the residual. So passes are made in float32; where their error stands in the way, the images of the
 Ritz vectors are taken anew in float64 once, and float32 goes on from there (inexact Krylov methods: Bouras & Fraysse
 2005, Simoncini & Szyld 2003). The error each image carries is kept beside it and ends in the certificate.
+
+Whatever has n rows lives where the operator multiplies; whatever is of the size of the basis, in main memory.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from kpca.gram.engine import Array, FloatArray, column_norms, empty_columns, side_by_side, some_columns, to_host
 from kpca.gram.operator import Operator, Precision
 from kpca.spectrum.result import Keeper, Spectrum, State, eigenvalue_bounds
 
-FloatArray = NDArray[Any]
 Monitor = Callable[[int, float, float], None]
 # A direction counts as missing when its share of the block's squared lengths is below this.
 _DEPENDENT = 1e-14
@@ -84,7 +85,7 @@ def solve_krylov(
     k: int,
     tol: float,
     *,
-    start: FloatArray | None = None,
+    start: Array | None = None,
     largest: float | None = None,
     max_passes: int | None = None,
     seed: int = 0,
@@ -121,6 +122,8 @@ class _Iteration:
         self.random_columns = _RANDOM_WHEN_FOLLOWED if followed else _RANDOM
         self.operator, self.k, self.tol = operator, k, tol
         self.n = operator.shape[0]
+        self.placed = operator.placed
+        self.none = self.placed(np.empty((self.n, 0)))
         self.rank = self.n - (operator.null is not None)  # dimension of the space the operator acts on
         self.block = min(block_size(k), self.rank)
         self.rng = np.random.default_rng(seed)
@@ -134,8 +137,8 @@ class _Iteration:
         self.probed = False
 
     def _make_basis(self, room: int) -> None:
-        self.Q = np.empty((self.n, room), order="F")
-        self.A = np.empty((self.n, room), order="F")  # images B Q
+        self.Q = empty_columns(self.n, room, self.none)
+        self.A = empty_columns(self.n, room, self.none)  # images B Q
         self.H = np.zeros((room, room))  # Q' B Q
         self.errors = np.empty(room)  # how wrong each image may be
 
@@ -143,7 +146,7 @@ class _Iteration:
 
     def run(
         self,
-        start: FloatArray | None,
+        start: Array | None,
         largest: float | None,
         max_passes: int,
         monitor: Monitor | None,
@@ -191,9 +194,7 @@ class _Iteration:
 
     # -- the state ----------------------------------------------------------------------------------------------------
 
-    def _begin(
-        self, start: FloatArray | None, largest: float | None, state: State | None
-    ) -> tuple[FloatArray | None, Precision]:
+    def _begin(self, start: Array | None, largest: float | None, state: State | None) -> tuple[Array | None, Precision]:
         """Return the first block and its precision; no block where a state is restored, whose pass was made."""
         if state is None:
             self.guessed = None if start is None else start.shape[1]
@@ -202,7 +203,7 @@ class _Iteration:
         size = len(state.errors)
         if size > self.Q.shape[1]:  # the limit was higher when the state was written: its basis is taken as it is
             self._make_basis(size)
-        self.Q[:, :size], self.A[:, :size] = state.Q, state.A
+        self.Q[:, :size], self.A[:, :size] = self.placed(state.Q), self.placed(state.A)
         self.H[:size, :size], self.errors[:size] = state.H, state.errors
         self.size, self.passes = size, state.passes
         self.cheap, self.single_error = state.cheap, state.single_error
@@ -218,8 +219,8 @@ class _Iteration:
         return State(
             k=self.k,
             passes=self.passes,
-            Q=self.Q[:, :size],
-            A=self.A[:, :size],
+            Q=to_host(self.Q[:, :size]),
+            A=to_host(self.A[:, :size]),
             H=self.H[:size, :size],
             errors=self.errors[:size],
             cheap=self.cheap,
@@ -234,7 +235,7 @@ class _Iteration:
 
     # -- precision --------------------------------------------------------------------------------------------------
 
-    def _first_precision(self, columns: FloatArray, largest: float | None) -> Precision:
+    def _first_precision(self, columns: Array, largest: float | None) -> Precision:
         """Choose the cheap precision, with which all passes but the refreshing ones are made.
 
         float32 will not do if its error is so large that no residual it can reach would make it harmless.
@@ -270,44 +271,49 @@ class _Iteration:
 
     # -- the basis --------------------------------------------------------------------------------------------------
 
-    def _start_columns(self, start: FloatArray | None) -> FloatArray:
-        # One less than a block: the first product of an operator also multiplies a column for its moments.
+    def _start_columns(self, start: Array | None) -> Array:
+        # One less than a block: what a guess beside its random columns fills.
         count = min(max(self.block - 1, 1), self.rank)
         if start is not None:
-            start = start[:, : self.Q.shape[1] - self.block]
+            start = start[:, : min(start.shape[1], self.Q.shape[1] - self.block)]
             count = min(max(count, start.shape[1] + self.random_columns), self.rank, self.Q.shape[1])
         known = 0 if start is None else min(start.shape[1], count)
-        columns = self.rng.standard_normal((self.n, count - known))
-        return self._orthonormal(columns if start is None else np.column_stack([start[:, :known], columns]))
+        columns = self._random(count - known)
+        return self._orthonormal(columns if start is None else side_by_side([start[:, :known], columns]))
 
-    def _fresh(self, count: int) -> FloatArray:
-        return self._orthonormal(self.rng.standard_normal((self.n, min(count, self.rank - self.size))))
+    def _random(self, count: int) -> Array:
+        return self.placed(self.rng.standard_normal((self.n, count)))
 
-    def _orthonormal(self, V: FloatArray) -> FloatArray:
+    def _fresh(self, count: int) -> Array:
+        return self._orthonormal(self._random(min(count, self.rank - self.size)))
+
+    def _orthonormal(self, V: Array) -> Array:
         """Return an orthonormal basis of V orthogonal to the basis so far; columns that vanish become random ones.
 
         Twice is enough (Kahan, Parlett), and once more after columns were replaced. Within the block the eigenvectors
         of V'V do what QR does, at the speed of GEMM, and show which directions are missing (Stathopoulos and Wu 2002).
         """
-        V = V / np.maximum(np.sqrt(np.einsum("ij,ij->j", V, V)), 1e-300)
+        V = V / self.placed(np.maximum(column_norms(V), 1e-300))
         clean = 0
         while clean < 2:
             V = self._projected(V)
-            g, Y = np.linalg.eigh(V.T @ V)
+            g, Y = np.linalg.eigh(to_host(V.T @ V))
             missing = g < _DEPENDENT * max(float(g[-1]), 1e-300)
-            V = V @ (Y / np.sqrt(np.where(missing, 1.0, g)))
+            V = V @ self.placed(Y / np.sqrt(np.where(missing, 1.0, g)))
             if missing.any():
-                V[:, missing] = self.rng.standard_normal((self.n, int(missing.sum()))) / np.sqrt(self.n)
+                fresh = self._random(int(missing.sum())) / math.sqrt(self.n)
+                for number, place in enumerate(np.flatnonzero(missing).tolist()):
+                    V[:, place] = fresh[:, number]
             clean = 0 if missing.any() else clean + 1
         return V
 
-    def _projected(self, V: FloatArray) -> FloatArray:
+    def _projected(self, V: Array) -> Array:
         null, Q = self.operator.null, self.Q[:, : self.size]
         if null is not None:
-            V = V - np.multiply.outer(null, null @ V)
+            V = V - null[:, None] * (null @ V)[None, :]
         return V - Q @ (Q.T @ V) if self.size else V
 
-    def _extend(self, V: FloatArray, precision: Precision) -> None:
+    def _extend(self, V: Array, precision: Precision) -> None:
         """Multiply a block and add it to the basis."""
         operator = self.operator.at(precision)
         W = operator @ V
@@ -318,9 +324,9 @@ class _Iteration:
         self.errors[old:new] = 0.0 if exact else self.single_error
         # The coupling to the old basis comes from the old images: it is as small as the residuals, and the new ones may
         # be wrong by more than that.
-        self.H[old:new, :old] = V.T @ self.A[:, :old]
+        self.H[old:new, :old] = to_host(V.T @ self.A[:, :old])
         self.H[:old, old:new] = self.H[old:new, :old].T
-        inside = V.T @ W
+        inside = to_host(V.T @ W)
         self.H[old:new, old:new] = 0.5 * (inside + inside.T)
         self.size = new
 
@@ -331,16 +337,19 @@ class _Iteration:
         keep = min(self.k + self.block, self.Q.shape[1] - count, self.size)
         Y = self.Y[:, :keep]
         errors = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))
-        self.Q[:, :keep] = self.Q[:, : self.size] @ Y
-        self.A[:, :keep] = self.A[:, : self.size] @ Y
+        self.Q[:, :keep] = self._combined(keep)
+        self.A[:, :keep] = self.A[:, : self.size] @ self.placed(Y)
         self.H[:keep, :keep] = np.diag(self.theta[:keep])
         self.errors[:keep] = errors
         self.size = keep
 
-    def _restart_vectors(self) -> FloatArray:
+    def _combined(self, stop: int, start: int = 0) -> Array:
+        """Return some Ritz vectors.  # shape: (n, stop - start)"""
+        return self.Q[:, : self.size] @ self.placed(self.Y[:, start:stop])
+
+    def _restart_vectors(self) -> Array:
         """Empty the basis, and return its leading Ritz vectors."""
-        count = min(self.k + self.block, self.size)
-        vectors = self.Q[:, : self.size] @ self.Y[:, :count]
+        vectors = self._combined(min(self.k + self.block, self.size))
         self.size = 0
         return self._orthonormal(vectors)
 
@@ -354,19 +363,19 @@ class _Iteration:
         self.top = max(float(np.abs(self.theta).max()), 0.0)
         count = min(max(self.k, self.block), self.size)
         y = np.ascontiguousarray(self.Y[:, :count])
-        self.R = self.A[:, : self.size] @ y
-        self.R -= (self.Q[:, : self.size] @ y) * self.theta[:count]
+        here = self.placed(y)
+        self.R = self.A[:, : self.size] @ here
+        self.R -= (self.Q[:, : self.size] @ here) * self.placed(self.theta[:count])
         self.drift = np.sqrt((self.errors[: self.size] ** 2) @ (y**2))
-        norms: FloatArray = np.sqrt(np.einsum("ij,ij->j", self.R, self.R))
-        return norms
+        return column_norms(self.R)
 
-    def _residual_directions(self, residual: FloatArray) -> FloatArray:
+    def _residual_directions(self, residual: FloatArray) -> Array:
         """Return the next block: the residuals of the first pairs that have not converged."""
         open_ = np.flatnonzero(residual > max(1e-14, _SETTLED * self.tol) * max(self.top, 1e-300))
         open_ = open_[: min(step_size(self.k), self.rank - self.size)]
         if len(open_) == 0:
             return self._fresh(self.block)
-        return self._orthonormal(self.R[:, open_])
+        return self._orthonormal(some_columns(self.R, open_))
 
     def _may_hide_copies(self) -> bool:
         """Return True if an eigenvalue may have more copies than the random columns of the block could find."""
@@ -393,7 +402,7 @@ class _Iteration:
         measured = self._measured()
         return Spectrum(
             values=self.theta[:k].copy(),
-            vectors=self.Q[:, : self.size] @ self.Y[:, :k],
+            vectors=self._combined(k),
             residuals=self._all_residuals()[:k],
             bounds=self._bounds(),
             trace=measured.trace(),
@@ -403,7 +412,7 @@ class _Iteration:
             converged=converged,
             solver="krylov",
             error=self._error(),
-            spare=self.Q[:, : self.size] @ self.Y[:, k : k + _SPARE],
+            spare=self._combined(k + _SPARE, k),
         )
 
     def _measured(self) -> Operator:
@@ -416,8 +425,9 @@ class _Iteration:
             return self._residuals
         A, Y = self.A[:, : self.size], self.Y
         # |r|^2 = |A y|^2 - theta^2, good enough for the trailing pairs; the leading ones were measured.
-        residuals: FloatArray = np.sqrt(np.maximum(np.einsum("ij,ij->j", Y, (A.T @ A) @ Y) - self.theta**2, 0.0))
-        leading = np.sqrt(np.einsum("ij,ij->j", self.R, self.R))
+        images = np.einsum("ij,ij->j", Y, to_host(A.T @ A) @ Y)
+        residuals: FloatArray = np.sqrt(np.maximum(images - self.theta**2, 0.0))
+        leading = column_norms(self.R)
         residuals[: len(leading)] = leading
         drift: FloatArray = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))
         self._residuals = residuals + drift
@@ -425,8 +435,7 @@ class _Iteration:
 
     def _error(self) -> float:
         """Return what the products may have done to an eigenvalue: the images' errors and rounding."""
-        none = np.empty((self.n, 0))
-        return float(self.drift[: self.k].max(initial=0.0)) + self.operator.at("double").error(none)
+        return float(self.drift[: self.k].max(initial=0.0)) + self.operator.at("double").error(self.none)
 
     def _bounds(self) -> FloatArray:
         measured = self._measured()

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kpca.gram.engine import Array, FloatArray, like
 from kpca.gram.operator import Moments, Precision
-
-FloatArray = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -19,7 +17,7 @@ class Spectrum:
     """The largest eigenvalues of a symmetric operator B (by value, not by modulus), in descending order."""
 
     values: FloatArray  # shape: (k,)
-    vectors: FloatArray  # orthonormal, shape: (n, k)
+    vectors: Array  # orthonormal, where the operator multiplies, shape: (n, k)
     residuals: FloatArray  # |B u - lambda u| of each pair, with what the product itself may be wrong, shape: (k,)
     bounds: FloatArray  # lower and upper bound of the i-th largest eigenvalue, shape: (k, 2)
     trace: float
@@ -29,21 +27,22 @@ class Spectrum:
     converged: bool
     solver: str
     error: float = 0.0  # what rounding and the kernel's own evaluation may have done to any eigenvalue
-    spare: FloatArray | None = None  # Ritz vectors after the last, as far as they got, shape: (n, s)
+    spare: Array | None = None  # Ritz vectors after the last, as far as they got, shape: (n, s)
 
-    def scores(self, weights: FloatArray | None = None) -> FloatArray:
+    def scores(self, weights: FloatArray | None = None) -> Array:
         """Return the scores of the rows, U sqrt(lambda) / sqrt(w).  # shape: (n, k)"""
-        scores: FloatArray = self.vectors * np.sqrt(np.maximum(self.values, 0.0))
-        return scores if weights is None else scores / np.sqrt(weights)[:, None]
+        scores = self.vectors * like(np.sqrt(np.maximum(self.values, 0.0)), self.vectors)
+        return scores if weights is None else scores / like(np.sqrt(weights)[:, None], scores)
 
     def head(self, k: int) -> Spectrum:
         """Return the first k pairs."""
         if k >= len(self.values):
             return self
+        vectors = self.vectors[:, :k]
         return replace(
             self,
             values=self.values[:k],
-            vectors=np.ascontiguousarray(self.vectors[:, :k]),
+            vectors=np.ascontiguousarray(vectors) if isinstance(vectors, np.ndarray) else vectors,
             residuals=self.residuals[:k],
             bounds=self.bounds[:k],
         )

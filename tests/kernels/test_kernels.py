@@ -20,7 +20,7 @@ from sklearn.metrics import pairwise
 
 from kpca import kernels as ours
 from kpca._base.errors import InputError
-from kpca.kernels.base import Kernel, ProfileKernel, RadialKernel
+from kpca.kernels import Kernel, ProfileKernel, RadialKernel
 
 FEATURES = 3
 EACH = (0.3, 1.0, 2.5)  # one gamma per feature

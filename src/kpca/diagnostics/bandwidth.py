@@ -13,21 +13,16 @@ from kpca._base.threads import single_threaded
 from kpca.diagnostics.case import Case, Entries
 from kpca.diagnostics.report import Finding, Look, Severity
 from kpca.kernels import (
-    RBF,
     Chi2,
-    Exponential,
     GaussianProcess,
     Kernel,
-    Laplacian,
-    Matern,
     PairwiseCallable,
     Polynomial,
     RadialKernel,
-    RationalQuadratic,
     Sigmoid,
     VectorisedCallable,
 )
-from kpca.kernels.widening import has_bandwidth, widened
+from kpca.kernels.base import has_bandwidth, widened
 from kpca.spectrum.result import participation_ratio, unrelated_ratio
 
 FloatArray = NDArray[Any]
@@ -67,16 +62,11 @@ def _median(kernel: Kernel, rows: Any, factor: float) -> float:
 def in_words(kernel: Kernel, factor: float, given: Any) -> str:
     """Return "gamma about 0.03" for a kernel widened by a factor; `given` is the kernel as the user named it."""
     wider = widened(kernel, factor)
-    match wider:
-        case RBF(gamma=float(gamma)) | Laplacian(gamma=gamma) | Chi2(gamma=gamma):
-            return f"gamma about {gamma:.2g}"
-        case RBF():
-            return f"each gamma times {1 / factor**2:.2g}"
-        case Exponential(length_scale=float(length)) | Matern(length_scale=float(length)):
-            return _length(length, given)
-        case RationalQuadratic(length_scale=float(length)):
-            return _length(length, given)
-    return f"bandwidths times {factor:.2g}"
+    name = None if wider is None or wider.bandwidth is None else wider.bandwidth[0]
+    value = getattr(wider, name) if name else None
+    if name == "gamma":
+        return f"each gamma times {1 / factor**2:.2g}" if isinstance(value, tuple) else f"gamma about {value:.2g}"
+    return _length(value, given) if isinstance(value, float) else f"bandwidths times {factor:.2g}"
 
 
 def _length(length: float, given: Any) -> str:
@@ -344,11 +334,7 @@ def _linear_remedy(case: Case) -> str:
 
 
 def _limit_name(kernel: Kernel) -> str:
-    match kernel:
-        case Exponential() | Matern(nu=0.5):
-            return "-|x - y|"
-        case Laplacian():
-            return "-|x - y|_1, the sum of absolute differences"
-        case Chi2():
-            return "minus the additive chi-squared distance"
-    return "an infinite bandwidth"
+    if isinstance(kernel, RadialKernel) and kernel.singular_at_zero:
+        return "-|x - y|"
+    distances = {"l1": "-|x - y|_1, the sum of absolute differences", "chi2": "minus the additive chi-squared distance"}
+    return distances.get(kernel.shared[0] if kernel.shared else "", "an infinite bandwidth")

@@ -13,7 +13,7 @@ from scipy.stats import betabinom, ks_2samp
 from kpca.diagnostics.case import Case, Entries, Half, row_keys
 from kpca.diagnostics.report import Finding, Look, Severity
 from kpca.kernels import ArcCosine, Cosine, Laplacian, RadialKernel
-from kpca.kernels.base import as_float64
+from kpca.kernels.arrays import as_float64
 
 FloatArray = NDArray[Any]
 # Shares of the squared distances in one feature that are a warning, and a problem.

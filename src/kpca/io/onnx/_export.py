@@ -23,9 +23,8 @@ from kpca.features import Nystroem, RandomFeatures
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection, MatrixProjection
 from kpca.features.random import RandomMap
-from kpca.io.onnx._features import random_features
+from kpca.io.onnx._formulas import kernel_values, random_features
 from kpca.io.onnx._graph import Graph, Value, absolute, is_zero, maximum, minimum, sqrt
-from kpca.io.onnx._kernels import kernel_values
 
 FloatArray = NDArray[Any]
 Formula = Callable[[Any, Value], Value]

@@ -97,7 +97,7 @@ class Pairs:
         parts = split(self._units[0], kernels.Cosine().prepare(self._Y))
         apart, together = sqrt(parts.apart()), sqrt(parts.together())
         nowhere = is_zero(apart + together)  # two rows of zeros
-        half = angle(self.where(nowhere, 1.0, apart), self.where(nowhere, 1.0, together))
+        half: Value = angle(self.where(nowhere, 1.0, apart), self.where(nowhere, 1.0, together))
         return half + half
 
     def lengths(self) -> tuple[Value, FloatArray]:

@@ -24,7 +24,7 @@ from kpca.estimators.summary import (
     spectrum_of,
     whole_of,
 )
-from kpca.io.portable.registry import steps_of
+from kpca.io.models import steps_of
 
 _MOST_COMPONENTS = 20
 _LONGEST = 200

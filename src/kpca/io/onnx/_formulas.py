@@ -97,7 +97,7 @@ class Pairs:
         parts = split(self._units[0], kernels.Cosine().prepare(self._Y))
         apart, together = sqrt(parts.apart()), sqrt(parts.together())
         nowhere = is_zero(apart + together)  # two rows of zeros
-        half: Value = angle(self.where(nowhere, 1.0, apart), self.where(nowhere, 1.0, together))
+        half = angle(self.where(nowhere, 1.0, apart), self.where(nowhere, 1.0, together))
         return half + half
 
     def lengths(self) -> tuple[Value, FloatArray]:
@@ -117,7 +117,8 @@ class Pairs:
 
         def terms(x: Value) -> Value:
             gap, total = self._Y - x, self._Y + x
-            return gap * gap / x.graph.where(is_zero(total), 1.0, total)
+            quotient: Value = gap * gap / x.graph.where(is_zero(total), 1.0, total)
+            return quotient
 
         return -self._each_row(terms)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from kpca._base.errors import InputError
 from kpca.io.portable.registry import row_of, row_of_class
-from kpca.io.portable.spec import ESTIMATOR, VALUE, Row
+from kpca.io.portable.rows import ESTIMATOR, Row
 from kpca.kernels import Kernel
 
 AnyArray = NDArray[Any]
@@ -187,8 +187,6 @@ def members(row: Row, item: Any, path: str) -> dict[str, Any]:
             )
         names = [*row.parameters, *row.fitted, *row.optional]
         return {name: vars(item)[name] for name in names if name in vars(item)}
-    if row.kind == VALUE and is_dataclass(item):
-        assert set(row.fields) <= {each.name for each in fields(item)}
     return {name: getattr(item, name) for name in row.fields}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
@@ -22,6 +22,8 @@ from kpca.kernels.arrays import FloatArray, Matrix, as_float64, each, float_dtyp
 
 # Of two rows: -||x - y||^2, x.y, -||x - y||_1, or -sum (x - y)^2 / (x + y).
 Argument = Literal["distance", "dot", "l1", "chi2"]
+# The name of a parameter, and which power of a distance it is.
+Bandwidth: TypeAlias = tuple[str, Literal[1, -1, -2]]
 # How a number is written in a formula.
 Writer: TypeAlias = Callable[..., str]
 plainly: Writer = "{:g}".format
@@ -33,12 +35,21 @@ class Kernel(abc.ABC):
     name: ClassVar[str]
     # The names that `resolve` knows it by, each with the parameters that it stands for.
     names: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
-    # The parameter over which distances are taken, and the power of a distance that it is.
-    bandwidth: ClassVar[tuple[str, Literal[1, -1, -2]] | None] = None
+    # The parameter over which distances are taken.
+    bandwidth: ClassVar[Bandwidth | None] = None
     # Which features `kpca.features.families` draws for it, and whether their directions may be orthogonal: only if
     # their law does not change under rotation.
     random_features: ClassVar[str | None] = None
     rotatable: ClassVar[bool] = True
+    # k(x, y) in text, if it has no parameters; and what rows are alike, in a sentence.
+    written: ClassVar[str] = ""
+    alike: ClassVar[str] = "It says how alike two rows are."
+
+    def __post_init__(self) -> None:
+        """Check parameters, and keep them as their checks return them."""
+        for parameter in fields(self):  # type: ignore[arg-type]  # concrete kernels are dataclasses
+            if check := parameter.metadata.get("check"):
+                object.__setattr__(self, parameter.name, check(parameter.name, getattr(self, parameter.name)))
 
     @property
     @abc.abstractmethod
@@ -66,11 +77,11 @@ class Kernel(abc.ABC):
 
     def formula(self, number: Writer = plainly) -> str:
         """Return k(x, y) in text, with its parameters as numbers."""
-        return repr(self)
+        return self.written or repr(self)
 
     def meaning(self, number: Writer = plainly) -> str:
         """Return in a sentence what rows are alike."""
-        return "It says how alike two rows are."
+        return self.alike
 
     @classmethod
     def grid(cls, scale: float, count: int) -> dict[str, list[Any]]:
@@ -107,6 +118,11 @@ class Kernel(abc.ABC):
 
     def __rmul__(self, other: float) -> Kernel:
         return self * other
+
+
+def checked(check: Callable[[str, Any], Any], default: Any = MISSING) -> Any:
+    """Return a parameter of a kernel that is checked, and may be converted, by a function of its name and value."""
+    return field(default=default, metadata={"check": check})
 
 
 # All kernels of this package that are more than somebody else's function, in the order of their definition.
@@ -174,14 +190,11 @@ class ProfileKernel(Kernel):
 class Constant(Kernel):
     """The same value for every pair of rows; centring removes it, multiplied in it is a weight."""
 
-    constant: float = 1.0
+    constant: float = checked(non_negative, 1.0)
     name: ClassVar[str] = "constant"
-    random_features: ClassVar[str] = "flat"
+    random_features = "flat"
     psd = True  # a non-negative multiple of 11'
     shift_invariant = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "constant", non_negative("constant", self.constant))
 
     def formula(self, number: Writer = plainly) -> str:
         """c."""
@@ -241,12 +254,9 @@ class Composite(Kernel):
 class Sum(Composite):
     """k_1 + k_2 + ...: similar in one way or in another."""
 
-    members: tuple[Kernel, ...]
+    members: tuple[Kernel, ...] = checked(lambda name, members: _kernels("Sum", members))
     name: ClassVar[str] = "sum"
-    random_features: ClassVar[str] = "sum"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "members", _kernels("Sum", self.members))
+    random_features = "sum"
 
     def formula(self, number: Writer = plainly) -> str:
         """k_1 + k_2."""
@@ -272,11 +282,8 @@ class Sum(Composite):
 class Product(Composite):
     """k_1 k_2 ...: similar in one way and in another."""
 
-    members: tuple[Kernel, ...]
+    members: tuple[Kernel, ...] = checked(lambda name, members: _kernels("Product", members))
     name: ClassVar[str] = "product"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "members", _kernels("Product", self.members))
 
     def formula(self, number: Writer = plainly) -> str:
         """[k_1] [k_2]."""
@@ -303,13 +310,13 @@ class Scaled(Composite):
     """factor times a kernel."""
 
     kernel: Kernel
-    factor: float
+    factor: float = checked(non_negative)
     name: ClassVar[str] = "scaled"
-    random_features: ClassVar[str] = "scaled"
+    random_features = "scaled"
 
     def __post_init__(self) -> None:
         _kernels("Scaled", (self.kernel,))
-        object.__setattr__(self, "factor", non_negative("factor", self.factor))
+        super().__post_init__()
 
     @property
     def members(self) -> tuple[Kernel, ...]:  # type: ignore[override]  # read only here, as everywhere: frozen

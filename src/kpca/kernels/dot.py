@@ -27,7 +27,7 @@ from kpca.kernels.arrays import (
     to_dense,
     whole_if_possible,
 )
-from kpca.kernels.base import Argument, Kernel, ProfileKernel, Writer, plainly, registered
+from kpca.kernels.base import Argument, Kernel, ProfileKernel, Writer, checked, plainly, registered
 
 
 class DotKernel(ProfileKernel):
@@ -48,7 +48,7 @@ class DotKernel(ProfileKernel):
 class _Identity(DotKernel):
     """f(t) = t: the inner product of prepared rows."""
 
-    random_features: ClassVar[str] = "projected"
+    random_features = "projected"
     psd = True  # a Gram matrix by definition
 
     def value(self, t: FloatArray) -> FloatArray:
@@ -72,15 +72,9 @@ class Linear(_Identity):
     """x . y: kernel PCA is then PCA."""
 
     name: ClassVar[str] = "linear"
+    written = "x · y"
+    alike = "This is the inner product: it makes kernel PCA ordinary PCA, and components straight directions."
     shared = ("dot", 1.0)
-
-    def formula(self, number: Writer = plainly) -> str:
-        """x . y."""
-        return "x · y"
-
-    def meaning(self, number: Writer = plainly) -> str:
-        """Ordinary PCA."""
-        return "This is the inner product: it makes kernel PCA ordinary PCA, and components straight directions."
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
         """x . y."""
@@ -112,22 +106,22 @@ class _Shifted(DotKernel):
         return f"{factor}x · y" + ("" if self.coef0 == 0 else f" {sign} {number(abs(self.coef0))}")
 
 
+def _degree(name: str, value: object) -> int | float:
+    return whole_if_possible(non_negative(name, value))
+
+
 @registered("poly", "polynomial")
 @dataclass(frozen=True)
 class Polynomial(_Shifted):
     """(gamma x . y + coef0)^degree; a degree that is not whole is defined where the base is not negative."""
 
-    degree: float = 3
-    gamma: float = 1.0
-    coef0: float = 1.0
+    degree: float = checked(_degree, 3)
+    gamma: float = checked(positive, 1.0)
+    coef0: float = checked(finite, 1.0)
     name: ClassVar[str] = "poly"
-    random_features: ClassVar[str] = "sketched"
+    alike = "Products of several columns count, so that components see how columns act together."
+    random_features = "sketched"
     rotatable = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "degree", whole_if_possible(non_negative("degree", self.degree)))
-        object.__setattr__(self, "gamma", positive("gamma", self.gamma))
-        object.__setattr__(self, "coef0", finite("coef0", self.coef0))
 
     @property
     def psd(self) -> bool:
@@ -143,10 +137,6 @@ class Polynomial(_Shifted):
     def formula(self, number: Writer = plainly) -> str:
         """A power."""
         return f"({self._base(number)})^{number(self.degree)}"
-
-    def meaning(self, number: Writer = plainly) -> str:
-        """By products."""
-        return "Products of several columns count, so that components see how columns act together."
 
     @classmethod
     def grid(cls, scale: float, count: int) -> dict[str, list[Any]]:
@@ -185,22 +175,15 @@ class Polynomial(_Shifted):
 class Sigmoid(_Shifted):
     """tanh(gamma x . y + coef0): not positive semidefinite in general."""
 
-    gamma: float = 1.0
-    coef0: float = 1.0
+    gamma: float = checked(positive, 1.0)
+    coef0: float = checked(finite, 1.0)
     name: ClassVar[str] = "sigmoid"
+    alike = "It follows the inner product up to a ceiling; it is not a true similarity for all data."
     psd = False  # indefinite for almost every choice of parameters and data
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", positive("gamma", self.gamma))
-        object.__setattr__(self, "coef0", finite("coef0", self.coef0))
 
     def formula(self, number: Writer = plainly) -> str:
         """The hyperbolic tangent."""
         return f"tanh({self._base(number)})"
-
-    def meaning(self, number: Writer = plainly) -> str:
-        """By the inner product, with a ceiling."""
-        return "It follows the inner product up to a ceiling; it is not a true similarity for all data."
 
     @classmethod
     def grid(cls, scale: float, count: int) -> dict[str, list[Any]]:
@@ -241,14 +224,8 @@ class Cosine(_Identity):
     """
 
     name: ClassVar[str] = "cosine"
-
-    def formula(self, number: Writer = plainly) -> str:
-        """x . y / (|x| |y|)."""
-        return "x · y / (‖x‖ ‖y‖)"
-
-    def meaning(self, number: Writer = plainly) -> str:
-        """By direction."""
-        return "Two rows are alike if their columns have the same proportions, whatever their size."
+    written = "x · y / (‖x‖ ‖y‖)"
+    alike = "Two rows are alike if their columns have the same proportions, whatever their size."
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
         """The inner product of unit rows."""
@@ -266,8 +243,10 @@ def _power(base: FloatArray, exponent: float) -> FloatArray:
     """Overwrite base by its power: by squaring for whole exponents (np.power is ten times slower), else np.power."""
     if not isinstance(exponent, int):
         with np.errstate(invalid="ignore", divide="ignore"):
-            base **= exponent
-        return base
+            if not isinstance(base, np.ndarray):
+                base **= exponent
+                return base
+            return np.power(base, exponent, out=base)  # not **=, which takes square roots by another function
     if exponent == 0:
         base[...] = 1.0
         return base
@@ -304,6 +283,12 @@ def _divide_rows(X: Matrix, divisors: NDArray[np.float64]) -> Matrix:
 # -- Arc-cosine kernels: what infinitely wide layers of steps (order 0) or rectified units (order 1) see of two rows --
 
 
+def _order(name: str, value: Any) -> int:
+    if isinstance(value, bool) or value not in (0, 1):
+        raise InputError(f"{name} must be 0 or 1; got {value!r}: 0 is that of steps, 1 that of rectified units.")
+    return int(value)
+
+
 @registered(arc_cosine0={"order": 0}, arc_cosine1={"order": 1})
 @dataclass(frozen=True)
 class ArcCosine(Kernel):
@@ -314,17 +299,10 @@ class ArcCosine(Kernel):
     right angles to everything, itself included.
     """
 
-    order: int = 1
+    order: int = checked(_order, 1)
     name: ClassVar[str] = "arc_cosine"
-    random_features: ClassVar[str] = "activated"
+    random_features = "activated"
     psd = True  # the expectation of a product of random features
-
-    def __post_init__(self) -> None:
-        if isinstance(self.order, bool) or self.order not in (0, 1):
-            raise InputError(
-                f"order must be 0 or 1; got {self.order!r}: 0 is that of steps, 1 that of rectified units."
-            )
-        object.__setattr__(self, "order", int(self.order))
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
         """From the angle."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import abc
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from kpca.kernels.arrays import (
     positive,
     positive_or_each,
 )
-from kpca.kernels.base import Argument, ProfileKernel, Writer, plainly, registered
+from kpca.kernels.base import Argument, Bandwidth, ProfileKernel, Writer, checked, plainly, registered
 
 # exp(-u) is 0 well before u = 1000 even in float64; the cap keeps inf * 0 out of polynomial times exponential.
 _FAR = 1000.0
@@ -46,8 +46,9 @@ class RadialKernel(ProfileKernel):
     smooth_past_zero: ClassVar[bool] = False
     psd = True  # every profile here is a mixture of Gaussians (Schoenberg): positive definite in any dimension
     shift_invariant = True
-    bandwidth: ClassVar[tuple[str, Literal[1, -1, -2]]] = ("length_scale", 1)
-    random_features: ClassVar[str | None] = "fourier"
+    bandwidth: ClassVar[Bandwidth] = ("length_scale", 1)
+    random_features = "fourier"
+    alike = "Two rows are fully alike (1) if they are equal, and the less alike the farther apart they are."
 
     @abc.abstractmethod
     def _scale(self) -> tuple[str, float | tuple[float, ...]]:
@@ -67,10 +68,6 @@ class RadialKernel(ProfileKernel):
     @abc.abstractmethod
     def stretch(self, rng: np.random.Generator, count: int) -> FloatArray | float:
         """Return random numbers r for which normal frequencies w make E cos(r w.(x' - y')) = f.  # shape: (count,)"""
-
-    def meaning(self, number: Writer = plainly) -> str:
-        """By distance."""
-        return "Two rows are fully alike (1) if they are equal, and the less alike the farther apart they are."
 
     @property
     def shared(self) -> tuple[Argument, float] | None:
@@ -130,8 +127,8 @@ class RBF(RadialKernel):
 
     gamma: float | tuple[float, ...]
     name: ClassVar[str] = "rbf"
-    smooth_past_zero: ClassVar[bool] = True
-    bandwidth: ClassVar[tuple[str, Literal[1, -1, -2]]] = ("gamma", -2)
+    smooth_past_zero = True
+    bandwidth = ("gamma", -2)
 
     def __init__(self, gamma: object = None, sigma: object = None) -> None:
         if (gamma is None) == (sigma is None):
@@ -329,16 +326,22 @@ class _MaternProfile(RadialKernel):
 class Exponential(_MaternProfile):
     """exp(-||x - y|| / length_scale): the Matern kernel with nu = 1/2."""
 
-    length_scale: float | tuple[float, ...] = 1.0
+    length_scale: float | tuple[float, ...] = checked(positive_or_each, 1.0)
     name: ClassVar[str] = "exponential"
     _order = 0.5
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "length_scale", positive_or_each("length_scale", self.length_scale))
 
     def formula(self, number: Writer = plainly) -> str:
         """exp(-|x - y| / l)."""
         return "exp(−‖x − y‖{}){}".format(*_over(self.length_scale, number))
+
+
+def _nu(name: str, value: object) -> float:
+    nu = finite(name, value)
+    if nu not in (0.5, 1.5, 2.5):
+        raise InputError(
+            f"{name} must be 0.5, 1.5 or 2.5; got {value!r}: for others, pass scikit-learn's Matern as the kernel."
+        )
+    return nu
 
 
 @registered(matern12={"nu": 0.5}, matern32={"nu": 1.5}, matern52={"nu": 2.5})
@@ -346,18 +349,9 @@ class Exponential(_MaternProfile):
 class Matern(_MaternProfile):
     """The Matern kernel with nu = 1/2, 3/2 or 5/2, in scikit-learn's convention u = sqrt(2 nu) ||x - y|| / l."""
 
-    nu: float = 1.5
-    length_scale: float | tuple[float, ...] = 1.0
+    nu: float = checked(_nu, 1.5)
+    length_scale: float | tuple[float, ...] = checked(positive_or_each, 1.0)
     name: ClassVar[str] = "matern"
-
-    def __post_init__(self) -> None:
-        nu = finite("nu", self.nu)
-        if nu not in (0.5, 1.5, 2.5):
-            raise InputError(
-                f"nu must be 0.5, 1.5 or 2.5; got {self.nu!r}: for others, pass scikit-learn's Matern as the kernel."
-            )
-        object.__setattr__(self, "nu", nu)
-        object.__setattr__(self, "length_scale", positive_or_each("length_scale", self.length_scale))
 
     def formula(self, number: Writer = plainly) -> str:
         """The profile of u, and u."""
@@ -375,13 +369,9 @@ class Matern(_MaternProfile):
 class RationalQuadratic(RadialKernel):
     """(1 + ||x - y||^2 / (2 alpha l^2))^-alpha: a mixture of Gaussians of many widths."""
 
-    alpha: float = 1.0
-    length_scale: float | tuple[float, ...] = 1.0
+    alpha: float = checked(positive, 1.0)
+    length_scale: float | tuple[float, ...] = checked(positive_or_each, 1.0)
     name: ClassVar[str] = "rational_quadratic"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", positive("alpha", self.alpha))
-        object.__setattr__(self, "length_scale", positive_or_each("length_scale", self.length_scale))
 
     def formula(self, number: Writer = plainly) -> str:
         """A power of 1 + a square."""

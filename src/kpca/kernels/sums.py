@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
 from kpca._base.errors import InputError
 from kpca.kernels.arrays import FloatArray, Matrix, as_float64, canonical, float_dtype, namespace, positive
-from kpca.kernels.base import Argument, Kernel, Writer, plainly, registered
+from kpca.kernels.base import Argument, Kernel, Writer, checked, plainly, registered
 
 
 class _Decaying(Kernel):
@@ -23,11 +23,8 @@ class _Decaying(Kernel):
 
     gamma: float
     distance: ClassVar[Argument]
-    bandwidth: ClassVar[tuple[str, Literal[1, -1, -2]]] = ("gamma", -1)
+    bandwidth = ("gamma", -1)
     psd = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", positive("gamma", self.gamma))
 
     @property
     def shared(self) -> tuple[Argument, float]:
@@ -62,20 +59,17 @@ class _Decaying(Kernel):
 class Laplacian(_Decaying):
     """exp(-gamma ||x - y||_1): positive definite, as a product over features of exponential kernels."""
 
-    gamma: float = 1.0
+    gamma: float = checked(positive, 1.0)
     name: ClassVar[str] = "laplacian"
-    distance: ClassVar[Argument] = "l1"
+    alike = "Two rows are fully alike (1) if they are equal, and the less alike the farther apart they are."
+    distance = "l1"
     shift_invariant = True
-    random_features: ClassVar[str] = "axes"
+    random_features = "axes"
     rotatable = False
 
     def formula(self, number: Writer = plainly) -> str:
         """exp(-gamma |x - y|_1)."""
         return self._written("Σ |xⱼ − yⱼ|", number)
-
-    def meaning(self, number: Writer = plainly) -> str:
-        """By distance."""
-        return "Two rows are fully alike (1) if they are equal, and the less alike the farther apart they are."
 
     def frequencies(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
         """exp(-gamma |t|) = E cos(w t) for w Cauchy: one for each feature, independent."""
@@ -95,10 +89,7 @@ class _Histogram(Kernel):
     """A kernel of non-negative rows, such as counts or histograms."""
 
     accepts_sparse: ClassVar[bool] = False
-
-    def meaning(self, number: Writer = plainly) -> str:
-        """By counts."""
-        return "It compares counts or histograms, column by column."
+    alike = "It compares counts or histograms, column by column."
 
     def check(self, X: Matrix) -> None:
         """Refuse negative values, naming the first column that has one, and sparse input where it is not supported."""
@@ -132,13 +123,10 @@ class AdditiveChi2(_Histogram):
     """-sum (x - y)^2 / (x + y), as scikit-learn has it: minus a distance, so only conditionally positive definite."""
 
     name: ClassVar[str] = "additive_chi2"
-    random_features: ClassVar[str] = "homogeneous"
+    written = "−Σ (xⱼ − yⱼ)² / (xⱼ + yⱼ)"
+    random_features = "homogeneous"
     rotatable = False
     psd = False  # zero on the diagonal and negative elsewhere; positive semidefinite only once centred
-
-    def formula(self, number: Writer = plainly) -> str:
-        """Minus a sum."""
-        return "−Σ (xⱼ − yⱼ)² / (xⱼ + yⱼ)"
 
     def frequencies(self, rng: np.random.Generator, count: int) -> tuple[float, FloatArray]:
         """4xy / (x + y) = 2 sqrt(xy) sech(log(x/y) / 2), and sech(t/2) = E cos(w t) for w of density sech(pi w)."""
@@ -162,9 +150,9 @@ class AdditiveChi2(_Histogram):
 class Chi2(_Histogram, _Decaying):
     """exp(-gamma sum (x - y)^2 / (x + y)): the exponential of a conditionally positive definite kernel (Schoenberg)."""
 
-    gamma: float = 1.0
+    gamma: float = checked(positive, 1.0)
     name: ClassVar[str] = "chi2"
-    distance: ClassVar[Argument] = "chi2"
+    distance = "chi2"
 
     def formula(self, number: Writer = plainly) -> str:
         """exp of minus a sum."""
@@ -181,14 +169,11 @@ class HistogramIntersection(_Histogram):
     """sum min(x, y): how much two histograms have in common."""
 
     name: ClassVar[str] = "histogram_intersection"
+    written = "Σ min(xⱼ, yⱼ)"
     accepts_sparse = True
-    random_features: ClassVar[str] = "homogeneous"
+    random_features = "homogeneous"
     rotatable = False
     psd = True  # min(x, y) is the overlap of the intervals [0, x] and [0, y]: an inner product of their indicators
-
-    def formula(self, number: Writer = plainly) -> str:
-        """A sum."""
-        return "Σ min(xⱼ, yⱼ)"
 
     def frequencies(self, rng: np.random.Generator, count: int) -> tuple[float, FloatArray]:
         """min(x, y) = sqrt(xy) exp(-|log(x/y)| / 2)."""

@@ -196,3 +196,24 @@ CASES = {
 # Kernels with gradients, and those of them that see only differences of rows.
 SMOOTH: dict[str, Kernel] = {name: case.kernel for name, case in CASES.items() if case.smooth}
 RADIAL = [name for name, kernel in SMOOTH.items() if kernel.shift_invariant and name != "constant"]
+# name -> what it means with gamma 0.7, degree 2 and coef0 1.5
+_LENGTH = math.sqrt(0.5 / 0.7)
+NAMED: dict[str, Kernel] = {
+    "linear": ours.Linear(),
+    "poly": ours.Polynomial(2, 0.7, 1.5),
+    "polynomial": ours.Polynomial(2, 0.7, 1.5),
+    "sigmoid": ours.Sigmoid(0.7, 1.5),
+    "cosine": ours.Cosine(),
+    "arc_cosine0": ours.ArcCosine(0),
+    "arc_cosine1": ours.ArcCosine(1),
+    "rbf": ours.RBF(0.7),
+    "exponential": ours.Exponential(_LENGTH),
+    "matern12": ours.Matern(0.5, _LENGTH),
+    "matern32": ours.Matern(1.5, _LENGTH),
+    "matern52": ours.Matern(2.5, _LENGTH),
+    "rational_quadratic": ours.RationalQuadratic(1.0, _LENGTH),
+    "laplacian": ours.Laplacian(0.7),
+    "additive_chi2": ours.AdditiveChi2(),
+    "chi2": ours.Chi2(0.7),
+    "histogram_intersection": ours.HistogramIntersection(),
+}

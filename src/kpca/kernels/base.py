@@ -197,11 +197,9 @@ class Constant(Kernel):
     shift_invariant = True
 
     def formula(self, number: Writer = plainly) -> str:
-        """c."""
         return number(self.constant)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """c, not shifted."""
         return pairs.constant(self.constant)
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
@@ -259,11 +257,9 @@ class Sum(Composite):
     random_features = "sum"
 
     def formula(self, number: Writer = plainly) -> str:
-        """k_1 + k_2."""
         return " + ".join(member.formula(number) for member in self.members)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """Of shifted members, if shifted."""
         first, *rest = [pairs.values(member, shifted=shifted) for member in self.members]
         for value in rest:
             first = first + value
@@ -286,11 +282,9 @@ class Product(Composite):
     name: ClassVar[str] = "product"
 
     def formula(self, number: Writer = plainly) -> str:
-        """[k_1] [k_2]."""
         return " · ".join(f"[{member.formula(number)}]" for member in self.members)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """Never shifted: the product of shifted members is not a shifted product."""
         first, *rest = [pairs.values(member) for member in self.members]
         for value in rest:
             first = first * value
@@ -324,11 +318,9 @@ class Scaled(Composite):
         return (self.kernel,)
 
     def formula(self, number: Writer = plainly) -> str:
-        """c [k]."""
         return f"{number(self.factor)} · [{self.kernel.formula(number)}]"
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """c times the member, shifted if that is."""
         return pairs.values(self.kernel, shifted=shifted) * float(self.factor)
 
     def _combine(self, values: Iterable[FloatArray]) -> FloatArray:

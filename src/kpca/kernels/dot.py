@@ -77,7 +77,6 @@ class Linear(_Identity):
     shared = ("dot", 1.0)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """x . y."""
         return pairs.dots()
 
     def prepare(self, X: Matrix) -> Matrix:
@@ -135,16 +134,13 @@ class Polynomial(_Shifted):
         return super().remedy if whole else "take a whole degree, or data without a negative base gamma x.y + coef0"
 
     def formula(self, number: Writer = plainly) -> str:
-        """A power."""
         return f"({self._base(number)})^{number(self.degree)}"
 
     @classmethod
     def grid(cls, scale: float, count: int) -> dict[str, list[Any]]:
-        """Some degrees."""
         return {"degree": [2, 3, 4], "gamma": [scale], "coef0": [1.0]}
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """A power of gamma x.y + coef0."""
         return pairs.power(pairs.dots(self.gamma) + float(self.coef0), self.degree)
 
     def value(self, t: FloatArray) -> FloatArray:
@@ -182,16 +178,13 @@ class Sigmoid(_Shifted):
     psd = False  # indefinite for almost every choice of parameters and data
 
     def formula(self, number: Writer = plainly) -> str:
-        """The hyperbolic tangent."""
         return f"tanh({self._base(number)})"
 
     @classmethod
     def grid(cls, scale: float, count: int) -> dict[str, list[Any]]:
-        """Some gammas."""
         return {"gamma": (scale * np.geomspace(1 / 16, 1.0, min(count, 5))).tolist(), "coef0": [0.0]}
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """The hyperbolic tangent of gamma x.y + coef0."""
         return pairs.tanh(pairs.dots(self.gamma) + float(self.coef0))
 
     def value(self, t: FloatArray) -> FloatArray:
@@ -228,7 +221,6 @@ class Cosine(_Identity):
     alike = "Two rows are alike if their columns have the same proportions, whatever their size."
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """The inner product of unit rows."""
         return pairs.cosines()
 
     def prepare(self, X: Matrix) -> Matrix:
@@ -305,7 +297,6 @@ class ArcCosine(Kernel):
     psd = True  # the expectation of a product of random features
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """From the angle."""
         theta = pairs.angles()
         if self.order == 0:
             return 1.0 - theta / math.pi

@@ -144,13 +144,11 @@ class RBF(RadialKernel):
         return each(lambda g: math.sqrt(0.5 / g), self.gamma)
 
     def formula(self, number: Writer = plainly) -> str:
-        """exp(-gamma |x - y|^2)."""
         if isinstance(self.gamma, tuple):
             return f"exp(−Σ γⱼ (xⱼ − yⱼ)²), {_of_each('γ', self.gamma, number)}"
         return f"exp(−{'' if self.gamma == 1 else f'{number(self.gamma)} '}‖x − y‖²)"
 
     def meaning(self, number: Writer = plainly) -> str:
-        """By the distance at which the similarity is one half."""
         if isinstance(self.gamma, tuple):
             return super().meaning(number)
         far = number(math.sqrt(math.log(2.0) / self.gamma), 3)
@@ -161,7 +159,6 @@ class RBF(RadialKernel):
         return math.sqrt(2.0)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """e^t."""
         t = pairs.distances(self)
         return pairs.expm1(t) if shifted else pairs.exp(t)
 
@@ -213,7 +210,6 @@ class _MaternProfile(RadialKernel):
         return stretch
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """The polynomial in u times e^-u."""
         u = pairs.minimum(pairs.sqrt(-pairs.distances(self)), _FAR)
         if self._order == 0.5:
             return pairs.expm1(-u) if shifted else pairs.exp(-u)
@@ -331,7 +327,6 @@ class Exponential(_MaternProfile):
     _order = 0.5
 
     def formula(self, number: Writer = plainly) -> str:
-        """exp(-|x - y| / l)."""
         return "exp(−‖x − y‖{}){}".format(*_over(self.length_scale, number))
 
 
@@ -354,7 +349,6 @@ class Matern(_MaternProfile):
     name: ClassVar[str] = "matern"
 
     def formula(self, number: Writer = plainly) -> str:
-        """The profile of u, and u."""
         profile = {0.5: "e^(−u)", 1.5: "(1 + u) e^(−u)"}.get(self.nu, "(1 + u + u²/3) e^(−u)")
         root = "" if self.nu == 0.5 else f"√{number(2 * self.nu)} "
         return "{} with u = {}‖x − y‖{}{}".format(profile, root, *_over(self.length_scale, number))
@@ -374,7 +368,6 @@ class RationalQuadratic(RadialKernel):
     name: ClassVar[str] = "rational_quadratic"
 
     def formula(self, number: Writer = plainly) -> str:
-        """A power of 1 + a square."""
         alpha, length = number(self.alpha), self.length_scale
         if isinstance(length, tuple):
             return f"(1 + ‖(x − y) / ℓ‖² / (2 · {alpha}))^(−{alpha}), {_of_each('ℓ', length, number)}"
@@ -385,7 +378,6 @@ class RationalQuadratic(RadialKernel):
         return np.sqrt(2.0 * rng.gamma(self.alpha, size=count))
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """(1 - t)^-alpha by log1p."""
         exponent = -self.alpha * pairs.log1p(-pairs.distances(self))
         return pairs.expm1(exponent) if shifted else pairs.exp(exponent)
 

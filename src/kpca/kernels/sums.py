@@ -68,7 +68,6 @@ class Laplacian(_Decaying):
     rotatable = False
 
     def formula(self, number: Writer = plainly) -> str:
-        """exp(-gamma |x - y|_1)."""
         return self._written("Σ |xⱼ − yⱼ|", number)
 
     def frequencies(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
@@ -76,7 +75,6 @@ class Laplacian(_Decaying):
         return self.gamma * rng.standard_cauchy(shape)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """exp of the sum of absolute differences."""
         return pairs.exp(-self.gamma * pairs.l1())
 
     def arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
@@ -133,7 +131,6 @@ class AdditiveChi2(_Histogram):
         return 2.0, np.log(np.tan(0.5 * math.pi * rng.uniform(size=count))) / math.pi
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """Minus a sum."""
         return pairs.chi2()
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
@@ -155,11 +152,9 @@ class Chi2(_Histogram, _Decaying):
     distance = "chi2"
 
     def formula(self, number: Writer = plainly) -> str:
-        """exp of minus a sum."""
         return self._written("Σ (xⱼ − yⱼ)² / (xⱼ + yⱼ)", number)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """exp of minus a sum."""
         return pairs.exp(self.gamma * pairs.chi2())
 
 
@@ -180,7 +175,6 @@ class HistogramIntersection(_Histogram):
         return 1.0, 0.5 * rng.standard_cauchy(count)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        """A sum."""
         return pairs.overlaps()
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:

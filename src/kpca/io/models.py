@@ -1,7 +1,7 @@
 """Models in files: saved without pickle, loaded without executing anything.
 
-A .kpca file is a container (see `kpca.container`) whose header holds the objects of a model as JSON, and whose arrays
-are theirs. What a class stores, and what must hold of it, is declared in `kpca.io.portable`.
+A .kpca file is a container (see `kpca._base.container`) whose header holds the objects of a model as JSON, and whose
+arrays are theirs. What a class stores, and what must hold of it, is declared in `kpca.io.portable`.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def read_about(path: str | os.PathLike[str]) -> Header:
         rows = [row_of_tag(tag) for tag in header["classes"]]
         steps = tuple(row.name for row in rows if row is not None)
         if not steps or len(steps) != len(rows):
-            raise Misfit("it has classes that there are not")
+            raise Misfit("it names unknown classes")
     except Misfit as misfit:
         raise InputError(_unfit(path, misfit)) from misfit
     return Header(

@@ -26,7 +26,7 @@ _PAIRS_AT_ONCE = 4096
 def finite(name: str, value: object) -> float:
     """Return `value` as a float; it must be a finite real number."""
     if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)) or not math.isfinite(value):
-        raise InputError(f"{name} must be a finite number; got {value!r}: give one, such as 1.0.")
+        raise InputError("must be a finite number", param=name, value=value, remedy="give one, such as 1.0")
     return float(value)
 
 
@@ -34,7 +34,7 @@ def positive(name: str, value: object) -> float:
     """Return `value` as a float; it must be a finite number above zero."""
     number = finite(name, value)
     if number <= 0:
-        raise InputError(f"{name} must be positive; got {value!r}: give a number above 0.")
+        raise InputError("must be positive", param=name, value=value, remedy="give a number above 0")
     return number
 
 
@@ -42,7 +42,7 @@ def non_negative(name: str, value: object) -> float:
     """Return `value` as a float; it must be a finite number, zero or above."""
     number = finite(name, value)
     if number < 0:
-        raise InputError(f"{name} must not be negative; got {value!r}: give 0 or a number above it.")
+        raise InputError("must not be negative", param=name, value=value, remedy="give 0 or a number above it")
     return number
 
 
@@ -59,11 +59,13 @@ def positive_or_each(name: str, value: object) -> float | tuple[float, ...]:
         return positive(name, value)
     if isinstance(value, np.ndarray) and value.ndim != 1:
         raise InputError(
-            f"{name} must be a number or one per feature; got an array of shape {value.shape}: flatten it first."
+            f"must be a number or one per feature; got an array of shape {value.shape}: flatten it first", param=name
         )
     items: Sequence[object] = value.tolist() if isinstance(value, np.ndarray) else value
     if len(items) == 0:
-        raise InputError(f"{name} must be a number or one per feature; got an empty sequence: give at least one value.")
+        raise InputError(
+            "must be a number or one per feature; got an empty sequence", param=name, remedy="give at least one value"
+        )
     return tuple(positive(f"{name}[{i}]", item) for i, item in enumerate(items))
 
 
@@ -71,8 +73,9 @@ def check_features(name: str, value: float | tuple[float, ...], X: Matrix) -> No
     """Refuse a parameter that has one value per feature, but not as many as X has features."""
     if isinstance(value, tuple) and len(value) != X.shape[1]:
         raise InputError(
-            f"{name} must be one number or one per feature; got {len(value)} values for {X.shape[1]} features: "
-            f"give {X.shape[1]} values or a single one."
+            f"must be one number or one per feature; got {len(value)} values for {X.shape[1]} features",
+            param=name,
+            remedy=f"give {X.shape[1]} values or a single one",
         )
 
 

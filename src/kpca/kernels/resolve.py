@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import euclidean_distances
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca.kernels.arrays import Matrix, as_float64, canonical, check_features, positive_or_each
 from kpca.kernels.base import KERNELS, Kernel
 from kpca.kernels.callables import from_callable
@@ -22,7 +22,7 @@ from kpca.kernels.gaussian_process import from_gaussian_process, is_gaussian_pro
 
 RULES = ("scale", "median")
 _MEDIAN_ROWS = 1000
-_ALLOWED = "gamma must be a positive number, one per feature, None, 'scale' or 'median'"
+_ALLOWED = "must be a positive number, one per feature, None, 'scale' or 'median'"
 
 
 def resolve_gamma(gamma: object, X: Matrix) -> float | NDArray[np.float64]:
@@ -36,7 +36,7 @@ def resolve_gamma(gamma: object, X: Matrix) -> float | NDArray[np.float64]:
     if isinstance(gamma, str):
         return _by_rule(gamma, X)
     if not isinstance(gamma, (bool, int, float, list, tuple, np.ndarray, np.generic)):
-        raise InputError(f"{_ALLOWED}; got {gamma!r}.")
+        raise InputError(_ALLOWED, param="gamma", value=gamma)
     number = positive_or_each("gamma", gamma)
     check_features("gamma", number, X)
     return np.array(number) if isinstance(number, tuple) else number
@@ -44,9 +44,7 @@ def resolve_gamma(gamma: object, X: Matrix) -> float | NDArray[np.float64]:
 
 def _by_rule(rule: str, X: Matrix) -> float:
     if rule not in RULES:
-        close = difflib.get_close_matches(rule, RULES, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"{_ALLOWED}; got {rule!r}.{hint}")
+        raise InputError(f"{_ALLOWED}; got {rule!r}.{_hint(rule, RULES)}", param="gamma")
     with np.errstate(over="ignore"):
         measured = _variance(X) if rule == "scale" else _median_distance(X)
     # 1 / (n_features var) and 1 / (2 m^2), both as 1 / spread
@@ -55,7 +53,8 @@ def _by_rule(rule: str, X: Matrix) -> float:
         return 1.0
     gamma = 1.0 / spread
     if not (math.isfinite(gamma) and gamma > 0):
-        raise InputError(f"gamma={rule!r} must find a finite bandwidth; got a spread of {spread:g}: rescale X.")
+        told = f" must find a finite bandwidth; got a spread of {spread:g}: rescale X."
+        raise InputError((Setting("gamma", rule), told))
     return gamma
 
 
@@ -126,25 +125,30 @@ def resolve(
         return _by_name(kernel, gamma, degree, coef0)
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
         raise InputError(
-            f"kernel must be a kernel object; got the class {kernel.__name__}: call it with its parameters."
+            f"must be a kernel object; got the class {kernel.__name__}: call it with its parameters", param="kernel"
         )
     if is_gaussian_process(kernel):
         return from_gaussian_process(kernel)
     if callable(kernel):
         return from_callable(kernel, kernel_params, X)
-    raise InputError(f"kernel must be a name, a kernel object or a function; got {kernel!r}: try kernel='rbf'.")
+    raise InputError(
+        "must be a name, a kernel object or a function",
+        param="kernel",
+        value=kernel,
+        remedy=("try ", Setting("kernel", "rbf")),
+    )
 
 
 def _by_name(name: str, gamma: float | NDArray[np.float64], degree: float, coef0: float) -> Kernel:
     known = named()
     if name not in known:
-        close = difflib.get_close_matches(name.lower(), known, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"kernel must be one of {', '.join(map(repr, known))}; got {name!r}.{hint}")
+        told = f"must be one of {', '.join(map(repr, known))}; got {name!r}.{_hint(name.lower(), known)}"
+        raise InputError(told, param="kernel")
     if np.ndim(gamma) and name != "rbf":
         raise InputError(
-            f"gamma must be a single number for kernel={name!r}; got {len(np.atleast_1d(gamma))} values: "
-            "use one number, or kernel='rbf', which takes one per feature."
+            ("must be a single number for ", Setting("kernel", name), f"; got {len(np.atleast_1d(gamma))} values"),
+            param="gamma",
+            remedy=("use one number, or ", Setting("kernel", "rbf"), ", which takes one per feature"),
         )
     kind, meant = known[name]
     taken = {each.name for each in fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
@@ -152,3 +156,8 @@ def _by_name(name: str, gamma: float | NDArray[np.float64], degree: float, coef0
     if "length_scale" in taken:  # that of a Gaussian with this gamma
         given["length_scale"] = float(np.sqrt(0.5 / gamma))
     return kind(**{parameter: value for parameter, value in given.items() if parameter in taken}, **meant)
+
+
+def _hint(given: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(given, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

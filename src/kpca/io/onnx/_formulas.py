@@ -290,7 +290,7 @@ def _activated(part: Activated, X: Value, V: FloatArray | None, rank: int) -> Va
 
 
 def _sketched(part: TensorSketch, X: Value, V: FloatArray | None, rank: int) -> Value:
-    """The convolution as a product of transforms: each sketch and its transform are one matrix, so is the way back."""
+    """The convolution as a product of transforms: each sketch and its transform are one matrix, so is the inverse."""
     if len(part.sketches) == 1:
         counts = X @ np.ascontiguousarray(part.sketches[0].toarray().T)
         return _times(counts + _spike(part, 0, rank), V)

@@ -82,7 +82,7 @@ def _columns(part: Any, d: int) -> tuple[int, int]:
             return 2 * count - 1, 2 * count
         case "Homogeneous":
             if len(part.features) and int(part.features.max()) >= d:
-                raise Misfit("has numbers of columns that there are not")
+                raise Misfit("names columns that do not exist")
             return len(part.roots), len(part.roots)
         case "Activated":
             count = _directions(part.projection, d) + (part.activation == "sign")
@@ -124,7 +124,7 @@ def _sketch(part: Any) -> None:
     if len(part.constants) != count or len(part.places) != count:
         raise Misfit("has sketches that do not fit each other")
     if rank < 1 or part.places.min() < 0 or part.places.max() >= rank:
-        raise Misfit("has places that there are not")
+        raise Misfit("names places that do not exist")
 
 
 def _stream(stream: Any) -> None:
@@ -192,7 +192,7 @@ _ENGINE: tuple[Row, ...] = (
     value("kpca.stream:Stream", "stream", left_out="basis", check=_stream),
 )
 
-# -- Ways back from scores to data, and the settings they are made from -----------------------------------------------
+# -- Inverse maps, from scores to rows, and the settings they are made from -------------------------------------------
 
 
 def _mixture(way: Any) -> None:
@@ -205,7 +205,7 @@ def _distance(way: Any) -> None:
     if not 1 <= way.neighbours <= len(known.rows):
         raise Misfit("has fewer known rows than neighbours are asked for")
     if known.index.min() < 0 or known.index.max() >= len(way.expansion.rows):
-        raise Misfit("has numbers of rows that there are not")
+        raise Misfit("names rows that do not exist")
 
 
 _METHODS = ("Auto", "Ridge", "FixedPoint", "Distance", "Gradient")
@@ -251,7 +251,7 @@ _WAYS: tuple[Row, ...] = (
         {"regressor": maybe(of("regressor", k="d"))},
     ),
     value("kpca.preimage.linear:LinearWay", "way", "components k d, mean d, penalty >=0"),
-    value("kpca.preimage.back:Back", "way back"),
+    value("kpca.preimage.back:Back", "inverse map"),
 )
 
 # -- The estimators of this package -----------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ _ESTIMATORS: tuple[Row, ...] = (
             "gamma_": _GAMMA,
             "_projection": of("projection", "d k"),
             "_roots": Either((floats("1"), floats("*", "1"))),
-            "_back": maybe(of("way back", "d k")),
+            "_back": maybe(of("inverse map", "d k")),
             "_planned": Fixed((Fixed((Count(), Count())), maybe(Count()))),
             "feature_map_": of("feature map", "d"),
         },
@@ -357,7 +357,7 @@ _ESTIMATORS: tuple[Row, ...] = (
         },
         check=_kernel_pca,
     ),
-    # Its components and its way back are found again when they are asked for, from the same numbers.
+    # Its components and its inverse map are found again when they are asked for, from the same numbers.
     estimator(
         "kpca:IncrementalKernelPCA",
         "estimator, transformer, kernel PCA",

@@ -225,7 +225,7 @@ class Several:
 
 @dataclass(frozen=True)
 class Fixed:
-    """A tuple of so many values, each of its own kind."""
+    """A tuple of fixed length, each value of its own kind."""
 
     items: tuple[Spec, ...]
 

@@ -165,17 +165,15 @@ class _Packer:
             raise InputError(f"{path} must not be part of itself to be saved: give it a copy.")
         self._open.add(id(item))
         self._alive.append(item)
-        node = {"is": row.tag, "has": self._members(row, item, path)}
+        has = {name: self.value(value, f"{path}.{name}") for name, value in _members(row, item, path).items()}
+        node = {"is": row.tag, "has": has}
         self._open.discard(id(item))
         number = self._nodes[id(item)] = len(self.document.nodes)
         self.document.nodes.append(node)
         return {"node": number}
 
-    def _members(self, row: Row, item: Any, path: str) -> dict[str, JSON]:
-        return {name: self.value(value, f"{path}.{name}") for name, value in members(row, item, path).items()}
 
-
-def members(row: Row, item: Any, path: str) -> dict[str, Any]:
+def _members(row: Row, item: Any, path: str) -> dict[str, Any]:
     """Return what is stored of an object, in the order of its declaration."""
     if row.kind == ESTIMATOR:
         known = {*row.parameters, *row.fitted, *row.optional, *row.fresh, *row.left_out}

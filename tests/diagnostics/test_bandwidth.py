@@ -15,7 +15,7 @@ from kpca import KernelPCA, Nystroem, RandomFeatures, diagnostics, kernels
 from kpca.diagnostics.bandwidth import left_by_procrustes, usual_factor
 from kpca.diagnostics.checks import LOOKS, _case
 from kpca.diagnostics.report import Look
-from kpca.kernels.widening import has_bandwidth, widened
+from kpca.kernels.base import has_bandwidth, widened
 from kpca.spectrum.result import unrelated_ratio
 
 KERNELS = ["rbf", "laplacian", "exponential", "matern12", "matern32", "matern52", "rational_quadratic", "chi2"]

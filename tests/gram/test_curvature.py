@@ -10,9 +10,9 @@ import pytest
 import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_table import EACH, FEATURES, RADIAL, SMOOTH
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
-from smooth_kernels import EACH, FEATURES, RADIAL, SMOOTH
 
 from kpca.gram import curvature
 from kpca.gram.curvature import Curvature

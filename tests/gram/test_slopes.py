@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_table import EACH, FEATURES, RADIAL, SMOOTH
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
 from sklearn.gaussian_process import kernels as gp
-from smooth_kernels import EACH, FEATURES, RADIAL, SMOOTH
 
 from kpca import kernels
 from kpca.gram.slopes import Slopes, rows_per_tile, why_not

@@ -71,7 +71,7 @@ def test_approximations_and_limits_are_told() -> None:
     assert "not reached" in card_of(_unreached())
     detector = KernelPCADetector().fit(X)
     assert f"| spe | {detector.limits_.spe:.6g} |" in card_of(detector)
-    assert "There is none: scores cannot" in card_of(KernelPCA(2).fit(X))
+    assert "None: scores cannot" in card_of(KernelPCA(2).fit(X))
 
 
 def _unreached() -> KernelPCA:

@@ -20,6 +20,7 @@ from kpca import IncrementalKernelPCA, KernelPCA, KernelPCADetector, Nystroem
 from kpca.io import models
 from kpca.io.models import load, read_about, save
 from kpca.io.portable.registry import ROWS, row_of
+from kpca.io.portable.rows import annotated
 from tests.golden import make_models
 from tests.io.saved_models import CASES, NEW, UNFITTED, X, results
 
@@ -234,6 +235,12 @@ def test_rows_declare_what_their_class_has(row: Any) -> None:
         assert free <= {"memo", "basis"}
     elif row.kind == "estimator":
         assert set(row.fields) <= set(row.parameters)
+
+
+@pytest.mark.parametrize(("annotation", "words"), [("Mystery", ["n"]), ("FloatArray", []), ("Any", []), ("object", [])])
+def test_annotations_that_say_too_little_are_refused(annotation: str, words: list[str]) -> None:
+    with pytest.raises(LookupError, match="does not say what is stored"):
+        annotated(annotation, words)
 
 
 def test_every_kernel_is_in_the_registry() -> None:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kpca.kernels import RBF, Exponential, Matern, RationalQuadratic
-from kpca.kernels.base import RadialKernel
+from kpca.kernels import RBF, Exponential, Matern, RadialKernel, RationalQuadratic
 
 KERNELS = [
     RBF(1.0),

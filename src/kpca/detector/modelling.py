@@ -26,7 +26,7 @@ from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.features import Nystroem
 from kpca.kernels import Kernel
-from kpca.kernels.widening import has_bandwidth, widened
+from kpca.kernels.base import has_bandwidth, widened
 
 FloatArray = NDArray[Any]
 Indices = NDArray[np.intp]

@@ -14,7 +14,7 @@ from kpca._base.threads import single_threaded
 from kpca.diagnostics.case import Case, Entries
 from kpca.diagnostics.report import Finding, Look, Severity
 from kpca.kernels import Kernel
-from kpca.kernels.widening import has_bandwidth, widened
+from kpca.kernels.base import has_bandwidth, widened
 from kpca.selection.path import alignment_of, in_unit_range
 from kpca.spectrum.result import participation_ratio, unrelated_ratio
 
@@ -67,19 +67,15 @@ def _median(kernel: Kernel, rows: Any, factor: float) -> float:
 
 def in_words(case: Case, factor: float) -> str:
     """Return "gamma about 0.03" for a bandwidth widened by a factor, by the parameter that the user has in hand."""
-    match widened(case.kernel, factor):
-        case kernels.RBF(gamma=float(gamma)) | kernels.Laplacian(gamma=gamma) | kernels.Chi2(gamma=gamma):
-            return f"gamma about {gamma:.2g}"
-        case kernels.RBF():
-            return f"each gamma times {1 / factor**2:.2g}"
-        case (
-            kernels.Exponential(length_scale=float(length))
-            | kernels.Matern(length_scale=float(length))
-            | kernels.RationalQuadratic(length_scale=float(length))
-        ):
-            by_name = isinstance(case.model.kernel, str)  # these kernels then take gamma = 1 / (2 length^2)
-            return f"gamma about {0.5 / length**2:.2g}" if by_name else f"length_scale about {length:.2g}"
-    return f"bandwidths times {factor:.2g}"
+    wider = widened(case.kernel, factor)
+    name = None if wider is None or wider.bandwidth is None else wider.bandwidth[0]
+    value = getattr(wider, name) if name else None
+    if name == "gamma":
+        return f"each gamma times {1 / factor**2:.2g}" if isinstance(value, tuple) else f"gamma about {value:.2g}"
+    if not isinstance(value, float):
+        return f"bandwidths times {factor:.2g}"
+    by_name = isinstance(case.model.kernel, str)  # these kernels then take gamma = 1 / (2 length^2)
+    return f"gamma about {0.5 / value**2:.2g}" if by_name else f"length_scale about {value:.2g}"
 
 
 def too_narrow(case: Case) -> Look | str:
@@ -241,14 +237,10 @@ def without_bandwidth(case: Case) -> Look | str:
 
 
 def _limit_name(kernel: Kernel) -> str:
-    match kernel:
-        case kernels.Exponential() | kernels.Matern(nu=0.5):
-            return "-|x - y|"
-        case kernels.Laplacian():
-            return "-|x - y|_1, the sum of absolute differences"
-        case kernels.Chi2():
-            return "minus the additive chi-squared distance"
-    return "an infinite bandwidth"
+    if isinstance(kernel, kernels.RadialKernel) and kernel.singular_at_zero:
+        return "-|x - y|"
+    distances = {"l1": "-|x - y|_1, the sum of absolute differences", "chi2": "minus the additive chi-squared distance"}
+    return distances.get(kernel.shared[0] if kernel.shared else "", "an infinite bandwidth")
 
 
 def _narrower(case: Case, factor: float) -> str:

@@ -20,7 +20,7 @@ from kpca.features.projection import MatrixProjection, Projection
 from kpca.gram import Gram
 from kpca.gram.operator import center
 from kpca.kernels import ArcCosine, Composite, Cosine, Kernel, Linear, PairwiseCallable
-from kpca.kernels.base import as_float64, canonical
+from kpca.kernels.arrays import as_float64, canonical
 from kpca.selection.rows import row_sample
 
 FloatArray = NDArray[Any]

@@ -13,7 +13,7 @@ from kpca.diagnostics.case import Case, Half
 from kpca.diagnostics.report import Finding, Look, Severity, graded
 from kpca.features import IdentityMap
 from kpca.kernels import AdditiveChi2, Composite, Kernel, Polynomial, Sigmoid
-from kpca.kernels.widening import has_bandwidth
+from kpca.kernels.base import has_bandwidth
 from kpca.selection.stability import bootstrap_stability
 
 FloatArray = NDArray[Any]

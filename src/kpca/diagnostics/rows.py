@@ -13,7 +13,7 @@ from scipy.stats import betabinom, ks_2samp
 from kpca.diagnostics.case import Case, Entries, Half, row_keys
 from kpca.diagnostics.report import Finding, Look, Severity, graded
 from kpca.kernels import ArcCosine, Cosine, Laplacian, RadialKernel
-from kpca.kernels.base import as_float64
+from kpca.kernels.arrays import as_float64
 
 FloatArray = NDArray[Any]
 # What lies beyond these quantiles of a feature is brought to them: a few wild values are no scale.

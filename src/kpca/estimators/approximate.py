@@ -34,7 +34,7 @@ from kpca.features.projection import Centre, FeatureProjection, KernelProjection
 from kpca.features.random import kernel_error
 from kpca.features.scatter import FEW
 from kpca.kernels import Kernel, Linear
-from kpca.kernels.widening import has_bandwidth
+from kpca.kernels.base import has_bandwidth
 from kpca.spectrum import Spectrum
 from kpca.spectrum.result import participation_ratio
 

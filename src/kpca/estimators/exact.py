@@ -26,7 +26,7 @@ from kpca.gram import Centered, Gram, MatrixGram
 from kpca.gram.factored import Factored
 from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel, Linear
-from kpca.kernels.widening import has_bandwidth
+from kpca.kernels.base import has_bandwidth
 from kpca.spectrum import Spectrum, solve_dense, solve_factored, solve_krylov
 from kpca.spectrum.krylov import block_size
 from kpca.spectrum.result import participation_ratio, unrelated_ratio

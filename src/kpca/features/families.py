@@ -21,6 +21,7 @@ from kpca._base.errors import InputError
 from kpca.features.frequencies import DenseProjection, draw_projection
 from kpca.features.parts import Activated, Beside, Flat, Fourier, Homogeneous, Part, TensorSketch
 from kpca.kernels import Kernel
+from kpca.kernels.base import KERNELS
 
 FloatArray = NDArray[Any]
 STRUCTURES = ("independent", "orthogonal", "hadamard")
@@ -45,39 +46,25 @@ class Draw:
 # -- Fourier features -------------------------------------------------------------------------------------------------
 
 
-def _fourier(kernel: kernels.RadialKernel, draw: Draw, stretch: FloatArray | float) -> Part:
+def _fourier(kernel: Any, draw: Draw) -> Part:
     """A radial kernel: normal frequencies, each stretched by a random number, are a mixture of Gaussians."""
     scale = kernel.prepare(np.ones((1, draw.d)))[0]  # a number per feature, whether the kernel has one or one each
+    stretch = kernel.stretch(draw.rng, draw.frequencies)
     projection = draw_projection(
         draw.rng, draw.d, draw.frequencies, draw.structure, scale=scale, stretch=stretch, origin=draw.origin
     )
     return Fourier(projection, draw.rng.uniform(0.0, 2.0 * math.pi))
 
 
-def _rbf(kernel: kernels.RadialKernel, draw: Draw) -> Part:
-    # exp(-|u|^2) = E cos(w.u) for w normal with variance 2
-    return _fourier(kernel, draw, math.sqrt(2.0))
-
-
-def _matern(kernel: kernels.RadialKernel, draw: Draw) -> Part:
-    # multivariate t with 2 nu degrees of freedom; sqrt(2 nu) is in the scale of the kernel already
-    nu = kernel.nu if isinstance(kernel, kernels.Matern) else 0.5
-    return _fourier(kernel, draw, 1.0 / np.sqrt(draw.rng.chisquare(2.0 * nu, draw.frequencies)))
-
-
-def _rational_quadratic(kernel: kernels.RationalQuadratic, draw: Draw) -> Part:
-    # (1 + s)^-alpha = E exp(-T s), T of the gamma law with shape alpha
-    return _fourier(kernel, draw, np.sqrt(2.0 * draw.rng.gamma(kernel.alpha, size=draw.frequencies)))
-
-
-def _laplacian(kernel: kernels.Laplacian, draw: Draw) -> Part:
-    # exp(-gamma |t|) = E cos(w t) for w Cauchy: one for each feature, independent
-    weights = kernel.gamma * draw.rng.standard_cauchy((draw.d, draw.frequencies))
+def _axes(kernel: Any, draw: Draw) -> Part:
+    """A product over features: frequencies of each feature are independent."""
+    weights = kernel.frequencies(draw.rng, (draw.d, draw.frequencies))
     return Fourier(DenseProjection(weights, draw.origin), draw.rng.uniform(0.0, 2.0 * math.pi))
 
 
-def _homogeneous(draw: Draw, weight: float, frequencies: FloatArray) -> Part:
+def _homogeneous(kernel: Any, draw: Draw) -> Part:
     """weight * sum_j sqrt(x_j y_j) E cos(w log(x_j / y_j)) (Vedaldi and Zisserman), frequencies dealt out evenly."""
+    weight, frequencies = kernel.frequencies(draw.rng, draw.frequencies)
     count = draw.frequencies
     features = np.resize(draw.rng.permutation(draw.d), count)
     # Columns of a feature: two for each frequency, one for the last of an odd rank.
@@ -91,17 +78,6 @@ def _homogeneous(draw: Draw, weight: float, frequencies: FloatArray) -> Part:
     return Homogeneous(
         features, frequencies, np.concatenate([roots[:pairs], roots]), draw.rng.uniform(0.0, 2.0 * math.pi)
     )
-
-
-def _additive_chi2(kernel: Kernel, draw: Draw) -> Part:
-    # 4xy / (x + y) = 2 sqrt(xy) sech(log(x/y) / 2), and sech(t/2) = E cos(w t) for w of density sech(pi w)
-    uniform = draw.rng.uniform(size=draw.frequencies)
-    return _homogeneous(draw, 2.0, np.log(np.tan(0.5 * math.pi * uniform)) / math.pi)
-
-
-def _intersection(kernel: Kernel, draw: Draw) -> Part:
-    # min(x, y) = sqrt(xy) exp(-|log(x/y)| / 2)
-    return _homogeneous(draw, 1.0, 0.5 * draw.rng.standard_cauchy(draw.frequencies))
 
 
 # -- activations of random projections --------------------------------------------------------------------------------
@@ -168,39 +144,28 @@ def _sum(kernel: kernels.Sum, draw: Draw) -> Part:
 # -- the table --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Family:
-    draw: Callable[[Any, Draw], Part]
-    structured: bool  # whether directions may be orthogonal: their law must not change under rotation
-    composite: bool = False
-
-
-_FAMILIES: dict[type[Kernel], _Family] = {
-    kernels.RBF: _Family(_rbf, True),
-    kernels.Exponential: _Family(_matern, True),
-    kernels.Matern: _Family(_matern, True),
-    kernels.RationalQuadratic: _Family(_rational_quadratic, True),
-    kernels.Laplacian: _Family(_laplacian, False),
-    kernels.Linear: _Family(_projected, True),
-    kernels.Cosine: _Family(_projected, True),
-    kernels.ArcCosine: _Family(_arc_cosine, True),
-    kernels.Polynomial: _Family(_polynomial, False),
-    kernels.AdditiveChi2: _Family(_additive_chi2, False),
-    kernels.HistogramIntersection: _Family(_intersection, False),
-    kernels.Constant: _Family(_constant, True, composite=True),
-    kernels.Scaled: _Family(_scaled, True, composite=True),
-    kernels.Sum: _Family(_sum, True, composite=True),
+# `Kernel.random_features` -> what draws them
+_FAMILIES: dict[str, Callable[[Any, Draw], Part]] = {
+    "fourier": _fourier,
+    "axes": _axes,
+    "projected": _projected,
+    "activated": _arc_cosine,
+    "sketched": _polynomial,
+    "homogeneous": _homogeneous,
+    "flat": _constant,
+    "scaled": _scaled,
+    "sum": _sum,
 }
 
 
-def _family(kernel: Kernel) -> _Family:
-    if type(kernel) not in _FAMILIES:
-        names = ", ".join(kind.name for kind, family in _FAMILIES.items() if not family.composite)
+def _check(kernel: Kernel) -> None:
+    if type(kernel) not in KERNELS or kernel.random_features is None:
+        simple = [kind for kind in KERNELS if not issubclass(kind, kernels.Composite | kernels.Constant)]
+        names = ", ".join(kind.name for kind in simple if kind.random_features is not None)
         raise InputError(
             f"Random features exist for the kernels {names}, their sums and multiples; got {kernel.name!r}: choose one "
             "of these, or take landmarks, which every kernel has."
         )
-    return _FAMILIES[type(kernel)]
 
 
 def structure_of(kernel: Kernel, asked: str) -> str:
@@ -209,7 +174,8 @@ def structure_of(kernel: Kernel, asked: str) -> str:
         raise InputError(f"structure must be one of {', '.join(map(repr, STRUCTURES))}; got {asked!r}.")
     members = kernel.members if isinstance(kernel, kernels.Composite) else ()
     found = [structure_of(member, asked) for member in members]
-    if not _family(kernel).structured:
+    _check(kernel)
+    if not kernel.rotatable:
         if asked == "hadamard":
             raise InputError(
                 f"structure='hadamard' needs a kernel whose frequencies have no preferred axes; got {kernel.name!r}: "
@@ -246,4 +212,5 @@ def offset(kernel: Kernel, X: Any) -> FloatArray | None:
 
 def draw_part(kernel: Kernel, draw: Draw) -> Part:
     """Draw the features of a kernel, or say which kernels have some."""
-    return _family(kernel).draw(kernel, draw)
+    _check(kernel)
+    return _FAMILIES[str(kernel.random_features)](kernel, draw)

@@ -24,7 +24,7 @@ from kpca.estimators.summary import (
     spectrum_of,
     whole_of,
 )
-from kpca.io.portable.registry import steps_of
+from kpca.io.models import steps_of
 
 _MOST_COMPONENTS = 20
 _LONGEST = 200
@@ -59,7 +59,7 @@ def model_card(model: Any, about: Mapping[str, Any] | None = None) -> str:
         _section("Spectrum", _spectrum(core) if shown else ()),
         _section("Certificate", _certificate(core) if shown else ()),
         _section("Limits of normal rows", _limits(last)),
-        _section("Way back to the data", _way_back(core) if core is last and shown else ()),
+        _section("Inverse map", _inverse(core) if core is last and shown else ()),
         _section("Intended use and limits", _use(last, core, shown)),
         _section("How to load it", ["```python", "import kpca", "", 'model = kpca.load("model.kpca")', "```"]),
         _section("Versions", _versions()),
@@ -201,9 +201,9 @@ def _limits(last: Any) -> list[str]:
     ]
 
 
-def _way_back(core: Any) -> list[str]:
+def _inverse(core: Any) -> list[str]:
     if core.preimage is None and not getattr(core, "fit_inverse_transform", False):
-        return ["There is none: scores cannot be turned back into rows. Fit with preimage='auto' to have one."]
+        return ["None: scores cannot be turned back into rows. Fit with preimage='auto' to have one."]
     told = core.preimage_report_
     return [f"By {escaped(told.method)}: {escaped(told.reason)}."]
 

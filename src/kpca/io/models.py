@@ -1,7 +1,7 @@
 """Models in files: saved without pickle, loaded without executing anything.
 
-A .kpca file is a container (see `kpca.container`) whose header holds the objects of a model as JSON, and whose arrays
-are theirs. What a class stores, and what must hold of it, is declared in `kpca.io.portable`.
+A .kpca file is a container (see `kpca._base.container`) whose header holds the objects of a model as JSON, and whose
+arrays are theirs. What a class stores, and what must hold of it, is declared in `kpca.io.portable`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from kpca._base.config import MEMORY_LIMIT, memory_budget
 from kpca._base.container import read_container, read_header, write_container
 from kpca._base.errors import InputError
 from kpca.io.portable.pack import Document, packed
-from kpca.io.portable.registry import SIZES, classes_of, row_of, row_of_tag, sizes_of
+from kpca.io.portable.registry import row_of, row_of_tag
 from kpca.io.portable.spec import Misfit
 from kpca.io.portable.unpack import unpacked
 
@@ -32,6 +33,7 @@ _VERSION = 1
 # version -> how the header of a file of that version becomes one of the next; files of all versions stay readable.
 _UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 _KEYS = {"format", "version", "kind", "model version", "classes", "saved with", "sizes", "about", "objects"}
+_SIZES = ("fitted", "rows", "columns", "components")
 _DEEPEST_ABOUT = 20
 _LONGEST_REASON = 300  # letters
 # Bytes from which on the memory that may be used is asked for.
@@ -68,14 +70,14 @@ def save(model: Any, path: str | os.PathLike[str], *, about: Mapping[str, Any] |
     document = packed(_checked_model(model))
     try:
         unpacked(document)  # what is written can be read
-        sizes = sizes_of(model)
+        sizes = _sizes_of(model)
     except Misfit as misfit:
         raise InputError(f"A model must be as its fit left it to be saved; {misfit}: fit it again.") from misfit
     versions = (__version__, np.__version__, scipy.__version__, sklearn.__version__)
     header = {
         "kind": _KIND,
         "model version": _VERSION,
-        "classes": classes_of(model),
+        "classes": _classes_of(model),
         "saved with": dict(zip(("kpca", "numpy", "scipy", "scikit-learn"), versions, strict=True)),
         "sizes": sizes,
         "about": _as_json({} if about is None else about),
@@ -96,7 +98,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         _check_header(header)
         model = unpacked(Document(header["objects"], _native(arrays)))
         _check_estimator(model)
-        if header["classes"] != classes_of(model) or header["sizes"] != sizes_of(model):
+        if header["classes"] != _classes_of(model) or header["sizes"] != _sizes_of(model):
             raise Misfit("its summary is that of another model")
     except Misfit as misfit:
         raise InputError(_unfit(path, misfit, header)) from misfit
@@ -112,7 +114,7 @@ def read_about(path: str | os.PathLike[str]) -> Header:
         rows = [row_of_tag(tag) for tag in header["classes"]]
         steps = tuple(row.name for row in rows if row is not None)
         if not steps or len(steps) != len(rows):
-            raise Misfit("it has classes that there are not")
+            raise Misfit("it names unknown classes")
     except Misfit as misfit:
         raise InputError(_unfit(path, misfit)) from misfit
     return Header(
@@ -124,6 +126,57 @@ def read_about(path: str | os.PathLike[str]) -> Header:
         about=header["about"],
         n_bytes=size,
     )
+
+
+# -- what a file says of its model before it is loaded ----------------------------------------------------------------
+
+
+def steps_of(model: Any) -> list[Any]:
+    """Return the steps of a pipeline, those of pipelines in it included; of anything else, itself."""
+    steps = vars(model).get("steps")
+    if type(model).__name__ != "Pipeline" or not isinstance(steps, list):
+        return [model]
+    real = [step for _, step in steps if step is not None and not isinstance(step, str)]
+    return [inner for step in real for inner in steps_of(step)]
+
+
+def _classes_of(model: Any) -> list[str]:
+    """Return the tags of the steps of a model."""
+    rows = [row_of(step) for step in steps_of(model)]
+    return [row.tag for row in rows if row is not None]
+
+
+def _sizes_of(model: Any) -> dict[str, Any]:
+    """Return whether a model is fitted, and to what; None where that is not known."""
+    steps = steps_of(model)
+    if not steps:
+        raise Misfit("a pipeline must have a step that does something")
+    last = steps[-1]
+    row = row_of(last)
+    fitted = row is not None and bool(set(row.fitted) & set(vars(last)))
+    if not fitted:
+        return dict.fromkeys(_SIZES, None) | {"fitted": False}
+    columns = next((vars(step)["n_features_in_"] for step in steps if "n_features_in_" in vars(step)), None)
+    rows, components = _rows_and_components(last)
+    found = (True, rows, columns, components)
+    return {
+        name: value if value is None or value is True else int(value) for name, value in zip(_SIZES, found, strict=True)
+    }
+
+
+def _rows_and_components(model: Any) -> tuple[int | None, int | None]:
+    known = vars(model)
+    if "eigenvectors_" in known:
+        return len(known["eigenvectors_"]), known["n_components_"]
+    if "_stream" in known:
+        stream, wanted = known["_stream"], known["n_components"]
+        rows = stream.rows_waiting if stream.scatter is None else stream.scatter.rows
+        # what a share of the variance comes to is found out when it is asked for
+        whole = isinstance(wanted, Integral) and not isinstance(wanted, bool)
+        return rows, int(wanted) if whole else None
+    if "limits_" in known and "_measure" in known:
+        return known["limits_"].rows, len(known["_measure"].variances)
+    return None, known.get("rank_")
 
 
 # -- what a header must be --------------------------------------------------------------------------------------------
@@ -154,9 +207,9 @@ def _check_header(header: dict[str, Any]) -> None:
     right = isinstance(versions, dict) and all(_is_plain(text) for text in versions.values())
     if not (right and all(map(_is_plain, versions))):
         raise Misfit("its header must say what it was saved with")
-    if not isinstance(sizes, dict) or tuple(sizes) != SIZES or type(sizes["fitted"]) is not bool:
+    if not isinstance(sizes, dict) or tuple(sizes) != _SIZES or type(sizes["fitted"]) is not bool:
         raise Misfit("its header must say how large the model is")
-    if not all(sizes[name] is None or (type(sizes[name]) is int and sizes[name] >= 0) for name in SIZES[1:]):
+    if not all(sizes[name] is None or (type(sizes[name]) is int and sizes[name] >= 0) for name in _SIZES[1:]):
         raise Misfit("its header has sizes that cannot be")
     if not isinstance(header["about"], dict) or _depth(header["about"]) > _DEEPEST_ABOUT:
         raise Misfit("its header must hold what is said about the model, not too deeply nested")

@@ -1,126 +1,55 @@
-"""Checks of scalar parameters, and the two array conversions every kernel needs."""
+"""What a kernel is: values for pairs of rows, and all that is known of it; and the algebra of kernels.
+
+A kernel class declares everything that others ask: the names it goes by, its bandwidth, its formula in words and for
+tracing back-ends, what to try when it is tuned, which random features it has. Nobody else keeps a table of kernels.
+"""
 
 from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from numbers import Real
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.spatial.distance import cdist
 
 from kpca._base.errors import InputError
-
-FloatArray: TypeAlias = NDArray[np.floating[Any]]
-# A dense float array or a CSR matrix/array; SciPy ships no types, so the union cannot be spelled out.
-Matrix: TypeAlias = Any
-
-
-def finite(name: str, value: object) -> float:
-    """Return `value` as a float; it must be a finite real number."""
-    if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)) or not math.isfinite(value):
-        raise InputError("must be a finite number", param=name, value=value, remedy="give one, such as 1.0")
-    return float(value)
-
-
-def positive(name: str, value: object) -> float:
-    """Return `value` as a float; it must be a finite number above zero."""
-    number = finite(name, value)
-    if number <= 0:
-        raise InputError("must be positive", param=name, value=value, remedy="give a number above 0")
-    return number
-
-
-def non_negative(name: str, value: object) -> float:
-    """Return `value` as a float; it must be a finite number, zero or above."""
-    number = finite(name, value)
-    if number < 0:
-        raise InputError("must not be negative", param=name, value=value, remedy="give 0 or a number above it")
-    return number
-
-
-def whole_if_possible(value: float) -> int | float:
-    """Return 3 for 3.0: a whole number is kept as an int, so that equal kernels also print alike."""
-    return int(value) if isinstance(value, Integral) or float(value).is_integer() else value
-
-
-def positive_or_each(name: str, value: object) -> float | tuple[float, ...]:
-    """Return a positive float, or a tuple of them where one per feature was given."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
-        return positive(name, value)
-    if isinstance(value, np.ndarray) and value.ndim != 1:
-        raise InputError(
-            f"{name} must be a number or one per feature; got an array of shape {value.shape}: flatten it first."
-        )
-    items: Sequence[object] = value.tolist() if isinstance(value, np.ndarray) else value
-    if len(items) == 0:
-        raise InputError(f"{name} must be a number or one per feature; got an empty sequence: give at least one value.")
-    return tuple(positive(f"{name}[{i}]", item) for i, item in enumerate(items))
-
-
-def check_features(name: str, value: float | tuple[float, ...], X: Matrix) -> None:
-    """Refuse a parameter that has one value per feature, but not as many as X has features."""
-    if isinstance(value, tuple) and len(value) != X.shape[1]:
-        raise InputError(
-            f"{name} must be one number or one per feature; got {len(value)} values for {X.shape[1]} features: "
-            f"give {X.shape[1]} values or a single one."
-        )
-
-
-def as_float64(X: Matrix) -> Matrix:
-    """Return X in float64, dense or CSR as it came; X itself if it is that already."""
-    return X.astype(np.float64, copy=False)
-
-
-def canonical(X: Matrix) -> Matrix:
-    """Return a CSR matrix with sorted indices and no duplicates: X itself or a copy, never X changed."""
-    if X.has_canonical_format:
-        return X
-    X = X.copy()
-    X.sum_duplicates()
-    return X
-
-
-def float_dtype(X: Matrix) -> np.dtype[Any]:
-    """Return the dtype in which kernel values of X are given back: float32 for float32, else float64."""
-    return np.dtype(np.float32) if X.dtype == np.float32 else np.dtype(np.float64)
-
-
-def to_dense(product: Matrix) -> FloatArray:
-    """Return a dense array of a product that SciPy may have left sparse."""
-    dense: FloatArray = product.toarray() if sparse.issparse(product) else np.asarray(product)
-    return dense
-
-
-def squared_norms(X: Matrix) -> NDArray[np.float64]:
-    """Return ||x_i||^2 for each row in float64.  # shape: (n,)"""
-    if sparse.issparse(X):
-        X = as_float64(X)
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return norms
-
-
-# -- What a kernel is: values for pairs of rows; and, for almost all of them, a profile f of one number per pair ------
-
-# Below this share of ||x||^2 + ||y||^2 a squared distance has lost four digits, and is computed from differences.
-_CANCELLED = 1e-4
-_PAIRS_AT_ONCE = 4096
+from kpca.kernels.arrays import FloatArray, Matrix, as_float64, each, float_dtype, non_negative
 
 # Of two rows: -||x - y||^2, x.y, -||x - y||_1, or -sum (x - y)^2 / (x + y).
 Argument = Literal["distance", "dot", "l1", "chi2"]
+# The name of a parameter, and which power of a distance it is.
+Bandwidth: TypeAlias = tuple[str, Literal[1, -1, -2]]
+# How a number is written in a formula.
+Writer: TypeAlias = Callable[..., str]
+plainly: Writer = "{:g}".format
 
 
 class Kernel(abc.ABC):
     """A similarity k(x, y) of two rows. Concrete kernels are frozen dataclasses: compare, hash, print, never change."""
 
     name: ClassVar[str]
+    # The names that `resolve` knows it by, each with the parameters that it stands for.
+    names: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
+    # The parameter over which distances are taken.
+    bandwidth: ClassVar[Bandwidth | None] = None
+    # Which features `kpca.features.families` draws for it, and whether their directions may be orthogonal: only if
+    # their law does not change under rotation.
+    random_features: ClassVar[str | None] = None
+    rotatable: ClassVar[bool] = True
+    # k(x, y) in text, if it has no parameters; and what rows are alike, in a sentence.
+    written: ClassVar[str] = ""
+    alike: ClassVar[str] = "It says how alike two rows are."
+
+    def __post_init__(self) -> None:
+        """Check parameters, and keep them as their checks return them."""
+        for parameter in fields(self):  # type: ignore[arg-type]  # concrete kernels are dataclasses
+            if check := parameter.metadata.get("check"):
+                object.__setattr__(self, parameter.name, check(parameter.name, getattr(self, parameter.name)))
 
     @property
     @abc.abstractmethod
@@ -146,6 +75,23 @@ class Kernel(abc.ABC):
         """What to do when values come out NaN or infinite."""
         return "scale the data, or choose other parameters of the kernel"
 
+    def formula(self, number: Writer = plainly) -> str:
+        """Return k(x, y) in text, with its parameters as numbers."""
+        return self.written or repr(self)
+
+    def meaning(self, number: Writer = plainly) -> str:
+        """Return in a sentence what rows are alike."""
+        return self.alike
+
+    @classmethod
+    def grid(cls, scale: float, count: int) -> dict[str, list[Any]]:
+        """Return which parameters to try, where there is no bandwidth: `scale` is gamma by the rule of that name."""
+        return {}
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        """Return the values from what a tracing back-end offers, such as `kpca.io.onnx`; minus f(0), if shifted."""
+        raise NotImplementedError(f"kernel {self.name!r} has no formula")
+
     def check(self, X: Matrix) -> None:
         """Raise InputError if the kernel is not defined on X."""
         return None
@@ -162,20 +108,40 @@ class Kernel(abc.ABC):
     __array_ufunc__ = None
 
     def __add__(self, other: Kernel | float) -> Kernel:
-        from kpca.kernels.composite import add  # composites are kernels, so they import this module
-
-        return add(self, other) if isinstance(other, (Kernel, Real)) else NotImplemented
+        return _add(self, other) if isinstance(other, (Kernel, Real)) else NotImplemented
 
     def __radd__(self, other: float) -> Kernel:  # sum([k1, k2]) starts with 0 + k1
         return self + other
 
     def __mul__(self, other: Kernel | float) -> Kernel:
-        from kpca.kernels.composite import multiply
-
-        return multiply(self, other) if isinstance(other, (Kernel, Real)) else NotImplemented
+        return _multiply(self, other) if isinstance(other, (Kernel, Real)) else NotImplemented
 
     def __rmul__(self, other: float) -> Kernel:
         return self * other
+
+
+def checked(check: Callable[[str, Any], Any], default: Any = MISSING) -> Any:
+    """Return a parameter of a kernel that is checked, and may be converted, by a function of its name and value."""
+    return field(default=default, metadata={"check": check})
+
+
+# All kernels of this package that are more than somebody else's function, in the order of their definition.
+KERNELS: list[type[Kernel]] = []
+K = TypeVar("K", bound=Kernel)
+
+
+def registered(*names: str, **special: Mapping[str, Any]) -> Callable[[type[K]], type[K]]:
+    """Make a kernel known to files and to all that reads what classes declare, and by names to `resolve`.
+
+    Special names stand for some of its parameters.
+    """
+
+    def register(kind: type[K]) -> type[K]:
+        kind.names = {**dict.fromkeys(names, MappingProxyType({})), **special}
+        KERNELS.append(kind)
+        return kind
+
+    return register
 
 
 class ProfileKernel(Kernel):
@@ -216,113 +182,240 @@ class ProfileKernel(Kernel):
         return self.value(self._arguments(as_float64(X), as_float64(Y))).astype(float_dtype(X), copy=False)
 
 
-class RadialKernel(ProfileKernel):
-    """f(t) with t = -||x - y||^2 <= 0 after scaling, f(0) = 1 and decreasing with distance."""
+# -- The algebra of kernels: sums, products and multiples, and the constant kernel ------------------------------------
 
-    argument = "radial"
-    at_zero: ClassVar[float] = 1.0
-    # True if f goes on smoothly for t > 0: then a t that rounding made positive needs no clamp.
-    smooth_past_zero: ClassVar[bool] = False
+
+@registered()
+@dataclass(frozen=True)
+class Constant(Kernel):
+    """The same value for every pair of rows; centring removes it, multiplied in it is a weight."""
+
+    constant: float = checked(non_negative, 1.0)
+    name: ClassVar[str] = "constant"
+    random_features = "flat"
+    psd = True  # a non-negative multiple of 11'
+    shift_invariant = True
+
+    def formula(self, number: Writer = plainly) -> str:
+        return number(self.constant)
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        return pairs.constant(self.constant)
+
+    def block(self, X: Matrix, Y: Matrix) -> FloatArray:
+        """Return the constant for every pair.  # shape: (n, m)"""
+        return np.full((X.shape[0], Y.shape[0]), self.constant, dtype=float_dtype(X))
+
+    def diagonal(self, X: Matrix) -> NDArray[np.float64]:
+        """Return the constant for every row.  # shape: (n,)"""
+        return np.full(X.shape[0], self.constant)
+
+
+class Composite(Kernel):
+    """A kernel made of others (`members`); what is true of all of them is true of it."""
+
+    members: tuple[Kernel, ...]
 
     @property
     def psd(self) -> bool:
-        """Every profile here is a mixture of Gaussians (Schoenberg), hence positive definite in any dimension."""
-        return True
+        """Sums, non-negative multiples and (Schur) products of positive semidefinite kernels are that too."""
+        return all(member.psd for member in self.members)
 
     @property
     def shift_invariant(self) -> bool:
-        """Only differences of rows enter."""
-        return True
-
-    @abc.abstractmethod
-    def _scale(self) -> tuple[str, float | tuple[float, ...]]:
-        """Return the name of the bandwidth parameter, and the factor(s) by which prepare multiplies the features."""
-
-    @abc.abstractmethod
-    def shifted(self, t: FloatArray) -> FloatArray:
-        """Overwrite t by f(t) - f(0), without cancellation for t near 0, and return it.
-
-        See docs/mathematics.md, section 4.
-        """
-
-    @abc.abstractmethod
-    def inverse(self, value: FloatArray) -> FloatArray:
-        """Return t with f(t) = value as a new array; values above 1 count as 1, those below the tiniest as that."""
-
-    @property
-    def shared(self) -> tuple[Argument, float] | None:
-        """-||x - y||^2, unless there is a bandwidth per feature."""
-        scale = self._scale()[1]
-        return ("distance", scale * scale) if isinstance(scale, float) else None
+        """True if it holds for each member."""
+        return all(member.shift_invariant for member in self.members)
 
     def check(self, X: Matrix) -> None:
-        """Refuse X if there is a bandwidth per feature, and not one for each."""
-        check_features(*self._scale(), X)
+        """Refuse what any member refuses."""
+        for member in self.members:
+            member.check(X)
 
-    def prepare(self, X: Matrix) -> Matrix:
-        """Return X times the scale, per feature where there is one each."""
-        name, scale = self._scale()
-        check_features(name, scale, X)
-        if isinstance(scale, float):
-            return X * scale
-        factors = np.asarray(scale, dtype=X.dtype)
-        if not sparse.issparse(X):
-            return X * factors
-        scaled = X.copy()
-        scaled.data *= factors[scaled.indices]
+    def block(self, X: Matrix, Y: Matrix) -> FloatArray:
+        """Return the members' values combined in float64.  # shape: (n, m)"""
+        # `Y is X` means something to some kernels (callables, white noise), so it must survive the conversion.
+        X64 = as_float64(X)
+        Y64 = X64 if Y is X else as_float64(Y)
+        return self._combine(member.block(X64, Y64) for member in self.members).astype(float_dtype(X), copy=False)
+
+    def diagonal(self, X: Matrix) -> NDArray[np.float64]:
+        """Return the members' diagonals combined.  # shape: (n,)"""
+        return self._combine(member.diagonal(X) for member in self.members).astype(np.float64, copy=False)
+
+    @abc.abstractmethod
+    def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
+        """Return one array of the members' arrays, none of which may be overwritten."""
+
+
+@registered()
+@dataclass(frozen=True)
+class Sum(Composite):
+    """k_1 + k_2 + ...: similar in one way or in another."""
+
+    members: tuple[Kernel, ...] = checked(lambda name, members: _kernels("Sum", members))
+    name: ClassVar[str] = "sum"
+    random_features = "sum"
+
+    def formula(self, number: Writer = plainly) -> str:
+        return " + ".join(member.formula(number) for member in self.members)
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        first, *rest = [pairs.values(member, shifted=shifted) for member in self.members]
+        for value in rest:
+            first = first + value
+        return first
+
+    def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
+        first, *rest = values
+        total = first.copy()
+        for value in rest:
+            total += value
+        return total
+
+
+@registered()
+@dataclass(frozen=True)
+class Product(Composite):
+    """k_1 k_2 ...: similar in one way and in another."""
+
+    members: tuple[Kernel, ...] = checked(lambda name, members: _kernels("Product", members))
+    name: ClassVar[str] = "product"
+
+    def formula(self, number: Writer = plainly) -> str:
+        return " · ".join(f"[{member.formula(number)}]" for member in self.members)
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        first, *rest = [pairs.values(member) for member in self.members]
+        for value in rest:
+            first = first * value
+        return first
+
+    def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
+        first, *rest = values
+        total = first.copy()
+        for value in rest:
+            total *= value
+        return total
+
+
+@registered()
+@dataclass(frozen=True)
+class Scaled(Composite):
+    """factor times a kernel."""
+
+    kernel: Kernel
+    factor: float = checked(non_negative)
+    name: ClassVar[str] = "scaled"
+    random_features = "scaled"
+
+    def __post_init__(self) -> None:
+        _kernels("Scaled", (self.kernel,))
+        super().__post_init__()
+
+    @property
+    def members(self) -> tuple[Kernel, ...]:  # type: ignore[override]  # read only here, as everywhere: frozen
+        """The one kernel that is scaled."""
+        return (self.kernel,)
+
+    def formula(self, number: Writer = plainly) -> str:
+        return f"{number(self.factor)} · [{self.kernel.formula(number)}]"
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        return pairs.values(self.kernel, shifted=shifted) * float(self.factor)
+
+    def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
+        (value,) = values
+        scaled: FloatArray = value * self.factor
         return scaled
 
-    def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return f(0) for each row.  # shape: (n,)"""
-        return np.full(X.shape[0], self.at_zero)
 
-    def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
-        # Differences first, scale last: an offset common to all rows is removed before anything is rounded.
-        name, scale = self._scale()
-        if sparse.issparse(X):
-            return negative_squared_distances(self.prepare(X), self.prepare(Y))
-        check_features(name, scale, X)
-        t: NDArray[np.float64]
-        if isinstance(scale, float):
-            t = cdist(X, Y, "sqeuclidean")
-            t *= -scale * scale
-        else:
-            t = cdist(X, Y, "sqeuclidean", w=np.square(scale))
-            np.negative(t, out=t)
-        return t
-
-    @staticmethod
-    def _clip(value: FloatArray) -> FloatArray:
-        """Return values brought into (0, 1], where the profile has an inverse."""
-        value = np.asarray(value)
-        value = value.astype(float_dtype(value), copy=False)
-        clipped: FloatArray = np.clip(value, np.finfo(value.dtype).tiny, 1.0)
-        return clipped
+def _add(first: Kernel, second: Kernel | float) -> Kernel:
+    """Return first + second, flat: a number adds a constant kernel, 0 nothing."""
+    if not isinstance(second, Kernel):
+        second = Constant(non_negative("a number added to a kernel", second))
+    members = [member for kernel in (first, second) for member in _flat(kernel, Sum) if member != Constant(0.0)]
+    if len(members) < 2:
+        return members[0] if members else Constant(0.0)
+    return Sum(tuple(members))
 
 
-class DotKernel(ProfileKernel):
-    """f(t) with t = x.y after scaling."""
-
-    argument = "dot"
-
-    def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return f(||x_i||^2) of the prepared rows.  # shape: (n,)"""
-        diagonal: NDArray[Any] = self.value(squared_norms(self.prepare(as_float64(X))))
-        return diagonal
-
-    def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
-        t: NDArray[Any] = to_dense(self.prepare(X) @ self.prepare(Y).T)
-        return t
+def _multiply(first: Kernel, second: Kernel | float) -> Kernel:
+    """Return first * second, flat: numbers and constant kernels are gathered in one factor in front."""
+    if not isinstance(second, Kernel):
+        second = Constant(non_negative("a number times a kernel", second))
+    (a, left), (b, right) = _split(first), _split(second)
+    kernels = left + right
+    if not kernels:
+        return Constant(a * b)
+    product = Product(kernels) if len(kernels) > 1 else kernels[0]
+    return product if a * b == 1 else Scaled(product, a * b)
 
 
-def negative_squared_distances(X: Matrix, Y: Matrix) -> NDArray[np.float64]:
-    """Return -||x_i - y_j||^2 of CSR rows; sums of norms where that is accurate, differences where it is not."""
-    norms = squared_norms(X)[:, None] + squared_norms(Y)[None, :]
-    t: NDArray[Any] = to_dense(X @ Y.T)
-    t *= 2.0
-    t -= norms
-    rows, columns = np.nonzero(t > -_CANCELLED * norms)
-    for start in range(0, len(rows), _PAIRS_AT_ONCE):
-        i, j = rows[start : start + _PAIRS_AT_ONCE], columns[start : start + _PAIRS_AT_ONCE]
-        t[i, j] = -squared_norms(X[i] - Y[j])
-    return t
+def _split(kernel: Kernel) -> tuple[float, tuple[Kernel, ...]]:
+    """Return the number in front of a kernel, and the factors behind it."""
+    if isinstance(kernel, Constant):
+        return kernel.constant, ()
+    if isinstance(kernel, Scaled):
+        factor, kernels = _split(kernel.kernel)
+        return kernel.factor * factor, kernels
+    return 1.0, _flat(kernel, Product)
+
+
+def _flat(kernel: Kernel, kind: type[Sum] | type[Product]) -> tuple[Kernel, ...]:
+    """Return the members of a sum in a sum (a product in a product), else the kernel alone."""
+    return kernel.members if isinstance(kernel, kind) else (kernel,)
+
+
+def _kernels(name: str, members: Iterable[object]) -> tuple[Kernel, ...]:
+    """Return the members as a tuple, which must be kernels and at least one."""
+    kernels = tuple(members)
+    wrong = [member for member in kernels if not isinstance(member, Kernel)]
+    if wrong or not kernels:
+        arrived = f"{wrong[0]!r}" if wrong else "nothing"
+        raise InputError(
+            f"{name} must be made of kernels; got {arrived}: build one with kpca.kernels, such as RBF(1.0)."
+        )
+    return tuple(member for member in kernels if isinstance(member, Kernel))
+
+
+# -- The same kernel with other bandwidths: what "too small" and "too large" are measured against ---------------------
+
+# Decimal exponents of a parameter beyond which its square, and so a distance, could not be written.
+_DECADES = 300
+
+
+def has_bandwidth(kernel: Kernel) -> bool:
+    """Return True if distances enter a kernel, or a member of it, over a bandwidth."""
+    if isinstance(kernel, Composite):
+        return any(has_bandwidth(member) for member in kernel.members)
+    return kernel.bandwidth is not None
+
+
+def widened(kernel: Kernel, factor: float) -> Kernel | None:
+    """Return the kernel whose distances are divided by a factor; None if it has no bandwidth, or no number for it.
+
+    Of a sum or product every member that has a bandwidth is widened. The distance of `Chi2` is that of additive chi2.
+    """
+    if isinstance(kernel, Composite):
+        return _widened_members(kernel, factor)
+    if kernel.bandwidth is None:
+        return None
+    name, power = kernel.bandwidth
+    value = getattr(kernel, name)
+    sizes = [math.log10(item) for item in (value if isinstance(value, tuple) else (value,))]
+    if any(abs(size) + max(power, -power) * abs(math.log10(factor)) >= _DECADES for size in sizes):
+        return None
+    change: dict[int, Callable[[float], float]] = {
+        1: lambda item: item * factor,
+        -1: lambda item: item / factor,
+        -2: lambda item: item * (1.0 / factor**2),
+    }
+    return replace(kernel, **{name: each(change[power], value)})  # type: ignore[type-var]  # all are dataclasses
+
+
+def _widened_members(kernel: Composite, factor: float) -> Kernel | None:
+    members = [widened(member, factor) for member in kernel.members]
+    if not any(members):
+        return None
+    changed = tuple(new or old for new, old in zip(members, kernel.members, strict=True))
+    return Scaled(changed[0], kernel.factor) if isinstance(kernel, Scaled) else type(kernel)(changed)  # type: ignore[call-arg]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.errors import InputError
-from kpca.kernels.base import FloatArray, Kernel, Matrix, float_dtype, to_dense
+from kpca.kernels.arrays import FloatArray, Matrix, float_dtype, to_dense
+from kpca.kernels.base import Kernel, Writer, plainly
 
 # The diagonal of a vectorised function comes from square blocks of this many rows.
 _DIAGONAL_ROWS = 64
@@ -28,11 +29,12 @@ class _Callable(Kernel):
 
     function: Callable[..., Any]
     params: Mapping[str, Any]
+    psd = False  # not known
 
-    @property
-    def psd(self) -> bool:
-        """Not known, hence False."""
-        return False
+    def formula(self, number: Writer = plainly) -> str:
+        """The name of the function."""
+        name = getattr(self.function, "__name__", None) or type(self.function).__name__
+        return f"{name}(x, y), a function of its own"
 
     def _call(self, x: Matrix, y: Matrix) -> Any:
         return self.function(x, y, **self.params)

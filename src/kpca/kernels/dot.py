@@ -12,42 +12,44 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from kpca._base.errors import InputError
-from kpca.kernels.base import (
-    Argument,
-    DotKernel,
+from kpca.kernels.arrays import (
     FloatArray,
-    Kernel,
     Matrix,
     as_float64,
+    copied,
     finite,
     float_dtype,
+    namespace,
     negative_squared_distances,
     non_negative,
     positive,
     squared_norms,
+    to_dense,
     whole_if_possible,
 )
+from kpca.kernels.base import Argument, Kernel, ProfileKernel, Writer, checked, plainly, registered
 
 
-@dataclass(frozen=True)
-class Linear(DotKernel):
-    """x . y: kernel PCA is then PCA."""
+class DotKernel(ProfileKernel):
+    """f(t) with t = x.y after scaling; f(t) = t, unless said otherwise."""
 
-    name: ClassVar[str] = "linear"
+    argument = "dot"
 
-    @property
-    def psd(self) -> bool:
-        """A Gram matrix by definition."""
-        return True
+    def diagonal(self, X: Matrix) -> NDArray[np.float64]:
+        """Return f(||x_i||^2) of the prepared rows.  # shape: (n,)"""
+        diagonal: NDArray[Any] = self.value(squared_norms(self.prepare(as_float64(X))))
+        return diagonal
 
-    @property
-    def shared(self) -> tuple[Argument, float]:
-        """x.y itself."""
-        return "dot", 1.0
+    def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
+        t: NDArray[Any] = to_dense(self.prepare(X) @ self.prepare(Y).T)
+        return t
 
-    def prepare(self, X: Matrix) -> Matrix:
-        """Return X itself."""
-        return X
+
+class _Identity(DotKernel):
+    """f(t) = t: the inner product of prepared rows."""
+
+    random_features = "projected"
+    psd = True  # a Gram matrix by definition
 
     def value(self, t: FloatArray) -> FloatArray:
         """f(t) = t."""
@@ -55,26 +57,70 @@ class Linear(DotKernel):
 
     def derivative(self, t: FloatArray) -> FloatArray:
         """f'(t) = 1."""
-        return np.ones_like(t)
+        ones: FloatArray = namespace(t).ones_like(t)
+        return ones
 
     def curvature(self, t: FloatArray) -> FloatArray:
         """f''(t) = 0."""
-        return np.zeros_like(t)
+        zeros: FloatArray = namespace(t).zeros_like(t)
+        return zeros
 
 
+@registered("linear")
 @dataclass(frozen=True)
-class Polynomial(DotKernel):
+class Linear(_Identity):
+    """x . y: kernel PCA is then PCA."""
+
+    name: ClassVar[str] = "linear"
+    written = "x · y"
+    alike = "This is the inner product: it makes kernel PCA ordinary PCA, and components straight directions."
+    shared = ("dot", 1.0)
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        return pairs.dots()
+
+    def prepare(self, X: Matrix) -> Matrix:
+        """Return X itself."""
+        return X
+
+
+class _Shifted(DotKernel):
+    """f(gamma x.y + coef0)."""
+
+    gamma: float
+    coef0: float
+
+    @property
+    def shared(self) -> tuple[Argument, float]:
+        """gamma x.y."""
+        return "dot", self.gamma
+
+    def prepare(self, X: Matrix) -> Matrix:
+        """Return sqrt(gamma) X."""
+        return X * math.sqrt(self.gamma)
+
+    def _base(self, number: Writer) -> str:
+        factor = "" if self.gamma == 1 else f"{number(self.gamma)} "
+        sign = "+" if self.coef0 > 0 else "−"
+        return f"{factor}x · y" + ("" if self.coef0 == 0 else f" {sign} {number(abs(self.coef0))}")
+
+
+def _degree(name: str, value: object) -> int | float:
+    return whole_if_possible(non_negative(name, value))
+
+
+@registered("poly", "polynomial")
+@dataclass(frozen=True)
+class Polynomial(_Shifted):
     """(gamma x . y + coef0)^degree; a degree that is not whole is defined where the base is not negative."""
 
-    degree: float = 3
-    gamma: float = 1.0
-    coef0: float = 1.0
+    degree: float = checked(_degree, 3)
+    gamma: float = checked(positive, 1.0)
+    coef0: float = checked(finite, 1.0)
     name: ClassVar[str] = "poly"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "degree", whole_if_possible(non_negative("degree", self.degree)))
-        object.__setattr__(self, "gamma", positive("gamma", self.gamma))
-        object.__setattr__(self, "coef0", finite("coef0", self.coef0))
+    alike = "Products of several columns count, so that components see how columns act together."
+    random_features = "sketched"
+    rotatable = False
 
     @property
     def psd(self) -> bool:
@@ -87,14 +133,15 @@ class Polynomial(DotKernel):
         whole = isinstance(self.degree, int)
         return super().remedy if whole else "take a whole degree, or data without a negative base gamma x.y + coef0"
 
-    @property
-    def shared(self) -> tuple[Argument, float]:
-        """gamma x.y."""
-        return "dot", self.gamma
+    def formula(self, number: Writer = plainly) -> str:
+        return f"({self._base(number)})^{number(self.degree)}"
 
-    def prepare(self, X: Matrix) -> Matrix:
-        """Return sqrt(gamma) X."""
-        return X * math.sqrt(self.gamma)
+    @classmethod
+    def grid(cls, scale: float, count: int) -> dict[str, list[Any]]:
+        return {"degree": [2, 3, 4], "gamma": [scale], "coef0": [1.0]}
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        return pairs.power(pairs.dots(self.gamma) + float(self.coef0), self.degree)
 
     def value(self, t: FloatArray) -> FloatArray:
         """f(t) = (t + coef0)^degree, in place; NaN where the base is negative and the degree not whole."""
@@ -103,76 +150,78 @@ class Polynomial(DotKernel):
 
     def derivative(self, t: FloatArray) -> FloatArray:
         """f'(t) = degree (t + coef0)^(degree - 1)."""
-        if self.degree == 0:
-            return np.zeros_like(t)
-        slope = _power(t + t.dtype.type(self.coef0), self.degree - 1)
-        slope *= self.degree
-        return slope
+        return self._falling(t, 1)
 
     def curvature(self, t: FloatArray) -> FloatArray:
         """f''(t) = degree (degree - 1) (t + coef0)^(degree - 2); infinite at base 0 for a degree between 1 and 2."""
-        if self.degree in (0, 1):
-            return np.zeros_like(t)
-        bend = _power(t + t.dtype.type(self.coef0), self.degree - 2)
-        bend *= self.degree * (self.degree - 1)
-        return bend
+        return self._falling(t, 2)
+
+    def _falling(self, t: FloatArray, order: int) -> FloatArray:
+        """Return the first or second derivative."""
+        if self.degree in range(order):
+            zeros: FloatArray = namespace(t).zeros_like(t)
+            return zeros
+        slope = _power(t + self.coef0, self.degree - order)
+        slope *= self.degree if order == 1 else self.degree * (self.degree - 1)
+        return slope
 
 
+@registered("sigmoid")
 @dataclass(frozen=True)
-class Sigmoid(DotKernel):
+class Sigmoid(_Shifted):
     """tanh(gamma x . y + coef0): not positive semidefinite in general."""
 
-    gamma: float = 1.0
-    coef0: float = 1.0
+    gamma: float = checked(positive, 1.0)
+    coef0: float = checked(finite, 1.0)
     name: ClassVar[str] = "sigmoid"
+    alike = "It follows the inner product up to a ceiling; it is not a true similarity for all data."
+    psd = False  # indefinite for almost every choice of parameters and data
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", positive("gamma", self.gamma))
-        object.__setattr__(self, "coef0", finite("coef0", self.coef0))
+    def formula(self, number: Writer = plainly) -> str:
+        return f"tanh({self._base(number)})"
 
-    @property
-    def psd(self) -> bool:
-        """Indefinite for almost every choice of parameters and data."""
-        return False
+    @classmethod
+    def grid(cls, scale: float, count: int) -> dict[str, list[Any]]:
+        return {"gamma": (scale * np.geomspace(1 / 16, 1.0, min(count, 5))).tolist(), "coef0": [0.0]}
 
-    @property
-    def shared(self) -> tuple[Argument, float]:
-        """gamma x.y."""
-        return "dot", self.gamma
-
-    def prepare(self, X: Matrix) -> Matrix:
-        """Return sqrt(gamma) X."""
-        return X * math.sqrt(self.gamma)
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        return pairs.tanh(pairs.dots(self.gamma) + float(self.coef0))
 
     def value(self, t: FloatArray) -> FloatArray:
         """f(t) = tanh(t + coef0), in place."""
         t += self.coef0
-        return np.tanh(t, out=t)
+        namespace(t).tanh(t, out=t)
+        return t
 
     def derivative(self, t: FloatArray) -> FloatArray:
         """f'(t) = 1 / cosh(t + coef0)^2 = 4e / (1 + e)^2 with e = exp(-2 |t + coef0|), which cannot overflow."""
-        decay = np.exp(-2.0 * np.abs(t + t.dtype.type(self.coef0)))
-        slope: FloatArray = 4.0 * decay / np.square(1.0 + decay)
+        xp = namespace(t)
+        decay = xp.exp(-2.0 * xp.abs(t + self.coef0))
+        slope: FloatArray = 4.0 * decay / xp.square(1.0 + decay)
         return slope
 
     def curvature(self, t: FloatArray) -> FloatArray:
         """f''(t) = -2 tanh(t + coef0) f'(t)."""
         bend = self.derivative(t)
         bend *= -2.0
-        bend *= np.tanh(t + t.dtype.type(self.coef0))
+        bend *= namespace(t).tanh(t + self.coef0)
         return bend
 
 
+@registered("cosine")
 @dataclass(frozen=True)
-class Cosine(DotKernel):
-    """x . y / (||x|| ||y||); a row of zeros has similarity 0 with everything, itself included."""
+class Cosine(_Identity):
+    """x . y / (||x|| ||y||); a row of zeros has similarity 0 with everything, itself included.
+
+    Derivatives are with respect to the normalised inner product.
+    """
 
     name: ClassVar[str] = "cosine"
+    written = "x · y / (‖x‖ ‖y‖)"
+    alike = "Two rows are alike if their columns have the same proportions, whatever their size."
 
-    @property
-    def psd(self) -> bool:
-        """The linear kernel of normalised rows."""
-        return True
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        return pairs.cosines()
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return rows of length 1; rows of zeros stay as they are."""
@@ -181,30 +230,21 @@ class Cosine(DotKernel):
         lengths = np.sqrt(squared_norms(unit))
         return _divide_rows(unit, lengths)
 
-    def value(self, t: FloatArray) -> FloatArray:
-        """f(t) = t."""
-        return t
-
-    def derivative(self, t: FloatArray) -> FloatArray:
-        """f'(t) = 1, with respect to the normalised inner product."""
-        return np.ones_like(t)
-
-    def curvature(self, t: FloatArray) -> FloatArray:
-        """f''(t) = 0, with respect to the normalised inner product."""
-        return np.zeros_like(t)
-
 
 def _power(base: FloatArray, exponent: float) -> FloatArray:
     """Overwrite base by its power: by squaring for whole exponents (np.power is ten times slower), else np.power."""
     if not isinstance(exponent, int):
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.power(base, exponent, out=base)
+            if not isinstance(base, np.ndarray):
+                base **= exponent
+                return base
+            return np.power(base, exponent, out=base)  # not **=, which takes square roots by another function
     if exponent == 0:
-        base.fill(1.0)
+        base[...] = 1.0
         return base
-    factor = base.copy() if exponent > 1 else base
+    factor = copied(base) if exponent > 1 else base
     for bit in bin(exponent)[3:]:  # the bits after the leading one, highest first
-        np.multiply(base, base, out=base)
+        base *= base
         if bit == "1":
             base *= factor
     return base
@@ -235,6 +275,13 @@ def _divide_rows(X: Matrix, divisors: NDArray[np.float64]) -> Matrix:
 # -- Arc-cosine kernels: what infinitely wide layers of steps (order 0) or rectified units (order 1) see of two rows --
 
 
+def _order(name: str, value: Any) -> int:
+    if isinstance(value, bool) or value not in (0, 1):
+        raise InputError(f"{name} must be 0 or 1; got {value!r}: 0 is that of steps, 1 that of rectified units.")
+    return int(value)
+
+
+@registered(arc_cosine0={"order": 0}, arc_cosine1={"order": 1})
 @dataclass(frozen=True)
 class ArcCosine(Kernel):
     """1 - theta / pi, or |x| |y| (sin theta + (pi - theta) cos theta) / pi: theta is the angle between two rows.
@@ -244,20 +291,17 @@ class ArcCosine(Kernel):
     right angles to everything, itself included.
     """
 
-    order: int = 1
+    order: int = checked(_order, 1)
     name: ClassVar[str] = "arc_cosine"
+    random_features = "activated"
+    psd = True  # the expectation of a product of random features
 
-    def __post_init__(self) -> None:
-        if isinstance(self.order, bool) or self.order not in (0, 1):
-            raise InputError(
-                f"order must be 0 or 1; got {self.order!r}: 0 is that of steps, 1 that of rectified units."
-            )
-        object.__setattr__(self, "order", int(self.order))
-
-    @property
-    def psd(self) -> bool:
-        """The expectation of a product of random features."""
-        return True
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        theta = pairs.angles()
+        if self.order == 0:
+            return 1.0 - theta / math.pi
+        own, known = pairs.lengths()
+        return (pairs.sin(theta) + (math.pi - theta) * pairs.cos(theta)) * own * (known / math.pi)
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
         """Return the kernel values, from angles in float64.  # shape: (n, m)"""

@@ -16,8 +16,8 @@ from scipy import sparse
 from sklearn.gaussian_process import kernels as gp
 
 from kpca._base.errors import InputError
-from kpca.kernels.base import FloatArray, Kernel, Matrix, float_dtype
-from kpca.kernels.composite import Constant
+from kpca.kernels.arrays import FloatArray, Matrix, float_dtype
+from kpca.kernels.base import Constant, Kernel, registered
 from kpca.kernels.dot import Polynomial
 from kpca.kernels.radial import RBF, Matern, RationalQuadratic
 
@@ -25,6 +25,7 @@ from kpca.kernels.radial import RBF, Matern, RationalQuadratic
 _PSD_METRICS = {"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"}
 
 
+@registered()
 @dataclass(frozen=True)
 class GaussianProcess(Kernel):
     """A Gaussian-process kernel as it is: `kernel(X, Y)` and its diagonal."""

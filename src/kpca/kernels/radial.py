@@ -7,15 +7,29 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.spatial.distance import cdist
 
 from kpca._base.errors import InputError
-from kpca.kernels.base import FloatArray, RadialKernel, finite, positive, positive_or_each
+from kpca.kernels.arrays import (
+    FloatArray,
+    Matrix,
+    check_features,
+    copied,
+    each,
+    finite,
+    float_dtype,
+    namespace,
+    negative_squared_distances,
+    positive,
+    positive_or_each,
+)
+from kpca.kernels.base import Argument, Bandwidth, ProfileKernel, Writer, checked, plainly, registered
 
 # exp(-u) is 0 well before u = 1000 even in float64; the cap keeps inf * 0 out of polynomial times exponential.
 _FAR = 1000.0
@@ -23,45 +37,152 @@ _FAR = 1000.0
 _NEAR = 0.25
 
 
+class RadialKernel(ProfileKernel):
+    """f(t) with t = -||x - y||^2 <= 0 after scaling, f(0) = 1 and decreasing with distance."""
+
+    argument = "radial"
+    at_zero: ClassVar[float] = 1.0
+    # True if f goes on smoothly for t > 0: then a t that rounding made positive needs no clamp.
+    smooth_past_zero: ClassVar[bool] = False
+    psd = True  # every profile here is a mixture of Gaussians (Schoenberg): positive definite in any dimension
+    shift_invariant = True
+    bandwidth: ClassVar[Bandwidth] = ("length_scale", 1)
+    random_features = "fourier"
+    alike = "Two rows are fully alike (1) if they are equal, and the less alike the farther apart they are."
+
+    @abc.abstractmethod
+    def _scale(self) -> tuple[str, float | tuple[float, ...]]:
+        """Return the name of the bandwidth parameter, and the factor(s) by which prepare multiplies the features."""
+
+    @abc.abstractmethod
+    def shifted(self, t: FloatArray) -> FloatArray:
+        """Overwrite t by f(t) - f(0), without cancellation for t near 0, and return it.
+
+        See docs/mathematics.md, section 4.
+        """
+
+    @abc.abstractmethod
+    def inverse(self, value: FloatArray) -> FloatArray:
+        """Return t with f(t) = value as a new array; values above 1 count as 1, those below the tiniest as that."""
+
+    @abc.abstractmethod
+    def stretch(self, rng: np.random.Generator, count: int) -> FloatArray | float:
+        """Return random numbers r for which normal frequencies w make E cos(r w.(x' - y')) = f.  # shape: (count,)"""
+
+    @property
+    def shared(self) -> tuple[Argument, float] | None:
+        """-||x - y||^2, unless there is a bandwidth per feature."""
+        scale = self._scale()[1]
+        return ("distance", scale * scale) if isinstance(scale, float) else None
+
+    def check(self, X: Matrix) -> None:
+        """Refuse X if there is a bandwidth per feature, and not one for each."""
+        check_features(*self._scale(), X)
+
+    def prepare(self, X: Matrix) -> Matrix:
+        """Return X times the scale, per feature where there is one each."""
+        name, scale = self._scale()
+        check_features(name, scale, X)
+        if isinstance(scale, float):
+            return X * scale
+        factors = np.asarray(scale, dtype=X.dtype)
+        if not sparse.issparse(X):
+            return X * factors
+        scaled = X.copy()
+        scaled.data *= factors[scaled.indices]
+        return scaled
+
+    def diagonal(self, X: Matrix) -> NDArray[np.float64]:
+        """Return f(0) for each row.  # shape: (n,)"""
+        return np.full(X.shape[0], self.at_zero)
+
+    def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
+        # Differences first, scale last: an offset common to all rows is removed before anything is rounded.
+        name, scale = self._scale()
+        if sparse.issparse(X):
+            return negative_squared_distances(self.prepare(X), self.prepare(Y))
+        check_features(name, scale, X)
+        t: NDArray[np.float64]
+        if isinstance(scale, float):
+            t = cdist(X, Y, "sqeuclidean")
+            t *= -scale * scale
+        else:
+            t = cdist(X, Y, "sqeuclidean", w=np.square(scale))
+            np.negative(t, out=t)
+        return t
+
+    @staticmethod
+    def _clip(value: FloatArray) -> FloatArray:
+        """Return values brought into (0, 1], where the profile has an inverse."""
+        value = np.asarray(value)
+        value = value.astype(float_dtype(value), copy=False)
+        clipped: FloatArray = np.clip(value, np.finfo(value.dtype).tiny, 1.0)
+        return clipped
+
+
+@registered("rbf")
 @dataclass(frozen=True, init=False)
 class RBF(RadialKernel):
     """exp(-gamma ||x - y||^2), gamma = 1 / (2 sigma^2); one gamma (or sigma) for all features, or one for each."""
 
     gamma: float | tuple[float, ...]
     name: ClassVar[str] = "rbf"
-    smooth_past_zero: ClassVar[bool] = True
+    smooth_past_zero = True
+    bandwidth = ("gamma", -2)
 
     def __init__(self, gamma: object = None, sigma: object = None) -> None:
         if (gamma is None) == (sigma is None):
             raise InputError(f"RBF must be given exactly one of gamma and sigma; got gamma={gamma!r}, sigma={sigma!r}.")
         if gamma is None:
             width = positive_or_each("sigma", sigma)
-            gamma = _each(lambda s: 0.5 / s / s, width)
+            gamma = each(lambda s: 0.5 / s / s, width)
         object.__setattr__(self, "gamma", positive_or_each("gamma", gamma))
 
     @property
     def sigma(self) -> float | tuple[float, ...]:
         """The standard deviation(s) of the Gaussian, 1 / sqrt(2 gamma)."""
-        return _each(lambda g: math.sqrt(0.5 / g), self.gamma)
+        return each(lambda g: math.sqrt(0.5 / g), self.gamma)
+
+    def formula(self, number: Writer = plainly) -> str:
+        if isinstance(self.gamma, tuple):
+            return f"exp(−Σ γⱼ (xⱼ − yⱼ)²), {_of_each('γ', self.gamma, number)}"
+        return f"exp(−{'' if self.gamma == 1 else f'{number(self.gamma)} '}‖x − y‖²)"
+
+    def meaning(self, number: Writer = plainly) -> str:
+        if isinstance(self.gamma, tuple):
+            return super().meaning(number)
+        far = number(math.sqrt(math.log(2.0) / self.gamma), 3)
+        return f"Two rows are fully alike (1) if they are equal, and half alike (0.5) at a distance of {far}."
+
+    def stretch(self, rng: np.random.Generator, count: int) -> FloatArray | float:
+        """exp(-|u|^2) = E cos(w.u) for w normal with variance 2."""
+        return math.sqrt(2.0)
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        t = pairs.distances(self)
+        return pairs.expm1(t) if shifted else pairs.exp(t)
 
     def _scale(self) -> tuple[str, float | tuple[float, ...]]:
-        return "gamma", _each(math.sqrt, self.gamma)
+        return "gamma", each(math.sqrt, self.gamma)
 
     def value(self, t: FloatArray) -> FloatArray:
         """f(t) = e^t, in place."""
-        return np.exp(t, out=t)
+        namespace(t).exp(t, out=t)
+        return t
 
     def derivative(self, t: FloatArray) -> FloatArray:
         """f'(t) = e^t."""
-        return np.exp(t)
+        slope: FloatArray = namespace(t).exp(t)
+        return slope
 
     def curvature(self, t: FloatArray) -> FloatArray:
         """f''(t) = e^t."""
-        return np.exp(t)
+        return self.derivative(t)
 
     def shifted(self, t: FloatArray) -> FloatArray:
         """f(t) - 1 = expm1(t), in place."""
-        return np.expm1(t, out=t)
+        namespace(t).expm1(t, out=t)
+        return t
 
     def inverse(self, value: FloatArray) -> FloatArray:
         """t = log(value)."""
@@ -83,43 +204,64 @@ class _MaternProfile(RadialKernel):
         """True for nu = 1/2: f'(t) = e^-u / (2u)."""
         return self._order == 0.5
 
+    def stretch(self, rng: np.random.Generator, count: int) -> FloatArray | float:
+        """Multivariate t with 2 nu degrees of freedom; sqrt(2 nu) is in the scale of the kernel already."""
+        stretch: FloatArray = 1.0 / np.sqrt(rng.chisquare(2.0 * self._order, count))
+        return stretch
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        u = pairs.minimum(pairs.sqrt(-pairs.distances(self)), _FAR)
+        if self._order == 0.5:
+            return pairs.expm1(-u) if shifted else pairs.exp(-u)
+        if not shifted:
+            return (1.0 + self._rest(u)) * pairs.exp(-u)
+        near = u * u * pairs.polynomial(pairs.minimum(u, _NEAR), _series(self._order, 13))
+        far = pairs.expm1(-u) + self._rest(u) * pairs.exp(-u)
+        return pairs.where(pairs.below(u, _NEAR), near, far)
+
+    def _rest(self, u: Any) -> Any:
+        """Return the polynomial less 1: u or u + u^2/3."""
+        return u if self._order == 1.5 else u * (1.0 + u / 3.0)
+
     def _scale(self) -> tuple[str, float | tuple[float, ...]]:
-        return "length_scale", _each(lambda length: math.sqrt(2 * self._order) / length, self.length_scale)
+        return "length_scale", each(lambda length: math.sqrt(2 * self._order) / length, self.length_scale)
 
     def value(self, t: FloatArray) -> FloatArray:
         """f = e^-u, (1 + u) e^-u or (1 + u + u^2/3) e^-u, in place."""
+        xp = namespace(t)
         u = _root(t, out=t)
         if self._order == 0.5:
-            np.negative(u, out=u)
-            return np.exp(u, out=u)
-        decay = np.exp(-u)
-        if self._order == 1.5:
-            u += 1.0
-        else:
+            xp.negative(u, out=u)
+            xp.exp(u, out=u)
+            return u
+        decay = xp.exp(-u)
+        if self._order == 2.5:
             _times_third(u)
-            u += 1.0
+        u += 1.0
         u *= decay
         return u
 
     def derivative(self, t: FloatArray) -> FloatArray:
         """f' = e^-u / (2u), e^-u / 2 or (1 + u) e^-u / 6, as du/dt = -1/(2u)."""
+        xp = namespace(t)
         u = _root(t)
-        decay = np.exp(-u)
+        decay: FloatArray = xp.exp(-u)
         if self._order == 0.5:
             with np.errstate(divide="ignore"):
-                decay /= 2.0 * np.abs(u)
+                decay /= 2.0 * xp.abs(u)
             return decay
         decay *= 0.5 if self._order == 1.5 else (1.0 + u) / 6.0
         return decay
 
     def curvature(self, t: FloatArray) -> FloatArray:
         """f'' = (1 + u) e^-u / (4 u^3), e^-u / (4u) or e^-u / 12; at t = 0 the first two are infinite."""
+        xp = namespace(t)
         u = _root(t)
-        decay = np.exp(-u)
+        decay: FloatArray = xp.exp(-u)
         if self._order == 2.5:
             decay /= 12.0
             return decay
-        u = np.abs(u)  # t = 0 may be a -0 here
+        u = xp.abs(u)  # t = 0 may be a -0 here
         with np.errstate(divide="ignore", over="ignore"):
             decay /= 4.0 * u
             if self._order == 0.5:
@@ -131,14 +273,16 @@ class _MaternProfile(RadialKernel):
 
     def shifted(self, t: FloatArray) -> FloatArray:
         """f - 1 in place: by series for small u (the terms of order u cancel), by expm1 elsewhere."""
+        xp = namespace(t)
         u = _root(t, out=t)
         if self._order == 0.5:
-            np.negative(u, out=u)
-            return np.expm1(u, out=u)
+            xp.negative(u, out=u)
+            xp.expm1(u, out=u)
+            return u
         near = u < _NEAR
         small = u[near]
-        decay = np.exp(-u)
-        drop = np.expm1(-u)
+        decay = xp.exp(-u)
+        drop = xp.expm1(-u)
         if self._order == 2.5:
             _times_third(u)
         u *= decay
@@ -173,65 +317,81 @@ class _MaternProfile(RadialKernel):
             return np.where(u < 1.0, np.log1p(self.shifted(t.copy())), np.log1p(polynomial) - u)
 
 
+@registered("exponential")
 @dataclass(frozen=True)
 class Exponential(_MaternProfile):
     """exp(-||x - y|| / length_scale): the Matern kernel with nu = 1/2."""
 
-    length_scale: float | tuple[float, ...] = 1.0
+    length_scale: float | tuple[float, ...] = checked(positive_or_each, 1.0)
     name: ClassVar[str] = "exponential"
+    _order = 0.5
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "length_scale", positive_or_each("length_scale", self.length_scale))
-
-    @property
-    def _order(self) -> float:
-        return 0.5
+    def formula(self, number: Writer = plainly) -> str:
+        return "exp(−‖x − y‖{}){}".format(*_over(self.length_scale, number))
 
 
+def _nu(name: str, value: object) -> float:
+    nu = finite(name, value)
+    if nu not in (0.5, 1.5, 2.5):
+        raise InputError(
+            f"{name} must be 0.5, 1.5 or 2.5; got {value!r}: for others, pass scikit-learn's Matern as the kernel."
+        )
+    return nu
+
+
+@registered(matern12={"nu": 0.5}, matern32={"nu": 1.5}, matern52={"nu": 2.5})
 @dataclass(frozen=True)
 class Matern(_MaternProfile):
     """The Matern kernel with nu = 1/2, 3/2 or 5/2, in scikit-learn's convention u = sqrt(2 nu) ||x - y|| / l."""
 
-    nu: float = 1.5
-    length_scale: float | tuple[float, ...] = 1.0
+    nu: float = checked(_nu, 1.5)
+    length_scale: float | tuple[float, ...] = checked(positive_or_each, 1.0)
     name: ClassVar[str] = "matern"
 
-    def __post_init__(self) -> None:
-        nu = finite("nu", self.nu)
-        if nu not in (0.5, 1.5, 2.5):
-            raise InputError(
-                f"nu must be 0.5, 1.5 or 2.5; got {self.nu!r}: for others, pass scikit-learn's Matern as the kernel."
-            )
-        object.__setattr__(self, "nu", nu)
-        object.__setattr__(self, "length_scale", positive_or_each("length_scale", self.length_scale))
+    def formula(self, number: Writer = plainly) -> str:
+        profile = {0.5: "e^(−u)", 1.5: "(1 + u) e^(−u)"}.get(self.nu, "(1 + u + u²/3) e^(−u)")
+        root = "" if self.nu == 0.5 else f"√{number(2 * self.nu)} "
+        return "{} with u = {}‖x − y‖{}{}".format(profile, root, *_over(self.length_scale, number))
 
     @property
     def _order(self) -> float:
         return self.nu
 
 
+@registered("rational_quadratic")
 @dataclass(frozen=True)
 class RationalQuadratic(RadialKernel):
     """(1 + ||x - y||^2 / (2 alpha l^2))^-alpha: a mixture of Gaussians of many widths."""
 
-    alpha: float = 1.0
-    length_scale: float | tuple[float, ...] = 1.0
+    alpha: float = checked(positive, 1.0)
+    length_scale: float | tuple[float, ...] = checked(positive_or_each, 1.0)
     name: ClassVar[str] = "rational_quadratic"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", positive("alpha", self.alpha))
-        object.__setattr__(self, "length_scale", positive_or_each("length_scale", self.length_scale))
+    def formula(self, number: Writer = plainly) -> str:
+        alpha, length = number(self.alpha), self.length_scale
+        if isinstance(length, tuple):
+            return f"(1 + ‖(x − y) / ℓ‖² / (2 · {alpha}))^(−{alpha}), {_of_each('ℓ', length, number)}"
+        return f"(1 + ‖x − y‖² / (2 · {alpha} · {number(length)}²))^(−{alpha})"
+
+    def stretch(self, rng: np.random.Generator, count: int) -> FloatArray | float:
+        """(1 + s)^-alpha = E exp(-T s), T of the gamma law with shape alpha."""
+        return np.sqrt(2.0 * rng.gamma(self.alpha, size=count))
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        exponent = -self.alpha * pairs.log1p(-pairs.distances(self))
+        return pairs.expm1(exponent) if shifted else pairs.exp(exponent)
 
     def _scale(self) -> tuple[str, float | tuple[float, ...]]:
-        return "length_scale", _each(lambda length: 1.0 / (math.sqrt(2 * self.alpha) * length), self.length_scale)
+        return "length_scale", each(lambda length: 1.0 / (math.sqrt(2 * self.alpha) * length), self.length_scale)
 
     def value(self, t: FloatArray) -> FloatArray:
         """f(t) = (1 - t)^-alpha, in place; by log1p, because alpha may be huge and t tiny."""
-        return np.exp(self._exponent(t), out=t)
+        namespace(t).exp(self._exponent(t), out=t)
+        return t
 
     def derivative(self, t: FloatArray) -> FloatArray:
         """f'(t) = alpha (1 - t)^-(alpha + 1)."""
-        slope = self.value(t.copy())
+        slope = self.value(copied(t))
         slope *= self.alpha
         slope /= 1.0 - t
         return slope
@@ -245,7 +405,8 @@ class RationalQuadratic(RadialKernel):
 
     def shifted(self, t: FloatArray) -> FloatArray:
         """f(t) - 1 = expm1(-alpha log1p(-t)), in place."""
-        return np.expm1(self._exponent(t), out=t)
+        namespace(t).expm1(self._exponent(t), out=t)
+        return t
 
     def inverse(self, value: FloatArray) -> FloatArray:
         """t = 1 - value^(-1/alpha), or the farthest finite t where that overflows (alpha small)."""
@@ -255,22 +416,31 @@ class RationalQuadratic(RadialKernel):
         return np.maximum(t, np.finfo(value.dtype).min, out=t)
 
     def _exponent(self, t: FloatArray) -> FloatArray:
-        np.negative(t, out=t)
-        np.log1p(t, out=t)
+        xp = namespace(t)
+        xp.negative(t, out=t)
+        xp.log1p(t, out=t)
         t *= -self.alpha
         return t
 
 
-def _each(function: Callable[[float], float], value: float | tuple[float, ...]) -> float | tuple[float, ...]:
-    """Apply a function to a number, or to each of a tuple."""
-    return tuple(function(item) for item in value) if isinstance(value, tuple) else function(value)
+def _over(length: float | tuple[float, ...], number: Writer) -> tuple[str, str]:
+    """Return " / l", and what l is where there is one for each column."""
+    if isinstance(length, tuple):
+        return " / ℓ", f", {_of_each('ℓ', length, number)}"
+    return "" if length == 1 else f" / {number(length)}", ""
+
+
+def _of_each(letter: str, values: tuple[float, ...], number: Writer) -> str:
+    return f"one {letter} for each of the {len(values):,} columns, from {number(min(values))} to {number(max(values))}"
 
 
 def _root(t: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """Return u = sqrt(-t), at most `_FAR`."""
-    u = np.negative(t, out=out)
-    np.sqrt(u, out=u)
-    return np.minimum(u, _FAR, out=u)
+    xp = namespace(t)
+    u: FloatArray = xp.negative(t, out=out)
+    xp.sqrt(u, out=u)
+    xp.clip(u, None, _FAR, out=u)
+    return u
 
 
 def _times_third(u: FloatArray) -> None:
@@ -281,16 +451,21 @@ def _times_third(u: FloatArray) -> None:
 
 
 def _matern_series(u: FloatArray, nu: float) -> FloatArray:
-    """Return f - 1 for u < 1/4 from its power series, to the rounding of u's dtype.
-
-    The coefficient of u^k is (-1)^k (1 - k) / k! for nu = 3/2 and (-1)^k (k - 1)(k - 3) / (3 k!) for nu = 5/2.
-    """
-    last = 13 if u.dtype == np.float64 else 8
-    total = np.zeros_like(u)
-    for k in range(last, 1, -1):
-        factor = 1.0 - k if nu == 1.5 else (k - 1) * (k - 3) / 3.0
+    """Return f - 1 for u < 1/4 from its power series, to the rounding of u's dtype."""
+    xp = namespace(u)
+    total: FloatArray = xp.zeros_like(u)
+    for coefficient in reversed(_series(nu, 13 if xp.finfo(u.dtype).bits == 64 else 8)):
         total *= u
-        total += (-1) ** k * factor / math.factorial(k)
+        total += coefficient
     total *= u
     total *= u
     return total
+
+
+def _series(nu: float, last: int) -> list[float]:
+    """Return the coefficients of u^2, ..., u^last in f - 1; that of u is 0.
+
+    Of u^k it is (-1)^k (1 - k) / k! for nu = 3/2 and (-1)^k (k - 1)(k - 3) / (3 k!) for nu = 5/2.
+    """
+    factors = {k: 1.0 - k if nu == 1.5 else (k - 1) * (k - 3) / 3.0 for k in range(2, last + 1)}
+    return [(-1) ** k * factor / math.factorial(k) for k, factor in factors.items()]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,14 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import euclidean_distances
 
 from kpca._base.errors import InputError, Setting
-from kpca.kernels.base import Kernel, Matrix, as_float64, canonical, check_features, positive_or_each
-from kpca.kernels.blocks import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
+from kpca.kernels.arrays import Matrix, as_float64, canonical, check_features, positive_or_each
+from kpca.kernels.base import KERNELS, Kernel
 from kpca.kernels.callables import from_callable
-from kpca.kernels.dot import ArcCosine, Cosine, Linear, Polynomial, Sigmoid
 from kpca.kernels.gaussian_process import from_gaussian_process, is_gaussian_process
-from kpca.kernels.radial import RBF, Exponential, Matern, RationalQuadratic
 
 RULES = ("scale", "median")
 _MEDIAN_ROWS = 1000
-_ALLOWED = "gamma must be a positive number, one per feature, None, 'scale' or 'median'"
+_ALLOWED = "must be a positive number, one per feature, None, 'scale' or 'median'"
 
 
 def resolve_gamma(gamma: object, X: Matrix) -> float | NDArray[np.float64]:
@@ -37,7 +36,7 @@ def resolve_gamma(gamma: object, X: Matrix) -> float | NDArray[np.float64]:
     if isinstance(gamma, str):
         return _by_rule(gamma, X)
     if not isinstance(gamma, (bool, int, float, list, tuple, np.ndarray, np.generic)):
-        raise InputError(f"{_ALLOWED}; got {gamma!r}.")
+        raise InputError(_ALLOWED, param="gamma", value=gamma)
     number = positive_or_each("gamma", gamma)
     check_features("gamma", number, X)
     return np.array(number) if isinstance(number, tuple) else number
@@ -45,9 +44,7 @@ def resolve_gamma(gamma: object, X: Matrix) -> float | NDArray[np.float64]:
 
 def _by_rule(rule: str, X: Matrix) -> float:
     if rule not in RULES:
-        close = difflib.get_close_matches(rule, RULES, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"{_ALLOWED}; got {rule!r}.{hint}")
+        raise InputError(f"{_ALLOWED}; got {rule!r}.{_hint(rule, RULES)}", param="gamma")
     with np.errstate(over="ignore"):
         measured = _variance(X) if rule == "scale" else _median_distance(X)
     # 1 / (n_features var) and 1 / (2 m^2), both as 1 / spread
@@ -56,9 +53,8 @@ def _by_rule(rule: str, X: Matrix) -> float:
         return 1.0
     gamma = 1.0 / spread
     if not (math.isfinite(gamma) and gamma > 0):
-        raise InputError(
-            (Setting("gamma", rule), f" must find a finite bandwidth; got a spread of {spread:g}"), remedy="rescale X"
-        )
+        told = f" must find a finite bandwidth; got a spread of {spread:g}: rescale X."
+        raise InputError((Setting("gamma", rule), told))
     return gamma
 
 
@@ -104,36 +100,10 @@ def _pair_distances(X: Matrix) -> NDArray[np.float64]:
 
 # -- From what the user says about the kernel (a name, a function, an object) to a kernel -----------------------------
 
-_Builder = Callable[[float, float, float], Kernel]
 
-
-def _length(gamma: float) -> float:
-    """Return the length scale of a Gaussian with this gamma, 1 / sqrt(2 gamma)."""
-    return float(np.sqrt(0.5 / gamma))
-
-
-# name -> kernel of (gamma, degree, coef0)
-_BUILDERS: dict[str, _Builder] = {
-    "linear": lambda gamma, degree, coef0: Linear(),
-    "poly": lambda gamma, degree, coef0: Polynomial(degree, gamma, coef0),
-    "polynomial": lambda gamma, degree, coef0: Polynomial(degree, gamma, coef0),
-    "rbf": lambda gamma, degree, coef0: RBF(gamma),
-    "sigmoid": lambda gamma, degree, coef0: Sigmoid(gamma, coef0),
-    "cosine": lambda gamma, degree, coef0: Cosine(),
-    "laplacian": lambda gamma, degree, coef0: Laplacian(gamma),
-    "exponential": lambda gamma, degree, coef0: Exponential(_length(gamma)),
-    "matern12": lambda gamma, degree, coef0: Matern(0.5, _length(gamma)),
-    "matern32": lambda gamma, degree, coef0: Matern(1.5, _length(gamma)),
-    "matern52": lambda gamma, degree, coef0: Matern(2.5, _length(gamma)),
-    "rational_quadratic": lambda gamma, degree, coef0: RationalQuadratic(1.0, _length(gamma)),
-    "chi2": lambda gamma, degree, coef0: Chi2(gamma),
-    "additive_chi2": lambda gamma, degree, coef0: AdditiveChi2(),
-    "histogram_intersection": lambda gamma, degree, coef0: HistogramIntersection(),
-    "arc_cosine0": lambda gamma, degree, coef0: ArcCosine(0),
-    "arc_cosine1": lambda gamma, degree, coef0: ArcCosine(1),
-}
-
-NAMES: tuple[str, ...] = tuple(_BUILDERS)
+def named() -> dict[str, tuple[type[Kernel], Mapping[str, Any]]]:
+    """Return the kernels by name, with the parameters that a name stands for."""
+    return {name: (kind, meant) for kind in KERNELS for name, meant in kind.names.items()}
 
 
 def resolve(
@@ -155,24 +125,39 @@ def resolve(
         return _by_name(kernel, gamma, degree, coef0)
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
         raise InputError(
-            f"kernel must be a kernel object; got the class {kernel.__name__}: call it with its parameters."
+            f"must be a kernel object; got the class {kernel.__name__}: call it with its parameters", param="kernel"
         )
     if is_gaussian_process(kernel):
         return from_gaussian_process(kernel)
     if callable(kernel):
         return from_callable(kernel, kernel_params, X)
-    raise InputError(f"kernel must be a name, a kernel object or a function; got {kernel!r}: try kernel='rbf'.")
+    raise InputError(
+        "must be a name, a kernel object or a function",
+        param="kernel",
+        value=kernel,
+        remedy=("try ", Setting("kernel", "rbf")),
+    )
 
 
 def _by_name(name: str, gamma: float | NDArray[np.float64], degree: float, coef0: float) -> Kernel:
-    if name not in _BUILDERS:
-        close = difflib.get_close_matches(name.lower(), NAMES, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"kernel must be one of {', '.join(map(repr, NAMES))}; got {name!r}.{hint}")
+    known = named()
+    if name not in known:
+        told = f"must be one of {', '.join(map(repr, known))}; got {name!r}.{_hint(name.lower(), known)}"
+        raise InputError(told, param="kernel")
     if np.ndim(gamma) and name != "rbf":
         raise InputError(
-            f"gamma must be a single number for kernel={name!r}; got {len(np.atleast_1d(gamma))} values: "
-            "use one number, or kernel='rbf', which takes one per feature."
+            ("must be a single number for ", Setting("kernel", name), f"; got {len(np.atleast_1d(gamma))} values"),
+            param="gamma",
+            remedy=("use one number, or ", Setting("kernel", "rbf"), ", which takes one per feature"),
         )
-    # RBF stores a sequence as a tuple; the others have just been given a number.
-    return _BUILDERS[name](gamma, degree, coef0)  # type: ignore[arg-type]
+    kind, meant = known[name]
+    taken = {each.name for each in fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
+    given = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    if "length_scale" in taken:  # that of a Gaussian with this gamma
+        given["length_scale"] = float(np.sqrt(0.5 / gamma))
+    return kind(**{parameter: value for parameter, value in given.items() if parameter in taken}, **meant)
+
+
+def _hint(given: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(given, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -19,24 +19,14 @@ from sklearn.model_selection import ParameterGrid
 from kpca import kernels
 from kpca._base.errors import InputError
 from kpca.kernels import Kernel
-from kpca.kernels.base import squared_norms
+from kpca.kernels.arrays import squared_norms
 
 FloatArray = NDArray[Any]
 # What is tried where nothing is said.
 DEFAULT = ("linear", "rbf", "poly", "cosine")
-DEGREES = (2, 3, 4)
-# Named kernels with a bandwidth; the others have none, or (poly, sigmoid) a scale that matters less.
-_DISTANCE = {
-    "rbf": "sqeuclidean",
-    "exponential": "sqeuclidean",
-    "matern12": "sqeuclidean",
-    "matern32": "sqeuclidean",
-    "matern52": "sqeuclidean",
-    "rational_quadratic": "sqeuclidean",
-    "laplacian": "cityblock",
-    "chi2": "chi2",
-}
-_SCALED = (*_DISTANCE, "poly", "polynomial", "sigmoid")
+DEGREES: tuple[int, ...] = tuple(kernels.Polynomial.grid(1.0, 1)["degree"])
+# What kernels are functions of (`Kernel.shared`) -> the distance that a bandwidth is measured by.
+_METRICS = {"distance": "sqeuclidean", "l1": "cityblock", "chi2": "chi2"}
 # The widest bandwidth of a grid: gamma is so small a part of the median rule's that the kernel is all but linear.
 _WIDEST = 1 / 16
 # At the narrowest a nearest neighbour has a similarity of e^-2 (Gaussian): gamma is so many times what its distance
@@ -122,20 +112,23 @@ def _grid(kernel: str, grid: Any, X: Any, bandwidths: int) -> dict[str, list[Any
             raise InputError(f"Grids must be of {', '.join(_PARAMETERS)}; got {unknown[0]!r} for kernel {kernel!r}.")
         return {name: _listed(name, values) for name, values in grid.items()}
     if grid is not None and not isinstance(grid, Integral):
-        if kernel not in _SCALED:
+        if not _is_scaled(kernel, X):
             raise InputError(f"Grids must be of kernels with a bandwidth or a degree; got {grid!r} for {kernel!r}.")
-        return {("degree" if kernel in ("poly", "polynomial") else "gamma"): _listed(kernel, grid)}
+        by_degree = hasattr(kernels.resolve(kernel, X, gamma=1.0), "degree")
+        return {("degree" if by_degree else "gamma"): _listed(kernel, grid)}
     count = bandwidths if grid is None else int(grid)
     if isinstance(grid, bool) or count < 1:
         raise InputError(f"A grid must have a whole number of values from 1; got {grid!r} for kernel {kernel!r}.")
-    if kernel in _DISTANCE:
+    some = kernels.resolve(kernel, X, gamma=1.0)
+    if some.bandwidth is not None:
         return {"gamma": bandwidth_grid(kernel, X, count).tolist()}
-    scale = float(kernels.resolve_gamma("scale", X))
-    if kernel in ("poly", "polynomial"):
-        return {"degree": list(DEGREES), "gamma": [scale], "coef0": [1.0]}
-    if kernel == "sigmoid":
-        return {"gamma": (scale * np.geomspace(1 / 16, 1.0, min(count, 5))).tolist(), "coef0": [0.0]}
-    return {}
+    return some.grid(float(kernels.resolve_gamma("scale", X)), count)
+
+
+def _is_scaled(kernel: str, X: Any) -> bool:
+    """Return True if gamma matters to a kernel by name."""
+    some = kernels.resolve(kernel, X, gamma=1.0)
+    return some.bandwidth is not None or hasattr(some, "gamma")
 
 
 def _listed(name: str, values: Any) -> list[Any]:
@@ -153,7 +146,7 @@ def _candidate(parameters: dict[str, Any], X: Any, others: Mapping[str, Any]) ->
     """Return a candidate whose gamma is a number: one found by a rule must not change with the rows it is used on."""
     whole = {**others, **parameters}
     gamma = whole["gamma"] = kernels.resolve_gamma(whole.get("gamma"), X)
-    named = isinstance(parameters["kernel"], str) and parameters["kernel"] in _SCALED
+    named = isinstance(parameters["kernel"], str) and _is_scaled(parameters["kernel"], X)
     by_rule = named and isinstance(others.get("gamma"), str)
     if "gamma" in parameters or by_rule:
         parameters = {**parameters, "gamma": gamma}
@@ -167,8 +160,10 @@ def bandwidth_grid(kernel: str, X: Any, count: int) -> FloatArray:
     median over pairs of rows; at the narrow end the median over rows of the distance to the nearest other one takes its
     place. At most 1000 rows are looked at, always the same.
     """
-    typical, nearest = _distances(X, _DISTANCE[kernel])
-    factor = 0.5 if _DISTANCE[kernel] == "sqeuclidean" else 1.0
+    shared = kernels.resolve(kernel, X, gamma=1.0).shared
+    metric = _METRICS[shared[0] if shared else "distance"]
+    typical, nearest = _distances(X, metric)
+    factor = 0.5 if metric == "sqeuclidean" else 1.0
     middle = factor / typical
     if not (math.isfinite(middle) and middle > 0):
         raise InputError(f"A grid of bandwidths needs a finite spread of the rows; got {typical:g}: rescale X.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
@@ -23,9 +24,8 @@ from kpca.features import Nystroem, RandomFeatures
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection, MatrixProjection
 from kpca.features.random import RandomMap
-from kpca.io.onnx._features import random_features
-from kpca.io.onnx._graph import Graph, Value, absolute, is_zero, maximum, minimum, sqrt
-from kpca.io.onnx._kernels import kernel_values
+from kpca.io.onnx._formulas import kernel_values, random_features
+from kpca.io.onnx._graph import Graph, Value, absolute, equal, is_zero, maximum, minimum, sqrt
 
 FloatArray = NDArray[Any]
 Formula = Callable[[Any, Value], Value]
@@ -77,12 +77,12 @@ def _preparation(step: Any, X: Value) -> Value:
     return X.graph.node("Concat", numbers, X.columns(np.arange(count, total)), axis=1) if count else X
 
 
-def _standard(step: Any, X: Value) -> Value:
-    if step.with_mean:
-        X = X - step.mean_
-    if step.with_std:
-        X = X / step.scale_
-    return X
+def _scaler(step: Any, X: Value) -> Value:
+    """Standard or robust: a centre taken off, a scale divided by, each None where it is not wanted."""
+    robust = isinstance(step, preprocessing.RobustScaler)
+    centre, scale = (step.center_ if robust else step.mean_ if step.with_mean else None), step.scale_
+    X = X if centre is None else X - centre
+    return X if scale is None else X / scale
 
 
 def _min_max(step: Any, X: Value) -> Value:
@@ -94,14 +94,6 @@ def _min_max(step: Any, X: Value) -> Value:
 def _max_abs(step: Any, X: Value) -> Value:
     X = X / step.scale_
     return minimum(maximum(X, -1.0), 1.0) if getattr(step, "clip", False) else X
-
-
-def _robust(step: Any, X: Value) -> Value:
-    if step.with_centering:
-        X = X - step.center_
-    if step.with_scaling:
-        X = X / step.scale_
-    return X
 
 
 def _normalizer(step: Any, X: Value) -> Value:
@@ -120,18 +112,12 @@ def _imputer(step: Any, X: Value) -> Value:
             "Exporting as ONNX needs an imputer of numbers without add_indicator; got "
             f"{step!r}: leave that out, or impute outside the file."
         )
-    missing = X.graph.node("IsNaN", X) if _is_nan(step.missing_values) else _equals(X, float(step.missing_values))
+    mark = step.missing_values
+    by_nan = mark is None or (isinstance(mark, float) and np.isnan(mark))
+    missing = X.graph.node("IsNaN", X) if by_nan else equal(X, float(mark))
     empty = np.isnan(fills)  # columns without a value at the fit are dropped
     filled = X.graph.where(missing, np.where(empty, 0.0, fills), X)
     return filled.columns(np.flatnonzero(~empty)) if empty.any() else filled
-
-
-def _is_nan(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and np.isnan(value))
-
-
-def _equals(X: Value, number: float) -> Value:
-    return X.graph.node("Equal", X, number)
 
 
 def _pca(step: Any, X: Value) -> Value:
@@ -149,10 +135,10 @@ def _selected(step: Any, X: Value) -> Value:
 
 
 TABLE: dict[type, Formula] = {
-    preprocessing.StandardScaler: _standard,
+    preprocessing.StandardScaler: _scaler,
     preprocessing.MinMaxScaler: _min_max,
     preprocessing.MaxAbsScaler: _max_abs,
-    preprocessing.RobustScaler: _robust,
+    preprocessing.RobustScaler: _scaler,
     preprocessing.Normalizer: _normalizer,
     impute.SimpleImputer: _imputer,
     feature_selection.VarianceThreshold: _selected,
@@ -241,13 +227,11 @@ def _what(model: Any) -> str:
 
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
-    try:
+    with contextlib.suppress(TypeError):
         found: np.dtype[Any] = np.dtype(dtype)
-    except TypeError as error:
-        raise InputError(f"dtype must be float32, float64 or None; got {dtype!r}.") from error
-    if found not in _DTYPES:
-        raise InputError(f"dtype must be float32, float64 or None; got {dtype!r}.")
-    return found
+        if found in _DTYPES:
+            return found
+    raise InputError("must be float32, float64 or None", param="dtype", value=dtype)
 
 
 # -- the models -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +31,14 @@ def onnx() -> Any:
     return onnx
 
 
+def _and(kind: str) -> Callable[[Value, Operand], Value]:
+    return lambda self, other: self.graph.node(kind, self, other)
+
+
+def _after(kind: str) -> Callable[[Value, Operand], Value]:
+    return lambda self, other: self.graph.node(kind, other, self)
+
+
 class Value:
     """What a node of a graph puts out; formulas of values add nodes, and numbers in them become constants."""
 
@@ -40,32 +47,8 @@ class Value:
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name
 
-    def __add__(self, other: Operand) -> Value:
-        return self.graph.node("Add", self, other)
-
-    def __radd__(self, other: Operand) -> Value:
-        return self.graph.node("Add", other, self)
-
-    def __sub__(self, other: Operand) -> Value:
-        return self.graph.node("Sub", self, other)
-
-    def __rsub__(self, other: Operand) -> Value:
-        return self.graph.node("Sub", other, self)
-
-    def __mul__(self, other: Operand) -> Value:
-        return self.graph.node("Mul", self, other)
-
-    def __rmul__(self, other: Operand) -> Value:
-        return self.graph.node("Mul", other, self)
-
-    def __truediv__(self, other: Operand) -> Value:
-        return self.graph.node("Div", self, other)
-
-    def __rtruediv__(self, other: Operand) -> Value:
-        return self.graph.node("Div", other, self)
-
-    def __matmul__(self, other: Operand) -> Value:
-        return self.graph.node("MatMul", self, other)
+    __add__, __sub__, __mul__, __truediv__, __matmul__ = map(_and, ("Add", "Sub", "Mul", "Div", "MatMul"))
+    __radd__, __rsub__, __rmul__, __rtruediv__ = map(_after, ("Add", "Sub", "Mul", "Div"))
 
     def __neg__(self) -> Value:
         return self.graph.node("Neg", self)
@@ -221,44 +204,23 @@ def _is_number(given: Operand) -> bool:
 # -- Functions of values that ONNX or its runtime lack in float64, made of those they have ----------------------------
 
 
-def exp(x: Value) -> Value:
-    """e^x."""
-    return x.graph.node("Exp", x)
+def _function(kind: str) -> Callable[..., Value]:
+    return lambda x, *others: x.graph.node(kind, x, *others)
 
 
-def sqrt(x: Value) -> Value:
-    """The square root."""
-    return x.graph.node("Sqrt", x)
-
-
-def absolute(x: Value) -> Value:
-    """|x|."""
-    return x.graph.node("Abs", x)
-
-
-def maximum(x: Value, y: Operand) -> Value:
-    """The larger of two."""
-    return x.graph.node("Max", x, y)
-
-
-def minimum(x: Value, y: Operand) -> Value:
-    """The smaller of two."""
-    return x.graph.node("Min", x, y)
+exp, log, sqrt, absolute = map(_function, ("Exp", "Log", "Sqrt", "Abs"))
+sin, cos, tanh, sign = map(_function, ("Sin", "Cos", "Tanh", "Sign"))
+maximum, minimum, below, equal = map(_function, ("Max", "Min", "Less", "Equal"))
 
 
 def is_zero(x: Value) -> Value:
     """True where x is 0."""
-    return x.graph.node("Equal", x, 0.0)
-
-
-def below(x: Value, y: Operand) -> Value:
-    """True where x < y."""
-    return x.graph.node("Less", x, y)
+    return equal(x, 0.0)
 
 
 def expm1(x: Value) -> Value:
     """e^x - 1 without cancellation, for x <= 0: with h = tanh(x/2) it is 2h / (1 - h)."""
-    half = x.graph.node("Tanh", 0.5 * x)
+    half = tanh(0.5 * x)
     return 2.0 * half / (1.0 - half)
 
 
@@ -267,7 +229,7 @@ def log1p(x: Value) -> Value:
     w = 1.0 + x
     gained = w - 1.0
     none = is_zero(gained)
-    quotient = x.graph.node("Log", w) * x / x.graph.where(none, 1.0, gained)
+    quotient = log(w) * x / x.graph.where(none, 1.0, gained)
     return x.graph.where(none, x, quotient)
 
 
@@ -304,7 +266,7 @@ def angle(sine: Value, cosine: Value) -> Value:
     sine, cosine = sine / length, cosine / length
     ratio = graph.cast(sine / cosine, np.float32)  # infinite for a right angle
     rough = graph.cast(graph.node("Atan", ratio), np.float64)
-    return rough + (sine * graph.node("Cos", rough) - cosine * graph.node("Sin", rough))
+    return rough + (sine * cos(rough) - cosine * sin(rough))
 
 
 def unit_rows(X: Value) -> tuple[Value, Value]:
@@ -315,14 +277,3 @@ def unit_rows(X: Value) -> tuple[Value, Value]:
     scaled = X / divisors
     lengths = sqrt((scaled * scaled).sums())
     return scaled / graph.where(is_zero(lengths), 1.0, lengths), lengths * peaks
-
-
-def matern_less_one(u: Value, nu: float) -> Value:
-    """The Matern profile of nu = 3/2 or 5/2 minus 1: by its series for u < 1/4, where the first terms cancel."""
-    coefficients = [
-        (-1) ** k * (1.0 - k if nu == 1.5 else (k - 1) * (k - 3) / 3.0) / math.factorial(k) for k in range(2, 14)
-    ]
-    near = u * u * polynomial(minimum(u, 0.25), coefficients)
-    first = u if nu == 1.5 else u * (1.0 + u / 3.0)
-    far = expm1(-u) + first * exp(-u)
-    return u.graph.where(below(u, 0.25), near, far)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kpca.io.portable.rows import Row, estimator
 from kpca.io.portable.spec import (
     Array,
     Count,
@@ -15,25 +16,20 @@ from kpca.io.portable.spec import (
     Named,
     Nothing,
     Number,
-    Row,
-    Rows,
     Several,
     Spec,
     Text,
     Texts,
-    estimator,
     floats,
     maybe,
     of,
     whole,
 )
 
-_COLUMNS = Count(1, "d")
 _STEP = "estimator, transformer"
+_D = "n_features_in_ int >=1 d"
 # Of columns without a single value statistics are NaN.
-_EACH = floats("d", finite=False)
-_SEEN = Either((Number(0.0), Array("n", ("d",))))
-_CATEGORIES = Several(Either((Texts(missing=True), Array("n", ("*",), finite=False))), kind=list, letter="d")
+_SEEN = {"n_samples_seen_": Either((Number(0.0), Array("n", ("d",))))}
 _NUMBERS = maybe(Several(maybe(whole("*", least=0)), kind=list))
 
 
@@ -71,20 +67,25 @@ def _steps(pipeline: Any) -> None:
         raise Misfit("has steps whose names cannot be")
 
 
-def _by_words(name: str, **also: Spec) -> Row:
+def _by_words(name: str, optional: str = "") -> Row:
     """A vectoriser; what it remembers of its list of stop words is a place in memory, and is not stored."""
     return estimator(
         f"sklearn.feature_extraction.text:{name}",
         _STEP,
-        {"vocabulary_": Named(Count()), "fixed_vocabulary_": Flag()},
-        also,
+        "vocabulary_, fixed_vocabulary_ bool",
+        {"vocabulary_": Named(Count()), "_tfidf": of("weights of words")},
+        optional=optional,
         left_out="_stop_words_id",
         check=_vocabulary,
         parameters={"token_pattern": maybe(Text(free=True))},
     )
 
 
-STEPS: tuple[Row, ...] = (
+def _step(name: str, fitted: str, given: dict[str, Spec] | None = None, **more: Any) -> Row:
+    return estimator(f"sklearn.{name}", _STEP, f"{_D}, {fitted}", given, **more)
+
+
+_STEPS: tuple[Row, ...] = (
     estimator(
         "sklearn.pipeline:Pipeline",
         _STEP,
@@ -96,107 +97,77 @@ STEPS: tuple[Row, ...] = (
         },
         check=_steps,
     ),
-    estimator(
-        "sklearn.preprocessing:StandardScaler",
-        _STEP,
-        {"n_features_in_": _COLUMNS, "n_samples_seen_": _SEEN, "mean_": maybe(_EACH), "scale_": maybe(_EACH)},
-        {"var_": maybe(_EACH)},
+    _step(
+        "preprocessing:StandardScaler",
+        "n_samples_seen_, mean_ floats? d inf, scale_ floats? d inf",
+        {**_SEEN},
+        optional="var_ floats? d inf",
     ),
-    estimator(
-        "sklearn.preprocessing:RobustScaler",
-        _STEP,
-        {"n_features_in_": _COLUMNS, "center_": maybe(_EACH), "scale_": maybe(_EACH)},
+    _step("preprocessing:RobustScaler", "center_ floats? d inf, scale_ floats? d inf"),
+    _step(
+        "preprocessing:MinMaxScaler",
+        "n_samples_seen_, scale_ floats d inf, min_ floats d inf, data_min_ floats d inf, data_max_ floats d inf,"
+        "data_range_ floats d inf",
+        {**_SEEN},
     ),
-    estimator(
-        "sklearn.preprocessing:MinMaxScaler",
-        _STEP,
+    _step("preprocessing:MaxAbsScaler", "n_samples_seen_, max_abs_ floats d inf, scale_ floats d inf", {**_SEEN}),
+    _step("preprocessing:Normalizer", ""),
+    _step(
+        "impute:SimpleImputer",
+        "_fit_dtype, statistics_, indicator_",
         {
-            "n_features_in_": _COLUMNS,
-            "n_samples_seen_": _SEEN,
-            "scale_": _EACH,
-            "min_": _EACH,
-            "data_min_": _EACH,
-            "data_max_": _EACH,
-            "data_range_": _EACH,
-        },
-    ),
-    estimator(
-        "sklearn.preprocessing:MaxAbsScaler",
-        _STEP,
-        {"n_features_in_": _COLUMNS, "n_samples_seen_": _SEEN, "max_abs_": _EACH, "scale_": _EACH},
-    ),
-    estimator("sklearn.preprocessing:Normalizer", _STEP, {"n_features_in_": _COLUMNS}),
-    estimator(
-        "sklearn.impute:SimpleImputer",
-        _STEP,
-        {
-            "n_features_in_": _COLUMNS,
             "_fit_dtype": Dtype(any=True),
-            "statistics_": Either((_EACH, Texts(("d",), missing=True))),
+            "_fill_dtype": Dtype(any=True),
+            "statistics_": Either((floats("d", finite=False), Texts(("d",), missing=True))),
             "indicator_": maybe(of("indicator", "d")),
         },
-        {"_fill_dtype": Dtype(any=True)},
+        optional="_fill_dtype",
         check=_imputer,
     ),
     estimator(
         "sklearn.impute:MissingIndicator",
         "indicator, estimator",
-        {"features_": whole("*", least=0), "_n_features": Count(1, "d"), "_precomputed": Flag()},
-        {"n_features_in_": _COLUMNS},
+        "features_ whole * >=0, _n_features int >=1 d, _precomputed bool",
+        optional=_D,
     ),
-    estimator(
-        "sklearn.preprocessing:OneHotEncoder",
-        _STEP,
+    _step(
+        "preprocessing:OneHotEncoder",
+        "categories_, drop_idx_, _infrequent_enabled bool, _drop_idx_after_grouping, _n_features_outs",
         {
-            "n_features_in_": _COLUMNS,
-            "categories_": _CATEGORIES,
-            "drop_idx_": Nothing(),
-            "_infrequent_enabled": Flag(),
-            "_drop_idx_after_grouping": Nothing(),
+            "categories_": Several(
+                Either((Texts(missing=True), Array("n", ("*",), finite=False))), kind=list, letter="d"
+            ),
+            **dict.fromkeys(("drop_idx_", "_drop_idx_after_grouping"), Nothing()),
             "_n_features_outs": Several(Count(), list),
+            **dict.fromkeys(("_infrequent_indices", "_default_to_infrequent_mappings"), _NUMBERS),
         },
-        {"_infrequent_indices": _NUMBERS, "_default_to_infrequent_mappings": _NUMBERS},
+        optional="_infrequent_indices, _default_to_infrequent_mappings",
         check=_one_hot,
     ),
-    _by_words("TfidfVectorizer", _tfidf=of("weights of words")),
+    _by_words("TfidfVectorizer", "_tfidf"),
     _by_words("CountVectorizer"),
     estimator(
         "sklearn.feature_extraction.text:TfidfTransformer",
         f"{_STEP}, weights of words",
-        {"n_features_in_": _COLUMNS},
-        {"idf_": maybe(floats("d"))},
+        _D,
+        optional="idf_ floats? d",
         check=_weights,
     ),
 )
 
 _LEARNED: dict[str, Spec] = {
-    "n_features_in_": _COLUMNS,
     "coef_": Either((floats("*", "d"), floats("d"))),
     "intercept_": Either((Number(), floats("*"))),
+    "n_iter_": maybe(Either((Count(), whole("*")))),
+    "dual_coef_": Either((floats("n", "*"), floats("n"))),
 }
-
-REGRESSORS: tuple[Row, ...] = (
-    estimator(
-        "sklearn.linear_model:LinearRegression",
-        "regressor, estimator",
-        {**_LEARNED},
-        {"rank_": Count(), "singular_": floats("*")},
-    ),
-    estimator(
-        "sklearn.linear_model:Ridge",
-        "regressor, estimator",
-        {**_LEARNED},
-        {"n_iter_": maybe(Either((Count(), whole("*")))), "solver_": Text()},
-    ),
-    estimator(
-        "sklearn.kernel_ridge:KernelRidge",
-        "regressor, estimator",
-        {
-            "n_features_in_": _COLUMNS,
-            "dual_coef_": Either((floats("n", "*"), floats("n"))),
-            "X_fit_": Rows(("n", "d")),
-        },
-    ),
+_REGRESSORS: tuple[Row, ...] = tuple(
+    estimator(f"sklearn.{name}", "regressor, estimator", f"{_D}, {fitted}", _LEARNED, optional=optional)
+    for name, fitted, optional in (
+        ("linear_model:LinearRegression", "coef_, intercept_", "rank_ int, singular_ floats *"),
+        ("linear_model:Ridge", "coef_, intercept_", "n_iter_, solver_ str"),
+        ("kernel_ridge:KernelRidge", "dual_coef_, X_fit_ rows n d", ""),
+    )
 )
 
 # Parameters alone: kernels of Gaussian processes, and ways to hold rows out.
@@ -213,31 +184,24 @@ _GAUSSIAN: dict[str, dict[str, Spec]] = {
     "PairwiseKernel": {"gamma": _ONE, "metric": Text()},
 }
 _MEMBER = of("Gaussian-process kernel")
-GAUSSIAN: tuple[Row, ...] = (
-    *(
-        estimator(f"sklearn.gaussian_process.kernels:{name}", "Gaussian-process kernel", parameters=parameters)
-        for name, parameters in _GAUSSIAN.items()
-    ),
-    *(
-        estimator(
-            f"sklearn.gaussian_process.kernels:{name}",
-            "Gaussian-process kernel",
-            parameters={"k1": _MEMBER, "k2": _MEMBER},
-        )
-        for name in ("Sum", "Product")
-    ),
-    estimator(
-        "sklearn.gaussian_process.kernels:Exponentiation",
-        "Gaussian-process kernel",
-        parameters={"kernel": _MEMBER, "exponent": _ONE},
-    ),
+_GAUSSIAN |= {
+    "Sum": {"k1": _MEMBER, "k2": _MEMBER},
+    "Product": {"k1": _MEMBER, "k2": _MEMBER},
+    "Exponentiation": {"kernel": _MEMBER, "exponent": _ONE},
+}
+_KERNELS: tuple[Row, ...] = tuple(
+    estimator(f"sklearn.gaussian_process.kernels:{name}", "Gaussian-process kernel", parameters=parameters)
+    for name, parameters in _GAUSSIAN.items()
 )
-SPLITTERS: tuple[Row, ...] = (
+_SPLITTERS: tuple[Row, ...] = (
     estimator("sklearn.model_selection:KFold", "splitter", parameters={"n_splits": Count(2), "shuffle": Flag()}),
     estimator(
         "sklearn.model_selection:TimeSeriesSplit",
         "splitter",
-        {"shuffle": Flag(), "random_state": Nothing()},
+        "shuffle bool, random_state",
+        {"random_state": Nothing()},
         parameters={"n_splits": Count(2), "gap": Count()},
     ),
 )
+
+ROWS: tuple[Row, ...] = (*_STEPS, *_REGRESSORS, *_KERNELS, *_SPLITTERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from kpca._base.errors import InputError
 from kpca.io.portable.registry import row_of, row_of_class
-from kpca.io.portable.spec import ESTIMATOR, VALUE, Row
+from kpca.io.portable.rows import ESTIMATOR, Row
 from kpca.kernels import Kernel
 
 AnyArray = NDArray[Any]
@@ -165,17 +165,15 @@ class _Packer:
             raise InputError(f"{path} must not be part of itself to be saved: give it a copy.")
         self._open.add(id(item))
         self._alive.append(item)
-        node = {"is": row.tag, "has": self._members(row, item, path)}
+        has = {name: self.value(value, f"{path}.{name}") for name, value in _members(row, item, path).items()}
+        node = {"is": row.tag, "has": has}
         self._open.discard(id(item))
         number = self._nodes[id(item)] = len(self.document.nodes)
         self.document.nodes.append(node)
         return {"node": number}
 
-    def _members(self, row: Row, item: Any, path: str) -> dict[str, JSON]:
-        return {name: self.value(value, f"{path}.{name}") for name, value in members(row, item, path).items()}
 
-
-def members(row: Row, item: Any, path: str) -> dict[str, Any]:
+def _members(row: Row, item: Any, path: str) -> dict[str, Any]:
     """Return what is stored of an object, in the order of its declaration."""
     if row.kind == ESTIMATOR:
         known = {*row.parameters, *row.fitted, *row.optional, *row.fresh, *row.left_out}
@@ -187,8 +185,6 @@ def members(row: Row, item: Any, path: str) -> dict[str, Any]:
             )
         names = [*row.parameters, *row.fitted, *row.optional]
         return {name: vars(item)[name] for name in names if name in vars(item)}
-    if row.kind == VALUE and is_dataclass(item):
-        assert set(row.fields) <= {each.name for each in fields(item)}
     return {name: getattr(item, name) for name in row.fields}
 
 

@@ -2,26 +2,458 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
-from kpca.io.portable import _engine, _estimators, _sklearn
-from kpca.io.portable._estimators import SETTINGS, WAYS
-from kpca.io.portable.spec import Misfit, Row
+import numpy as np
 
-ROWS: tuple[Row, ...] = (
-    *_engine.KERNELS,
-    *_engine.FEATURES,
-    *_engine.PROJECTIONS,
-    *_engine.STREAMS,
-    *SETTINGS,
-    *WAYS,
-    *_estimators.ESTIMATORS,
-    *_sklearn.STEPS,
-    *_sklearn.REGRESSORS,
-    *_sklearn.GAUSSIAN,
-    *_sklearn.SPLITTERS,
+from kpca._base.validation import check_parameters
+from kpca.io.portable import _sklearn
+from kpca.io.portable.rows import Row, estimator, plain, value
+from kpca.io.portable.spec import (
+    Anything,
+    Array,
+    Count,
+    Either,
+    Fixed,
+    Flag,
+    Misfit,
+    Named,
+    Number,
+    Rows,
+    Several,
+    Spec,
+    Text,
+    Texts,
+    floats,
+    maybe,
+    of,
+    whole,
 )
+from kpca.kernels import RadialKernel
+from kpca.kernels.base import KERNELS
+from kpca.preimage.back import check_preimage
+
+_KERNEL = of("kernel", "d")
+_GAMMA = Either((Number(), floats("d")))
+_PART = "part of a feature map"
+
+# -- Kernels, as their classes declare them ---------------------------------------------------------------------------
+
+_MEMBERS = Several(_KERNEL, least=1)
+_OF_KERNELS: dict[str, dict[str, Spec]] = {
+    "Sum": {"members": _MEMBERS},
+    "Product": {"members": _MEMBERS},
+    "GaussianProcess": {"kernel": of("Gaussian-process kernel")},
+}
+_KERNELS: tuple[Row, ...] = tuple(
+    value(
+        f"kpca.kernels:{kind.__name__}",
+        "kernel, radial kernel" if issubclass(kind, RadialKernel) else "kernel",
+        given=_OF_KERNELS.get(kind.__name__),
+    )
+    for kind in KERNELS
+)
+
+# -- Feature maps, projections and streams ----------------------------------------------------------------------------
+
+
+def _histogram_parts(part: Any) -> None:
+    """A count of frequencies f has 2f columns, or one less; two columns of one frequency share a root."""
+    count = len(part.frequencies)
+    if len(part.features) != count or len(part.roots) not in (2 * count, 2 * count - 1):
+        raise Misfit("has parts that do not fit each other")
+    if count and part.features.min() < 0:
+        raise Misfit("has negative numbers of columns")
+
+
+def _random_map(features: Any) -> None:
+    least, most = _columns(features.part, features.n_features)
+    if not least <= features.rank <= most:
+        raise Misfit(f"has {features.rank} features where its parts make {least} to {most}")
+    if features.rank < 1:
+        raise Misfit("has no features")
+
+
+def _columns(part: Any, d: int) -> tuple[int, int]:
+    """Return how many columns a part of random features can fill, at least and at most."""
+    match type(part).__name__:
+        case "Fourier":
+            count = _directions(part.projection, d)
+            return 2 * count - 1, 2 * count
+        case "Homogeneous":
+            if len(part.features) and int(part.features.max()) >= d:
+                raise Misfit("names columns that do not exist")
+            return len(part.roots), len(part.roots)
+        case "Activated":
+            count = _directions(part.projection, d) + (part.activation == "sign")
+            return count, count
+        case "TensorSketch":
+            rank = part.sketches[0].shape[0]
+            if any(sketch.shape != (rank, d) for sketch in part.sketches):
+                raise Misfit("has sketches of another size")
+            return rank, rank
+        case "Beside":
+            _beside(part, d)
+            return sum(part.ranks), sum(part.ranks)
+    return 1, np.iinfo(np.int64).max  # Flat fills whatever it is given
+
+
+def _beside(part: Any, d: int) -> None:
+    if len(part.ranks) != len(part.members):
+        raise Misfit("has another number of ranks than of members")
+    for member, rank in zip(part.members, part.ranks, strict=True):
+        least, most = _columns(member, d)
+        if not least <= rank <= most:
+            raise Misfit(f"has {rank} features where its parts make {least} to {most}")
+
+
+def _directions(projection: Any, d: int) -> int:
+    if type(projection).__name__ == "DenseProjection":
+        rows, count = projection.weights.shape
+        if rows != d:
+            raise Misfit(f"has directions of {rows} columns where {d} belong")
+        return int(count)
+    blocks, _, p = projection.signs.shape
+    if projection.scale.shape != (d,) or p < d or p & (p - 1) or not 0 < len(projection.stretch) <= blocks * p:
+        raise Misfit("has Hadamard blocks that do not fit")
+    return len(projection.stretch)
+
+
+def _sketch(part: Any) -> None:
+    count, rank = len(part.sketches), part.sketches[0].shape[0]
+    if len(part.constants) != count or len(part.places) != count:
+        raise Misfit("has sketches that do not fit each other")
+    if rank < 1 or part.places.min() < 0 or part.places.max() >= rank:
+        raise Misfit("names places that do not exist")
+
+
+def _stream(stream: Any) -> None:
+    if stream.fitted is not None:
+        if stream.scatter is None or stream.kernel is None or stream.waiting:
+            raise Misfit("is a stream with features that lacks what was made of them")
+    elif not stream.waiting or stream.scatter is not None:
+        raise Misfit("is a stream without features whose rows do not wait for them")
+
+
+def _reservoir(sample: Any) -> None:
+    if (sample.rows is None) != (sample.keys is None):
+        raise Misfit("is a sample without rows or without keys")
+    if sample.rows is not None and not len(sample.rows) <= min(sample.size, sample.seen):
+        raise Misfit("is a sample of more rows than it can have")
+
+
+_ENGINE: tuple[Row, ...] = (
+    plain(
+        "kpca.features.nystroem_map:NystroemMap",
+        "feature map",
+        _kernel=_KERNEL,
+        kept=whole("r", least=0),
+        _points=Rows(("r", "d")),
+        _whitening=floats("r", "r"),
+        _single_error=Number(0.0, finite=False),
+        fresh={"_memos": dict, "_forms": dict},
+    ),
+    value(
+        "kpca.features.random:RandomMap",
+        "feature map",
+        "rank >=1 r, n_features >=1 d, structure independent|orthogonal|hadamard, origin d",
+        check=_random_map,
+    ),
+    value("kpca.features.identity:IdentityMap", "feature map", "rank r d"),
+    value("kpca.features._parts:Fourier", _PART),
+    value("kpca.features._parts:Homogeneous", _PART, "features c, frequencies c, roots *", check=_histogram_parts),
+    value("kpca.features._parts:Activated", _PART, "activation none|sign|relu"),
+    value(
+        "kpca.features._parts:TensorSketch",
+        _PART,
+        "constants *, places *",
+        {"sketches": Several(Rows(("r", "d")), least=1)},
+        check=_sketch,
+    ),
+    value("kpca.features._parts:Flat", _PART),
+    value("kpca.features._parts:Beside", _PART, "ranks >=1"),
+    value("kpca.features._projections:DenseProjection", "random projection", "weights d c, origin d"),
+    value(
+        "kpca.features._projections:HadamardProjection",
+        "random projection",
+        "scale d, signs b 3 p, stretch c, origin d",
+    ),
+    value("kpca.features.random:KernelError", "error of a feature map", "rms >=0, largest >=0, standard_error >=0"),
+    value("kpca.approximation:FittedMap", "fitted feature map", "kernel_error >=0"),
+    value("kpca.features.scatter:Scatter", "scatter", "mean r, matrix r r, mass >=0"),
+    value("kpca.projection:Centre", "centre", "coefficients n, levels n"),
+    value("kpca.projection:LinearProjection", "projection", "components k d, mean d"),
+    value("kpca.projection:KernelProjection", "projection", "X n d, coefficients n k, offset k", left_out="memo"),
+    value("kpca.projection:MatrixProjection", "projection", "coefficients d k, offset k"),
+    value("kpca.projection:FeatureProjection", "projection", "directions r k, mean r"),
+    value("kpca.stream:Batch", "batch", "rows m d, weights m >=0"),
+    value("kpca.reservoir:Reservoir", "sample", "rows m d, size >=1, keys m inf", check=_reservoir),
+    # without the rows that a checkpoint needs
+    value("kpca.stream:Stream", "stream", left_out="basis", check=_stream),
+)
+
+# -- Inverse maps, from scores to rows, and the settings they are made from -------------------------------------------
+
+
+def _mixture(way: Any) -> None:
+    if way.trial.shares.shape[1] != 1 + len(way.others) or not len(way.trial.gaps):
+        raise Misfit("mixes another number of ways than it has shares of")
+
+
+def _distance(way: Any) -> None:
+    known = way.known
+    if not 1 <= way.neighbours <= len(known.rows):
+        raise Misfit("has fewer known rows than neighbours are asked for")
+    if known.index.min() < 0 or known.index.max() >= len(way.expansion.rows):
+        raise Misfit("names rows that do not exist")
+
+
+_METHODS = ("Auto", "Ridge", "FixedPoint", "Distance", "Gradient")
+_WAYS: tuple[Row, ...] = (
+    *(estimator(f"kpca.preimage:{name}", "settings") for name in _METHODS),
+    estimator("kpca.preimage:Learned", "settings", parameters={"regressor": of("regressor")}),
+    value(
+        "kpca.preimage.expansion:Expansion",
+        "expansion",
+        "rows n d, directions n k, centre n, offset k, scores n k, levels n, diagonal n",
+    ),
+    value("kpca.preimage.climbing:Base", "base", "mean d, scale d, rows n d+2, radius >=0, spread >=0"),
+    value(
+        "kpca.preimage.fixed_point:FixedPointWay",
+        "way, search, fixed point",
+        "penalty >=0, starts >=1, max_iter >=1, tol >=0",
+    ),
+    value("kpca.preimage.gradient:GradientWay", "way, search", "penalty >=0, max_iter >=1, tol >=0"),
+    value(
+        "kpca.preimage.distance:_Known",
+        "known rows",
+        "index m, rows m d, centre d, scale d, norms m, scores m k, outside m, lengths m, diagonal m, rounding m",
+    ),
+    value("kpca.preimage.distance:DistanceWay", "way", "neighbours >=1, penalty >=0", check=_distance),
+    value(
+        "kpca.preimage.auto:Trial",
+        "trial",
+        "shares l a, gaps l, restoring a, errors * * inf, penalty >=0, variance >=0",
+    ),
+    value("kpca.preimage.auto:AutoWay", "way", check=_mixture),
+    value(
+        "kpca.preimage.ridge:RidgeMap",
+        "ridge map",
+        "scores n k, dual_coef n d, mean d",
+        {"kernel": of("kernel", k="d")},  # of scores
+    ),
+    value("kpca.preimage.ridge:RidgeMapWay", "way"),
+    value("kpca.preimage.learned:RidgeWay", "way", "mean d, alpha >=0, gamma >=0, gcv * 4 inf, penalty >=0"),
+    value(
+        "kpca.preimage.learned:LearnedWay",
+        "way",
+        "mean d, penalty >=0",
+        {"regressor": maybe(of("regressor", k="d"))},
+    ),
+    value("kpca.preimage.linear:LinearWay", "way", "components k d, mean d, penalty >=0"),
+    value("kpca.preimage.back:Back", "inverse map"),
+)
+
+# -- The estimators of this package -----------------------------------------------------------------------------------
+
+
+# Types of parameters; the estimators check the ranges.
+_REAL = Number(finite=False)
+_SWITCH = Either((Flag(), _REAL))
+_NAME = Text(free=True)
+_NUMBERS: tuple[Spec, ...] = (Array("n", ("*",), finite=False), Several(_REAL), Several(_REAL, list))
+_REAL_OR_NAME = Either((_REAL, _NAME))
+_JOBS = maybe(Either((Count(1), Number(-1024, -1))))
+_APPROXIMATION = maybe(Either((_NAME, of("approximation"))))
+_OF_KERNEL: dict[str, Spec] = {
+    "kernel": maybe(Either((_NAME, of("kernel"), of("Gaussian-process kernel")))),
+    "gamma": maybe(Either((_REAL, _NAME, *_NUMBERS))),
+    "degree": _REAL,
+    "coef0": _REAL,
+    "kernel_params": maybe(Named(Anything())),
+    "random_state": maybe(Count()),
+    "n_jobs": _JOBS,
+}
+_OF_MODEL: dict[str, Spec] = {
+    **_OF_KERNEL,
+    "n_components": maybe(_REAL_OR_NAME),
+    "approximation": _APPROXIMATION,
+    "center": _SWITCH,
+    "preimage": maybe(Either((_NAME, of("settings"), of("regressor")))),
+}
+
+
+def _kernel_pca(model: Any) -> None:
+    """What lengths alone do not say."""
+    check_parameters(model)
+    check_preimage(model.preimage)
+    n = len(model.eigenvectors_)
+    if model._roots.shape not in ((1,), (n, 1)):
+        raise Misfit("has weights of another number of rows")
+    precomputed = isinstance(model.kernel, str) and model.kernel == "precomputed"
+    if (model.kernel_ is None) != precomputed:
+        raise Misfit("has a kernel where its matrix was given, or none where it was not")
+    by_matrix = type(model._projection).__name__ == "MatrixProjection"
+    if by_matrix != precomputed:
+        raise Misfit("has a projection that does not go with its kernel")
+    if precomputed and model.X_fit_.shape[0] != model.X_fit_.shape[1]:
+        raise Misfit("has a kernel matrix that is not square")
+    by_landmarks = hasattr(model, "feature_map_") or hasattr(model, "compression_loss_")
+    if not by_landmarks and (model.X_fit_ is None or model.X_fit_.shape[0] != n):
+        raise Misfit("has eigenvectors of another number of rows than it has rows")
+    if model._planned[0][1] != model.n_features_in_:
+        raise Misfit("was planned for other columns")
+    for name in ("eigenvectors_", "explained_variance_", "explained_variance_ratio_"):
+        if getattr(model, name).dtype != model.eigenvalues_.dtype:
+            raise Misfit(f"has {name} in another precision than eigenvalues_")
+
+
+def _detector(model: Any) -> None:
+    model._check_parameters()
+    lags = model._fitted_with["lags"]
+    Count().check(lags, None)  # type: ignore[arg-type]  # has no lengths to compare
+    if len(model.centre_) != model.n_features_in_ * (lags + 1):
+        raise Misfit("has a centre of another number of columns")
+    if (model._past is not None) != bool(lags):
+        raise Misfit("remembers rows that it has no lags for, or the other way round")
+
+
+def _preparation(model: Any) -> None:
+    model._check_parameters()
+    layout = model.layout_
+    if model.n_features_in_ != len(layout.numbers) + len(layout.categories) + (layout.text is not None):
+        raise Misfit("has another number of columns than its layout")
+    coded, worded = model.encoder_ is not None, model.vectorizer_ is not None
+    if coded != bool(layout.categories) or worded != (layout.text is not None):
+        raise Misfit("has categories or documents without an encoder, or the other way round")
+
+
+_ESTIMATORS: tuple[Row, ...] = (
+    estimator(
+        "kpca:KernelPCA",
+        "estimator, transformer, kernel PCA",
+        "n_features_in_ int >=1 d, kernel_ Kernel?, gamma_, X_fit_ rows? * d, eigenvalues_ floats k >=0 falling,"
+        "eigenvectors_ floats n k, explained_variance_ floats k >=0, explained_variance_ratio_ floats k inf,"
+        "_frobenius2 float nan, residuals_ floats k inf, eigenvalue_bounds_ floats k 2 inf, solver_ str, n_passes_ int,"
+        "n_components_ int k, _projection, _roots, _back, _planned",
+        {
+            "gamma_": _GAMMA,
+            "_projection": of("projection", "d k"),
+            "_roots": Either((floats("1"), floats("*", "1"))),
+            "_back": maybe(of("inverse map", "d k")),
+            "_planned": Fixed((Fixed((Count(), Count())), maybe(Count()))),
+            "feature_map_": of("feature map", "d"),
+        },
+        optional="feature_map_, n_components_reason_ str, compression_loss_ floats k >=0, components_ floats k d,"
+        "mean_ floats d, dual_coef_ floats * d, X_transformed_fit_ floats * k",
+        left_out="_last_report",
+        parameters={
+            **_OF_MODEL,
+            **dict.fromkeys(("fit_inverse_transform", "remove_zero_eig", "copy_X"), _SWITCH),
+            **dict.fromkeys(("alpha", "tol"), _REAL),
+            "eigen_solver": _NAME,
+            "max_iter": maybe(_REAL),
+            "iterated_power": _REAL_OR_NAME,
+        },
+        check=_kernel_pca,
+    ),
+    # Its components and its inverse map are found again when they are asked for, from the same numbers.
+    estimator(
+        "kpca:IncrementalKernelPCA",
+        "estimator, transformer, kernel PCA",
+        "n_features_in_ int >=1 d, _stream",
+        {"_stream": of("stream", "d")},
+        fresh={"_found": list, "_last_report": lambda: None},
+        left_out="_checkpoint _monitor",
+        parameters={**_OF_MODEL, "warm_up": maybe(_REAL), "forgetting": _REAL},
+        check=lambda model: model._check_parameters(),
+    ),
+    estimator(
+        "kpca:KernelPCADetector",
+        "estimator",
+        "n_features_in_ int >=1 c, scaler_, _fitted_with, _recipe, model_, _measure, _calibration, limits_,"
+        "offset_ float, _past rows? * c, centre_ floats d, _normal rows * d",
+        {
+            "scaler_": maybe(of("transformer", c="d")),
+            "_fitted_with": Named(Anything(), ("lags", "statistic")),
+            "_recipe": of("recipe", "d"),
+            "model_": of("kernel PCA", "d"),
+            "_measure": of("measure", "d"),
+            "_calibration": of("calibration"),
+            "limits_": of("limits"),
+            "feature_names_in_": Texts(("c",)),  # d counts the columns with their lags
+        },
+        optional="feature_names_in_",
+        parameters={
+            **_OF_KERNEL,
+            **dict.fromkeys(("statistic", "limit"), _NAME),
+            **dict.fromkeys(("confidence", "lags", "forgetting"), _REAL),
+            "n_components": maybe(_REAL),
+            "contamination": _REAL_OR_NAME,
+            "scale": maybe(_NAME),
+            "approximation": _APPROXIMATION,
+            "folds": Either((_REAL, of("splitter"))),
+        },
+        check=_detector,
+    ),
+    estimator(
+        "kpca.features:Nystroem",
+        "estimator, transformer, approximation",
+        "n_features_in_ int >=1 d, kernel_ Kernel, gamma_, map_ FeatureMap, landmarks_ rows r d,"
+        "landmark_indices_ whole? r >=0, rank_ int >=1 r, unexplained_ float",
+        {"gamma_": _GAMMA},
+        parameters={
+            **_OF_KERNEL,
+            "rank": _REAL,
+            "landmarks": Either((_NAME, Rows(("*", "*")), *_NUMBERS, Several(Anything(), list))),
+        },
+    ),
+    estimator(
+        "kpca.features:RandomFeatures",
+        "estimator, transformer, approximation",
+        "n_features_in_ int >=1 d, kernel_ Kernel, gamma_, map_ FeatureMap, rank_ int >=1 r, kernel_error_",
+        {"gamma_": _GAMMA, "kernel_error_": of("error of a feature map")},
+        parameters={**_OF_KERNEL, "rank": Count(), "structure": _NAME},
+    ),
+    value(
+        "kpca.detector.modelling:Recipe",
+        "recipe",
+        "count >=0, forgetting >=0 <=1",
+        {"approximation": _APPROXIMATION, "n_jobs": _JOBS},
+    ),
+    value("kpca.statistics:Measure", "measure", "variances k >=0", {"projection": of("projection", "d k")}),
+    value("kpca.statistics:Statistics", "statistics", "t2 m inf, spe m inf, combined m inf"),
+    value("kpca.detector.limits:Calibration", "calibration", "weights m >=0"),
+    value(
+        "kpca.detector.limits:Limits",
+        "limits",
+        "t2 nan, spe nan, combined nan, method quantile|theory|kde, confidence >=0 <=1",
+    ),
+    estimator(
+        "kpca.io.preparation:Preparation",
+        "estimator, transformer",
+        "n_features_in_ int >=1 d, layout_, sparse_ bool, dtype_ dtype, image_shape_, n_rows_ int, n_kept_ int,"
+        "n_missing_ int, numbers_imputer_, scaler_, encoder_, vectorizer_, notes_",
+        {
+            "layout_": of("layout", "p q"),
+            "image_shape_": maybe(Fixed((Count(1), Count(1)))),
+            "numbers_imputer_": maybe(of("transformer", p="d")),
+            "scaler_": maybe(of("transformer", p="d")),
+            "encoder_": maybe(of("transformer", q="d")),
+            "vectorizer_": maybe(of("transformer")),
+            "notes_": Several(_NAME),
+        },
+        check=_preparation,
+    ),
+    value(
+        "kpca.io.rows:Layout",
+        "layout",
+        "text free, id free, label free",
+        {"numbers": Several(_NAME, letter="p"), "categories": Several(_NAME, letter="q")},
+    ),
+)
+
+ROWS: tuple[Row, ...] = (*_KERNELS, *_ENGINE, *_WAYS, *_ESTIMATORS, *_sklearn.ROWS)
 _BY_TAG: dict[str, Row] = {row.tag: row for row in ROWS}
 
 
@@ -45,57 +477,3 @@ def roles_of(item: Any) -> frozenset[str]:
     """Return what an object can be used as."""
     row = row_of(item)
     return frozenset() if row is None else row.roles
-
-
-# -- What a file says of its model before it is loaded: classes, rows, columns, components ----------------------------
-
-# name -> whether it is a number (or unknown) rather than a truth value
-SIZES = ("fitted", "rows", "columns", "components")
-
-
-def steps_of(model: Any) -> list[Any]:
-    """Return the steps of a pipeline, those of pipelines in it included; of anything else, itself."""
-    steps = vars(model).get("steps")
-    if type(model).__name__ != "Pipeline" or not isinstance(steps, list):
-        return [model]
-    real = [step for _, step in steps if step is not None and not isinstance(step, str)]
-    return [inner for step in real for inner in steps_of(step)]
-
-
-def classes_of(model: Any) -> list[str]:
-    """Return the tags of the steps of a model."""
-    rows = [row_of(step) for step in steps_of(model)]
-    return [row.tag for row in rows if row is not None]
-
-
-def sizes_of(model: Any) -> dict[str, Any]:
-    """Return whether a model is fitted, and to what; None where that is not known."""
-    steps = steps_of(model)
-    if not steps:
-        raise Misfit("a pipeline must have a step that does something")
-    last = steps[-1]
-    row = row_of(last)
-    fitted = row is not None and bool(set(row.fitted) & set(vars(last)))
-    if not fitted:
-        return dict.fromkeys(SIZES, None) | {"fitted": False}
-    columns = next((vars(step)["n_features_in_"] for step in steps if "n_features_in_" in vars(step)), None)
-    rows, components = _rows_and_components(last)
-    found = (True, rows, columns, components)
-    return {
-        name: value if value is None or value is True else int(value) for name, value in zip(SIZES, found, strict=True)
-    }
-
-
-def _rows_and_components(model: Any) -> tuple[int | None, int | None]:
-    known = vars(model)
-    if "eigenvectors_" in known:
-        return len(known["eigenvectors_"]), known["n_components_"]
-    if "_stream" in known:
-        stream, wanted = known["_stream"], known["n_components"]
-        rows = stream.rows_waiting if stream.scatter is None else stream.scatter.rows
-        # what a share of the variance comes to is found out when it is asked for
-        whole = isinstance(wanted, Integral) and not isinstance(wanted, bool)
-        return rows, int(wanted) if whole else None
-    if "limits_" in known and "_measure" in known:
-        return known["limits_"].rows, len(known["_measure"].variances)
-    return None, known.get("rank_")

@@ -9,9 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from importlib import import_module
-from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any, Protocol
 
@@ -96,7 +93,7 @@ class Array:
 class Rows:
     """Finite numbers, dense or CSR."""
 
-    dims: tuple[str, str]
+    dims: tuple[str, ...]
 
     def check(self, value: Any, scope: Scope) -> None:
         if sparse.issparse(value):
@@ -228,7 +225,7 @@ class Several:
 
 @dataclass(frozen=True)
 class Fixed:
-    """A tuple of so many values, each of its own kind."""
+    """A tuple of fixed length, each value of its own kind."""
 
     items: tuple[Spec, ...]
 
@@ -290,7 +287,7 @@ class Anything:
         return None
 
 
-# -- what declarations are written with -------------------------------------------------------------------------------
+# -- short forms -------------------------------------------------------------------------------
 
 
 def floats(*dims: str, finite: bool = True, least: float | None = None, falling: bool = False) -> Array:
@@ -311,175 +308,3 @@ def maybe(spec: Spec) -> Either:
 def of(role: str, letters: str = "", **renamed: str) -> Of:
     """An object of a role that has these letters in common with the whole; renamed ones as whole=part."""
     return Of(role, (*((letter, letter) for letter in letters.split()), *renamed.items()))
-
-
-BOX = maybe(Fixed((floats("d", finite=False), floats("d", finite=False))))
-
-# -- What the parameters of this package's estimators may be: the types; ranges are looked at by the estimators -------
-
-_REAL = Number(finite=False)
-_SWITCH = Either((Flag(), _REAL))
-_NAME = Text(free=True)
-_NUMBERS: tuple[Spec, ...] = (Array("n", ("*",), finite=False), Several(_REAL), Several(_REAL, list))
-_REAL_OR_NAME = Either((_REAL, _NAME))
-JOBS = maybe(Either((Count(1), Number(-1024, -1))))
-METHOD = maybe(Either((_NAME, of("settings"), of("regressor"))))
-FEATURES = maybe(Either((_NAME, of("approximation"))))
-
-_KERNEL: dict[str, Spec] = {
-    "kernel": maybe(Either((_NAME, of("kernel"), of("Gaussian-process kernel")))),
-    "gamma": maybe(Either((_REAL, _NAME, *_NUMBERS))),
-    "degree": _REAL,
-    "coef0": _REAL,
-    "kernel_params": maybe(Named(Anything())),
-    "random_state": maybe(Count()),
-    "n_jobs": JOBS,
-}
-NYSTROEM: dict[str, Spec] = {
-    **_KERNEL,
-    "rank": _REAL,
-    "landmarks": Either((_NAME, Rows(("*", "*")), *_NUMBERS, Several(Anything(), list))),
-}
-RANDOM_FEATURES: dict[str, Spec] = {**_KERNEL, "rank": Count(), "structure": _NAME}
-KERNEL_PCA: dict[str, Spec] = {
-    **_KERNEL,
-    "n_components": maybe(_REAL_OR_NAME),
-    "alpha": _REAL,
-    "fit_inverse_transform": _SWITCH,
-    "eigen_solver": _NAME,
-    "tol": _REAL,
-    "max_iter": maybe(_REAL),
-    "iterated_power": _REAL_OR_NAME,
-    "remove_zero_eig": _SWITCH,
-    "copy_X": _SWITCH,
-    "center": _SWITCH,
-    "approximation": FEATURES,
-    "preimage": METHOD,
-}
-INCREMENTAL: dict[str, Spec] = {
-    **_KERNEL,
-    "n_components": maybe(_REAL_OR_NAME),
-    "approximation": FEATURES,
-    "warm_up": maybe(_REAL),
-    "forgetting": _REAL,
-    "center": _SWITCH,
-    "preimage": METHOD,
-}
-DETECTOR: dict[str, Spec] = {
-    **_KERNEL,
-    "n_components": maybe(_REAL),
-    "statistic": _NAME,
-    "limit": _NAME,
-    "confidence": _REAL,
-    "contamination": _REAL_OR_NAME,
-    "scale": maybe(_NAME),
-    "lags": _REAL,
-    "approximation": FEATURES,
-    "forgetting": _REAL,
-    "folds": Either((_REAL, of("splitter"))),
-}
-
-# -- What a class declares to be stored: one row of the registry ------------------------------------------------------
-
-# How an object is built again: by its constructor alone; by its constructor from parameters, and attributes of a fit;
-# by attributes alone.
-VALUE, ESTIMATOR, PLAIN = "value", "estimator", "plain"
-# What every estimator of scikit-learn may have besides: names of columns, and the answer to set_output.
-_OUTPUTS = Text(("default", "pandas", "polars"))
-COMMON: Mapping[str, Spec] = {"feature_names_in_": Texts(("d",)), "_sklearn_output_config": Named(_OUTPUTS)}
-
-
-# Tags name classes for ever; modules move. Old module -> where its classes are now.
-_MOVED = {
-    "kpca.approximation": "kpca.estimators.approximate",
-    "kpca.features._parts": "kpca.features.parts",
-    "kpca.features._projections": "kpca.features.frequencies",
-    "kpca.features.identity": "kpca.features.base",
-    "kpca.io.preparation": "kpca.data.preparation",
-    "kpca.io.rows": "kpca.data.rows",
-    "kpca.preimage.expansion": "kpca.preimage.target",
-    "kpca.preimage.linear": "kpca.preimage.back",
-    "kpca.preimage.ridge": "kpca.preimage.learned",
-    "kpca.projection": "kpca.features.projection",
-    "kpca.reservoir": "kpca.estimators.stream",
-    "kpca.statistics": "kpca.detector.limits",
-    "kpca.stream": "kpca.estimators.stream",
-}
-
-
-@dataclass(frozen=True)
-class Row:
-    """How objects of one class are stored and built again."""
-
-    tag: str  # in files, for ever
-    kind: str
-    roles: frozenset[str]
-    fields: Mapping[str, Spec]  # arguments of the constructor; of an estimator those that are checked; or attributes
-    fitted: Mapping[str, Spec] = field(default_factory=dict)  # attributes of a fitted estimator: all or none
-    optional: Mapping[str, Spec] = field(default_factory=dict)
-    fresh: Mapping[str, Callable[[], Any]] = field(default_factory=dict)  # not stored; how they begin after a load
-    left_out: frozenset[str] = frozenset()  # not stored, and not there after a load
-    check: Callable[[Any], None] | None = None  # of the whole object; raises Misfit
-    home: str = ""  # module:class, where it is not the tag
-
-    @cached_property
-    def cls(self) -> type[Any]:
-        """The class. Its place is written in this package; nothing is ever imported that a file names."""
-        module, _, name = (self.home or self.tag).partition(":")
-        found: type[Any] = getattr(import_module(_MOVED.get(module, module)), name)
-        return found
-
-    @cached_property
-    def parameters(self) -> tuple[str, ...]:
-        """What the constructor takes."""
-        return tuple(each.name for each in self._arguments)
-
-    @cached_property
-    def required(self) -> frozenset[str]:
-        """What the constructor cannot do without."""
-        return frozenset(each.name for each in self._arguments if each.default is each.empty)
-
-    @cached_property
-    def _arguments(self) -> tuple[Parameter, ...]:
-        given = list(signature(self.cls.__init__).parameters.values())[1:]
-        return tuple(each for each in given if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD))
-
-    @property
-    def name(self) -> str:
-        """The name of the class."""
-        return (self.home or self.tag).partition(":")[2]
-
-
-def value(tag: str, role: str = "", *, check: Callable[[Any], None] | None = None, **fields: Spec) -> Row:
-    """An object that its constructor makes of its fields: a dataclass. Fields that are not named keep their default."""
-    return Row(tag, VALUE, frozenset(role.split(", ")), fields, check=check)
-
-
-def plain(tag: str, role: str, *, fresh: Mapping[str, Callable[[], Any]] | None = None, **fields: Spec) -> Row:
-    """An object that is its attributes."""
-    return Row(tag, PLAIN, frozenset(role.split(", ")), fields, fresh=fresh or {})
-
-
-def estimator(
-    tag: str,
-    role: str,
-    fitted: Mapping[str, Spec] | None = None,
-    optional: Mapping[str, Spec] | None = None,
-    *,
-    parameters: Mapping[str, Spec] | None = None,
-    fresh: Mapping[str, Callable[[], Any]] | None = None,
-    left_out: str = "",
-    check: Callable[[Any], None] | None = None,
-) -> Row:
-    """An estimator of scikit-learn's kind: parameters, and attributes of a fit; other parameters can be anything."""
-    return Row(
-        tag,
-        ESTIMATOR,
-        frozenset(role.split(", ")),
-        parameters or {},
-        fitted or {},
-        {**COMMON, **(optional or {})},
-        fresh or {},
-        frozenset(left_out.split()),
-        check,
-    )

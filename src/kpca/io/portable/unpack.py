@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 from kpca._base.errors import InputError
 from kpca.io.portable.pack import LARGEST_INT, NAN, NONE, SCALARS, TYPES, Document
 from kpca.io.portable.registry import roles_of, row_of_tag
-from kpca.io.portable.spec import ESTIMATOR, VALUE, Anything, Misfit, Row, Scope, Spec
+from kpca.io.portable.rows import ESTIMATOR, VALUE, Row
+from kpca.io.portable.spec import Anything, Misfit, Scope, Spec
 
 AnyArray = NDArray[Any]
 MOST_NODES = 10_000

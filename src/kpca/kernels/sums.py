@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import abc
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,45 +14,34 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
 from kpca._base.errors import InputError
-from kpca.kernels.base import Argument, FloatArray, Kernel, Matrix, as_float64, canonical, float_dtype, positive
+from kpca.kernels.arrays import FloatArray, Matrix, as_float64, canonical, float_dtype, namespace, positive
+from kpca.kernels.base import Argument, Kernel, Writer, checked, plainly, registered
 
 
-@dataclass(frozen=True)
-class Laplacian(Kernel):
-    """exp(-gamma ||x - y||_1)."""
+class _Decaying(Kernel):
+    """exp(-gamma D) of a distance D that is not squared: a profile without derivatives."""
 
-    gamma: float = 1.0
-    name: ClassVar[str] = "laplacian"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", positive("gamma", self.gamma))
-
-    @property
-    def psd(self) -> bool:
-        """A product over features of exponential kernels."""
-        return True
-
-    @property
-    def shift_invariant(self) -> bool:
-        """Only differences of rows enter."""
-        return True
+    gamma: float
+    distance: ClassVar[Argument]
+    bandwidth = ("gamma", -1)
+    psd = True
 
     @property
     def shared(self) -> tuple[Argument, float]:
-        """-gamma ||x - y||_1."""
-        return "l1", self.gamma
+        """-gamma D."""
+        return self.distance, self.gamma
 
+    @abc.abstractmethod
     def arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
-        """Return -||x_i - y_j||_1 in float64.  # shape: (n, m)"""
-        t = _l1_distances(X, Y)
-        return np.negative(t, out=t)
+        """Return -D in float64.  # shape: (n, m)"""
 
     def value(self, t: FloatArray) -> FloatArray:
         """Overwrite t by e^t and return it."""
-        return np.exp(t, out=t)
+        namespace(t).exp(t, out=t)
+        return t
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return the kernel values, from L1 distances in float64.  # shape: (n, m)"""
+        """Return the kernel values, from distances in float64.  # shape: (n, m)"""
         t = self.arguments(X, Y)
         t *= self.gamma
         return self.value(t).astype(float_dtype(X), copy=False)
@@ -59,11 +50,44 @@ class Laplacian(Kernel):
         """Return ones.  # shape: (n,)"""
         return np.ones(X.shape[0])
 
+    def _written(self, distance: str, number: Writer) -> str:
+        return f"exp(−{'' if self.gamma == 1 else f'{number(self.gamma)} '}{distance})"
+
+
+@registered("laplacian")
+@dataclass(frozen=True)
+class Laplacian(_Decaying):
+    """exp(-gamma ||x - y||_1): positive definite, as a product over features of exponential kernels."""
+
+    gamma: float = checked(positive, 1.0)
+    name: ClassVar[str] = "laplacian"
+    alike = "Two rows are fully alike (1) if they are equal, and the less alike the farther apart they are."
+    distance = "l1"
+    shift_invariant = True
+    random_features = "axes"
+    rotatable = False
+
+    def formula(self, number: Writer = plainly) -> str:
+        return self._written("Σ |xⱼ − yⱼ|", number)
+
+    def frequencies(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+        """exp(-gamma |t|) = E cos(w t) for w Cauchy: one for each feature, independent."""
+        return self.gamma * rng.standard_cauchy(shape)
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        return pairs.exp(-self.gamma * pairs.l1())
+
+    def arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
+        """Return -||x_i - y_j||_1 in float64.  # shape: (n, m)"""
+        t = _l1_distances(X, Y)
+        return np.negative(t, out=t)
+
 
 class _Histogram(Kernel):
     """A kernel of non-negative rows, such as counts or histograms."""
 
-    accepts_sparse: ClassVar[bool]
+    accepts_sparse: ClassVar[bool] = False
+    alike = "It compares counts or histograms, column by column."
 
     def check(self, X: Matrix) -> None:
         """Refuse negative values, naming the first column that has one, and sparse input where it is not supported."""
@@ -91,17 +115,23 @@ class _Histogram(Kernel):
         return K
 
 
+@registered("additive_chi2")
 @dataclass(frozen=True)
 class AdditiveChi2(_Histogram):
     """-sum (x - y)^2 / (x + y), as scikit-learn has it: minus a distance, so only conditionally positive definite."""
 
     name: ClassVar[str] = "additive_chi2"
-    accepts_sparse = False
+    written = "−Σ (xⱼ − yⱼ)² / (xⱼ + yⱼ)"
+    random_features = "homogeneous"
+    rotatable = False
+    psd = False  # zero on the diagonal and negative elsewhere; positive semidefinite only once centred
 
-    @property
-    def psd(self) -> bool:
-        """Zero on the diagonal and negative elsewhere; positive semidefinite only once centred."""
-        return False
+    def frequencies(self, rng: np.random.Generator, count: int) -> tuple[float, FloatArray]:
+        """4xy / (x + y) = 2 sqrt(xy) sech(log(x/y) / 2), and sech(t/2) = E cos(w t) for w of density sech(pi w)."""
+        return 2.0, np.log(np.tan(0.5 * math.pi * rng.uniform(size=count))) / math.pi
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        return pairs.chi2()
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
         """Return the kernel values, summed in float64.  # shape: (n, m)"""
@@ -112,53 +142,40 @@ class AdditiveChi2(_Histogram):
         return np.zeros(X.shape[0])
 
 
+@registered("chi2")
 @dataclass(frozen=True)
-class Chi2(_Histogram):
-    """exp(-gamma sum (x - y)^2 / (x + y))."""
+class Chi2(_Histogram, _Decaying):
+    """exp(-gamma sum (x - y)^2 / (x + y)): the exponential of a conditionally positive definite kernel (Schoenberg)."""
 
-    gamma: float = 1.0
+    gamma: float = checked(positive, 1.0)
     name: ClassVar[str] = "chi2"
-    accepts_sparse = False
+    distance = "chi2"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", positive("gamma", self.gamma))
+    def formula(self, number: Writer = plainly) -> str:
+        return self._written("Σ (xⱼ − yⱼ)² / (xⱼ + yⱼ)", number)
 
-    @property
-    def psd(self) -> bool:
-        """The exponential of a conditionally positive definite kernel (Schoenberg)."""
-        return True
-
-    @property
-    def shared(self) -> tuple[Argument, float]:
-        """-gamma sum (x - y)^2 / (x + y)."""
-        return "chi2", self.gamma
-
-    def value(self, t: FloatArray) -> FloatArray:
-        """Overwrite t by e^t and return it."""
-        return np.exp(t, out=t)
-
-    def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return the kernel values, summed in float64.  # shape: (n, m)"""
-        t = self.arguments(X, Y)
-        t *= self.gamma
-        return self.value(t).astype(float_dtype(X), copy=False)
-
-    def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return ones.  # shape: (n,)"""
-        return np.ones(X.shape[0])
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        return pairs.exp(self.gamma * pairs.chi2())
 
 
+@registered("histogram_intersection")
 @dataclass(frozen=True)
 class HistogramIntersection(_Histogram):
     """sum min(x, y): how much two histograms have in common."""
 
     name: ClassVar[str] = "histogram_intersection"
+    written = "Σ min(xⱼ, yⱼ)"
     accepts_sparse = True
+    random_features = "homogeneous"
+    rotatable = False
+    psd = True  # min(x, y) is the overlap of the intervals [0, x] and [0, y]: an inner product of their indicators
 
-    @property
-    def psd(self) -> bool:
-        """min(x, y) is the overlap of the intervals [0, x] and [0, y]: an inner product of their indicators."""
-        return True
+    def frequencies(self, rng: np.random.Generator, count: int) -> tuple[float, FloatArray]:
+        """min(x, y) = sqrt(xy) exp(-|log(x/y)| / 2)."""
+        return 1.0, 0.5 * rng.standard_cauchy(count)
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        return pairs.overlaps()
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
         """Return the kernel values, summed in float64.  # shape: (n, m)"""

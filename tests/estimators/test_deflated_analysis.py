@@ -12,7 +12,7 @@ from scipy import sparse
 
 from benchmarks._planted import CASES, Planted
 from kpca import kernels
-from kpca.estimators.parallel_analysis import _Rows, deflated_analysis
+from kpca.estimators.n_components import _Rows, deflated_analysis
 
 FloatArray = NDArray[Any]
 # All that the benchmark asks for, and where that falls short: centres that (nearly) fill the space of the rows, and a

@@ -16,9 +16,10 @@ from kpca._base.errors import InputError
 from kpca._base.linalg import largest_eigenpairs
 from kpca._base.progress import row_monitor
 from kpca._base.threads import single_threaded
-from kpca.estimators.exact import Decomposition, Request, settled, signs_of, warn_of_unrelated
+from kpca.estimators.cost import Request
+from kpca.estimators.exact import Decomposition, count_reaching, settled, signs_of, warn_of_unrelated
 from kpca.estimators.memory import features_bytes
-from kpca.estimators.routes import Route, default_rank, pivoted
+from kpca.estimators.plan import default_rank, is_random, pivoted, rank_of
 from kpca.features import (
     FeatureMap,
     IdentityMap,
@@ -92,7 +93,7 @@ def fit_map(
     rank = default_rank(n_components)
     wanted = n_components if isinstance(n_components, int) else 0
     require(_needed(approximation, X, n_rows, n_components, threads), memory_budget, "or take fewer features")
-    if approximation == "rff" if named else isinstance(approximation, RandomFeatures):
+    if is_random(approximation):
         settings = RandomFeatures(rank) if named else approximation
         if settings.rank < wanted:
             raise _too_few(settings.rank, wanted)
@@ -125,19 +126,18 @@ def _too_few(rank: int, wanted: int) -> InputError:
 
 def _needed(approximation: Any, X: Any, n_rows: int, n_components: int | float | None, threads: int) -> int:
     """Return the memory that a fit with these features takes."""
-    rank = getattr(approximation, "rank", None)
-    rank = rank if isinstance(rank, int) else default_rank(n_components)
+    n = X.shape[0]
+    rank = rank_of(approximation, n_components, n)
     k = n_components if isinstance(n_components, int) else rank
-    drawn = approximation == "rff" if isinstance(approximation, str) else isinstance(approximation, RandomFeatures)
-    directions = 16 * rank * X.shape[1] if drawn else 0
-    return directions + features_bytes(
-        n_rows or X.shape[0],
+    return features_bytes(
+        n_rows or n,
         row_columns(X),
         k if n_rows else 0,
-        rank=rank if drawn else min(rank, X.shape[0]),
+        rank=rank,
         itemsize=X.dtype.itemsize,
         threads=threads,
-        chosen_from=X.shape[0] if pivoted(approximation) else 0,
+        chosen_from=n if pivoted(approximation) else 0,
+        drawn=X.shape[1] if is_random(approximation) else 0,
     )
 
 
@@ -194,6 +194,23 @@ class Components:
         signs = np.where(np.where(clear, towards, largest) < 0, -1.0, 1.0)
         return replace(self, directions=self.directions * signs)
 
+    def spectrum(self, vectors: FloatArray, solver: str) -> Spectrum:
+        """Return the components as eigenpairs with their certificate."""
+        return Spectrum(
+            values=self.values,
+            vectors=vectors,
+            # B u - lambda u = (K - F F') u, centred, up to rounding
+            residuals=np.full(len(self.values), self.gap),
+            bounds=self.bounds,
+            trace=self.trace,
+            frobenius2=self.frobenius2,
+            smallest=float(self.values.min(initial=0.0)),
+            n_passes=1,
+            converged=True,
+            solver=solver,
+            error=self.error,
+        )
+
     def projection(self, dtype: np.dtype[Any]) -> FeaturesProjection:
         """Return the map from rows to scores; with landmarks it costs one kernel value per landmark and row."""
         if isinstance(self.feature_map, IdentityMap):
@@ -242,7 +259,7 @@ def components_of(
         values = np.append(values, np.zeros(n_components - rank))
         directions = np.column_stack([directions, np.zeros((rank, n_components - rank))])
     trace = scatter.total_variance(centred=centred)
-    count = _count(values, n_components, trace)
+    count = _number_of(values, n_components, trace)
     # rows that are their own features are wrong by nothing but the sums
     size = float(np.trace(scatter.matrix)) if isinstance(feature_map, IdentityMap) else scatter.trace
     error = 2.0 * _feature_error(feature_map, dtype) * size + scatter.rounding
@@ -267,20 +284,18 @@ def _feature_error(feature_map: FeatureMap, dtype: np.dtype[Any]) -> float:
     return feature_map.error(dtype) if isinstance(feature_map, NystroemMap) else _FEATURE_ERROR[dtype]
 
 
-def _count(values: FloatArray, n_components: int | float | None, trace: float) -> int:
+def _number_of(values: FloatArray, n_components: int | float | None, trace: float) -> int:
     if not isinstance(n_components, float):
         return len(values)
-    # the smallest d with sum of the first d eigenvalues >= fraction * trace
-    reached = np.cumsum(values) >= n_components * trace * (1 - 1e-12)
-    if reached.any():
-        return int(np.argmax(reached)) + 1
-    warnings.warn(
-        f"{n_components:.3g} of the variance was asked for; the {len(values)} features explain "
-        f"{values.sum() / max(trace, 1e-300):.3g} of it: raise the rank of the approximation.",
-        UserWarning,
-        stacklevel=2,
-    )
-    return len(values)
+    count = count_reaching(values, n_components, trace)
+    if not count:
+        warnings.warn(
+            f"{n_components:.3g} of the variance was asked for; the {len(values)} features explain "
+            f"{values.sum() / max(trace, 1e-300):.3g} of it: raise the rank of the approximation.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return count or len(values)
 
 
 def _bounds(values: FloatArray, gap: float, feature_map: FeatureMap, error: float) -> FloatArray:
@@ -314,32 +329,18 @@ def decompose_features(
         projection = components.projection(dtype)
         vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
     if request.center:
-        _warn_if_unrelated(scatter, components)
+        _warn_of_flat_features(scatter, components)
     roots = np.sqrt(components.values)
     vectors *= np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     if scale is not None:
         vectors *= scale[:, None]
     signs = signs_of(vectors, scale)
     vectors *= signs
-    spectrum = Spectrum(
-        values=components.values,
-        vectors=vectors,
-        # B u - lambda u = (K - F F') u, centred, up to rounding
-        residuals=np.full(len(roots), components.gap),
-        bounds=components.bounds,
-        trace=components.trace,
-        frobenius2=components.frobenius2,
-        smallest=float(components.values.min(initial=0.0)),
-        n_passes=1,
-        converged=True,
-        solver=fitted.solver,
-        error=components.error,
-    )
-    reason = f"approximation by {fitted.feature_map.rank} features"
-    return Decomposition(settled(spectrum, dtype), projection.flipped(signs), Route("features", reason))
+    spectrum = components.spectrum(vectors, fitted.solver)
+    return Decomposition(settled(spectrum, dtype), projection.flipped(signs))
 
 
-def _warn_if_unrelated(scatter: Scatter, components: Components) -> None:
+def _warn_of_flat_features(scatter: Scatter, components: Components) -> None:
     """Warn of a bandwidth so small that rows have nothing in common: landmarks then explain nothing but themselves.
 
     Random features of unrelated rows are noise, of a spectrum as flat as that of n rows in r dimensions.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,12 +15,15 @@ from scipy import sparse
 
 from kpca._base.container import remove_leftovers
 from kpca._base.errors import InputError
+from kpca._base.progress import row_monitor
+from kpca.data.rows import stacked
 from kpca.estimators.approximate import FittedMap
 from kpca.estimators.checkpoint import digest, load_state, save_state
-from kpca.features import Scatter
+from kpca.features import Scatter, scatter_of
 from kpca.kernels import Kernel
 
 FloatArray = NDArray[Any]
+Monitor = Callable[[int], None] | None
 # Uniform numbers are drawn in blocks of this many rows, so that a row's number depends on its place only.
 _BLOCK = 4096
 
@@ -116,12 +119,38 @@ class Stream:
     scatter: Scatter | None = None
     before: Scatter | None = None  # the scatter before the newest batch
     batches: int = 0
-    sample: Reservoir | None = None  # rows to learn the way back from, if anybody wants it
+    sample: Reservoir | None = None  # rows to learn the inverse map from, if anybody wants it
 
     @cached_property
     def rows_waiting(self) -> int:
         """The number of rows that wait for features."""
         return sum(batch.rows.shape[0] for batch in self.waiting)
+
+    def gathered(self) -> Batch:
+        """Return all rows that wait, in one batch."""
+        weights, waiting = None, self.waiting
+        if any(batch.weights is not None for batch in waiting):
+            weights = np.concatenate([batch.all_weights for batch in waiting])
+        return Batch(waiting[0].rows if len(waiting) == 1 else stacked([batch.rows for batch in waiting]), weights)
+
+    def absorbed(self, batch: Batch, fade: float, threads: int, monitor: Monitor = None) -> Stream:
+        """Return the stream with a batch added to what is kept of the earlier ones, which fade."""
+        assert self.fitted is not None and self.kernel is not None
+        self.kernel.check(batch.rows)
+        monitor = monitor or row_monitor(batch.rows.shape[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            new = scatter_of(self.fitted.feature_map, batch.rows, batch.weights, threads=threads, monitor=monitor)
+        if not np.isfinite(new.matrix).all():
+            raise InputError(
+                f"The values of the {self.kernel.name} kernel must be finite; for this batch some are NaN or too "
+                f"large: {self.kernel.remedy}."
+            )
+        scatter, sample = new if self.scatter is None else self.scatter.faded(fade).merged(new), self.sample
+        if sample is not None:
+            if sparse.issparse(batch.rows):
+                raise InputError("preimage needs dense rows to come back to; this batch is sparse: densify it.")
+            sample = sample.faded(fade).added(batch.rows, batch.weights)
+        return replace(self, before=self.scatter, scatter=scatter, sample=sample)
 
 
 class StreamCheckpoint:

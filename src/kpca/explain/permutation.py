@@ -13,7 +13,7 @@ from kpca._base.errors import InputError
 from kpca._base.text import data_frame, short_name, text_table
 from kpca._base.threads import in_order, single_threaded
 from kpca._base.validation import seed_of, whole_number
-from kpca.estimators.parallel_analysis import leading_values
+from kpca.estimators.n_components import leading_values
 from kpca.explain.subject import (
     SHOWN,
     Ranked,

@@ -16,8 +16,16 @@ from kpca._base.errors import InputError
 from kpca._base.validation import whole_number
 from kpca.data.sources import in_memory
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.estimators.n_components import Choice, analysis, elbow, said, with_mean
-from kpca.estimators.parallel_analysis import ParallelAnalysis, leading_values, parallel_analysis
+from kpca.estimators.n_components import (
+    Choice,
+    ParallelAnalysis,
+    analysis,
+    elbow,
+    leading_values,
+    parallel_analysis,
+    said,
+    with_mean,
+)
 from kpca.selection.cross_validated import (
     checked_rows,
     counts_to_try,

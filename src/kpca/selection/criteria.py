@@ -20,7 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from kpca._base.errors import InputError
 from kpca.estimators.fitted import NEIGHBOURS, restoration_errors
-from kpca.estimators.parallel_analysis import parallel_analysis
+from kpca.estimators.n_components import parallel_analysis
 from kpca.features.projection import MatrixProjection
 from kpca.selection.stability import bootstrap_stability
 from kpca.selection.trials import Fitted

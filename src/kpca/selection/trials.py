@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
 from kpca._base.threads import no_openmp_threads
-from kpca.estimators.exact import Decomposition, Request
+from kpca.estimators.cost import Request
+from kpca.estimators.exact import Decomposition
 from kpca.estimators.fitted import total_variance
 from kpca.estimators.warm_start import Follower
 from kpca.selection.candidates import Candidate
@@ -123,7 +124,7 @@ class Bench:
             raise InputError(f"Scores of held-out rows must be finite; under {candidate.label} some are not.")
         fitted = Fitted(
             candidate,
-            Decomposition(spectrum, projection, found.route),
+            Decomposition(spectrum, projection),
             follower.X,
             rows,
             None if self.y is None else self.y[fit],

@@ -162,7 +162,7 @@ class IncrementalKernelPCA(BaseKernelPCA):
                 raise InputError("sample_weight needs a source of known length; give weights to partial_fit instead.")
             weights = check_weights(sample_weight, source.n_rows)
         if source.repeatable and self._rows_to_wait_for() > 1:
-            some = sample_rows(source, _SAMPLE, self._seed())
+            some = sample_rows(source, _SAMPLE, seed_of(self.random_state))
             check_rows(some.shape[0])
             stream = self._with_features(self._new_stream(some.dtype), Batch(some))
         monitor, start = row_monitor(source.n_rows), 0
@@ -235,7 +235,7 @@ class IncrementalKernelPCA(BaseKernelPCA):
             centred=bool(self.center),
             few_rows=True,
             weights=basis.weights,
-            seed=self._seed(),
+            seed=seed_of(self.random_state),
             threads=thread_count(self.n_jobs),
         )
         return replace(stream, kernel=kernel, fitted=fitted, basis=basis if checkpoint_path() is not None else None)
@@ -244,7 +244,7 @@ class IncrementalKernelPCA(BaseKernelPCA):
         """Return a stream before its first batch."""
         learns = isinstance(check_preimage(self.preimage), Learned)  # where the linear kernel would lead back exactly
         wanted = self.preimage is not None and (learns or not self._is_linear)
-        return Stream(dtype, sample=Reservoir(LEARNED_ROWS, self._seed()) if wanted else None)
+        return Stream(dtype, sample=Reservoir(LEARNED_ROWS, seed_of(self.random_state)) if wanted else None)
 
     # -- checks -----------------------------------------------------------------------------------------------------
 
@@ -284,9 +284,6 @@ class IncrementalKernelPCA(BaseKernelPCA):
         rank = rank_of(self.approximation, self.n_components)
         return int(self.warm_up) if self.warm_up is not None else _WAIT_PER_LANDMARK * rank
 
-    def _seed(self) -> int:
-        return seed_of(self.random_state)
-
     # -- using ------------------------------------------------------------------------------------------------------
 
     @property
@@ -307,7 +304,7 @@ class IncrementalKernelPCA(BaseKernelPCA):
             ).oriented()
             spectrum, projection = found.spectrum(found.directions, stream.fitted.solver), found.projection(dtype)
             others = {"stream": stream}
-            self._found = [Fitted(stream.kernel, spectrum, projection, found.mass, center, dtype, others=others)]
+            self._found.append(Fitted(stream.kernel, spectrum, projection, found.mass, center, dtype, others=others))
         return self._found[0]
 
     @property
@@ -336,32 +333,36 @@ class IncrementalKernelPCA(BaseKernelPCA):
             return None
         rows, threads = stream.sample.rows, thread_count(self.n_jobs)
         scores = projection(rows, threads=threads).astype(stream.dtype)
-        return fit_back(settings, kernel, projection, rows, scores, seed=self._seed(), threads=threads, refit=refit)
+        return fit_back(
+            settings, kernel, projection, rows, scores, seed=seed_of(self.random_state), threads=threads, refit=refit
+        )
+
+    eigenvalues_ = property(
+        lambda self: self._current.eigenvalues, doc="The leading eigenvalues of the features' kernel matrix: (k,)."
+    )
+    eigenvalue_bounds_ = property(
+        lambda self: self._current.spectrum.bounds, doc="Bounds of the exact eigenvalues: (k, 2)."
+    )
+    explained_variance_ = property(
+        lambda self: self._current.explained_variance,
+        doc="Eigenvalues over mass - 1; not centred, over the mass: (k,).",
+    )
+    explained_variance_ratio_ = property(
+        lambda self: self._current.explained_variance_ratio, doc="Over the most the total variance can be: (k,)."
+    )
+    n_components_ = property(lambda self: len(self._current.spectrum.values), doc="The number of components.")
+    n_samples_seen_ = property(lambda self: self._ready.scatter.rows, doc="Rows of positive weight so far.")
+    mass_ = property(lambda self: self._current.mass, doc="The weight of all rows so far, after forgetting.")
+    feature_map_ = property(lambda self: self._ready.fitted.feature_map, doc="The map from rows to features.")
+    kernel_ = property(lambda self: self._current.kernel, doc="The kernel, with its parameters.")
+    components_ = property(lambda self: self._linear("components_"), doc="Directions, linear kernel only: (k, d).")
+    mean_ = property(lambda self: self._linear("mean_"), doc="The mean row, for the linear kernel only: (d,).")
 
     @property
-    def eigenvalues_(self) -> FloatArray:  # type: ignore[override]
-        """The leading eigenvalues of the features' kernel matrix.  # shape: (k,)"""
-        return self._current.eigenvalues
-
-    @property
-    def eigenvalue_bounds_(self) -> FloatArray:
-        """Bounds of the exact eigenvalues.  # shape: (k, 2)"""
-        return self._current.spectrum.bounds
-
-    @property
-    def explained_variance_(self) -> FloatArray:
-        """Eigenvalues over mass - 1, or over the mass without centring.  # shape: (k,)"""
-        return self._current.explained_variance
-
-    @property
-    def explained_variance_ratio_(self) -> FloatArray:
-        """Eigenvalues over the most the total variance can be.  # shape: (k,)"""
-        return self._current.explained_variance_ratio
-
-    @property
-    def n_components_(self) -> int:
-        """The number of components."""
-        return len(self._current.spectrum.values)
+    def batches_seen_(self) -> int:
+        """Batches so far."""
+        check_is_fitted(self)
+        return self._stream.batches
 
     @property
     def unexplained_(self) -> float:
@@ -381,54 +382,11 @@ class IncrementalKernelPCA(BaseKernelPCA):
         cosines = earlier.directions.T @ self._current.spectrum.vectors[:, :k]
         return float(max(0.0, 1.0 - np.square(cosines).sum() / k))
 
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows of positive weight so far."""
-        scatter = self._ready.scatter
-        assert scatter is not None
-        return scatter.rows
-
-    @property
-    def mass_(self) -> float:
-        """The sum of the weights of all rows so far, after forgetting."""
-        return self._current.mass
-
-    @property
-    def batches_seen_(self) -> int:
-        """Batches so far."""
-        check_is_fitted(self)
-        return self._stream.batches
-
-    @property
-    def feature_map_(self) -> Any:
-        """The map from rows to features."""
-        assert self._ready.fitted is not None
-        return self._ready.fitted.feature_map
-
-    @property
-    def kernel_(self) -> kernels.Kernel | None:  # type: ignore[override]
-        """The kernel, with its parameters."""
-        return self._current.kernel
-
-    @property
-    def components_(self) -> FloatArray:
-        """The principal directions, for the linear kernel only.  # shape: (k, d)"""
-        return self._linear("components_")
-
-    @property
-    def mean_(self) -> FloatArray:
-        """The mean row, for the linear kernel only.  # shape: (d,)"""
-        return self._linear("mean_")
-
     def _linear(self, name: str) -> FloatArray:
         found = self._current.linear
         if not found:
             raise AttributeError(f"{name} exists for the linear kernel only; other kernels have no directions in rows.")
         return found[name]
-
-    @property
-    def _keeps_rows(self) -> bool:
-        return False
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_stream")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.config import memory_budget, require, row_columns
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.linalg import largest_eigenpairs
 from kpca._base.progress import row_monitor
 from kpca._base.threads import single_threaded
@@ -59,13 +59,15 @@ def check_approximation(approximation: Any, *, precomputed: bool) -> None:
         close = difflib.get_close_matches(str(approximation).lower(), NAMES, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise InputError(
-            f"approximation must be None, {', '.join(map(repr, NAMES))}, or a kpca.Nystroem or kpca.RandomFeatures "
-            f"object; got {approximation!r}.{hint}"
+            f"must be None, {', '.join(map(repr, NAMES))}, or a kpca.Nystroem or kpca.RandomFeatures object; got "
+            f"{approximation!r}.{hint}",
+            param="approximation",
         )
     if approximation is not None and precomputed:
         raise InputError(
-            "approximation needs rows of data to take landmarks or features from; a precomputed kernel has none: "
-            "leave approximation=None."
+            "needs rows of data to take landmarks or features from; a precomputed kernel has none",
+            param="approximation",
+            remedy=("leave ", Setting("approximation", None)),
         )
 
 
@@ -101,8 +103,11 @@ def fit_map(
         drawn = fit_random(kernel, X, settings.rank, settings.structure, seed=seed)
         if drawn.centred_only and not centred:
             raise InputError(
-                f"Random features of the {kernel.name} kernel stand for it after centring only; center=False needs "
-                "another kernel, or approximation='nystroem'."
+                (
+                    f"Random features of the {kernel.name} kernel stand for it after centring only; center=False needs "
+                    "another kernel, or ",
+                    Setting("approximation", "nystroem"),
+                )
             )
         return FittedMap(drawn, kernel_error(drawn, X, seed=seed).rms, "random features")
     settings = Nystroem(min(rank, X.shape[0])) if named else approximation
@@ -119,8 +124,8 @@ def fit_map(
 
 def _too_few(rank: int, wanted: int) -> InputError:
     return InputError(
-        f"{wanted} components need at least as many features; rank={rank}: raise the rank of the approximation, or ask "
-        "for fewer components."
+        (f"{wanted} components need at least as many features; ", Setting("rank", rank)),
+        remedy="raise the rank of the approximation, or ask for fewer components",
     )
 
 
@@ -262,7 +267,8 @@ def components_of(
     count = _number_of(values, n_components, trace)
     # rows that are their own features are wrong by nothing but the sums
     size = float(np.trace(scatter.matrix)) if isinstance(feature_map, IdentityMap) else scatter.trace
-    error = 2.0 * _feature_error(feature_map, dtype) * size + scatter.rounding
+    relative = feature_map.error(dtype) if isinstance(feature_map, NystroemMap) else _FEATURE_ERROR[dtype]
+    error = 2.0 * relative * size + scatter.rounding
     # Random features: the norm of K - F F' is at most its Frobenius norm, mass times the root mean square of entries.
     gap = scatter.unexplained if feature_map.exact else scatter.mass * kernel_error
     return Components(
@@ -278,10 +284,6 @@ def components_of(
         error=8.0 * float(np.finfo(dtype).eps) * float(np.sqrt(frobenius2)),
         gap=gap + error,
     )
-
-
-def _feature_error(feature_map: FeatureMap, dtype: np.dtype[Any]) -> float:
-    return feature_map.error(dtype) if isinstance(feature_map, NystroemMap) else _FEATURE_ERROR[dtype]
 
 
 def _number_of(values: FloatArray, n_components: int | float | None, trace: float) -> int:
@@ -318,16 +320,18 @@ def decompose_features(
 
     `chunks()` gives rows with their weights, all positive, or None; `n_rows` is for the progress that is reported.
     """
-    leading = _few(request.n_components, fitted.feature_map.rank)
-    scatter = _scatter(fitted.feature_map, chunks, request, n_rows, leading=leading)
-    components = _components(scatter, fitted, dtype, request)
-    projection = components.projection(dtype)
-    vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
-    if leading and scatter.rounding > 0.0 and not _confirmed(components.values, vectors, scale, dtype):
-        scatter = _scatter(fitted.feature_map, chunks, request, n_rows, leading=False)
-        components = _components(scatter, fitted, dtype, request)
+    feature_map, wanted = fitted.feature_map, request.n_components
+    # Where few components are asked for only the upper end of the features' spectrum matters: cheaper sums may do.
+    few = isinstance(wanted, int) and wanted * FEW <= feature_map.rank
+    for leading in (True, False) if few else (False,):
+        scatter = _scatter(feature_map, chunks, request, n_rows, leading=leading)
+        components = components_of(
+            scatter, feature_map, wanted, centred=request.center, dtype=dtype, kernel_error=fitted.kernel_error
+        )
         projection = components.projection(dtype)
         vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
+        if not leading or scatter.rounding <= 0.0 or _confirmed(components.values, vectors, scale, dtype):
+            break
     if request.center:
         _warn_of_flat_features(scatter, components)
     roots = np.sqrt(components.values)
@@ -358,11 +362,6 @@ def _warn_of_flat_features(scatter: Scatter, components: Components) -> None:
     warn_of_unrelated(flatness, similarity)
 
 
-def _few(n_components: int | float | None, rank: int) -> bool:
-    """Return True if so few components are asked for that only the upper end of the features' spectrum matters."""
-    return isinstance(n_components, int) and n_components * FEW <= rank
-
-
 def _scatter(
     feature_map: FeatureMap, chunks: Chunks, request: Request, n_rows: int | None, *, leading: bool
 ) -> Scatter:
@@ -372,17 +371,6 @@ def _scatter(
         part = scatter_of(feature_map, rows, weights, threads=request.threads, monitor=monitor, leading=leading)
         scatter = scatter.merged(part)
     return scatter
-
-
-def _components(scatter: Scatter, fitted: FittedMap, dtype: np.dtype[Any], request: Request) -> Components:
-    return components_of(
-        scatter,
-        fitted.feature_map,
-        request.n_components,
-        centred=request.center,
-        dtype=dtype,
-        kernel_error=fitted.kernel_error,
-    )
 
 
 def _scores(
@@ -396,9 +384,8 @@ def _scores(
         here = slice(start, start + rows.shape[0])
         part = projection(rows, threads=threads)
         if rows.shape[0] == n_rows:
-            scores = part.astype(
-                np.float64, copy=False
-            )  # all rows in one chunk: fresh memory for a copy would take longer than the copy
+            # all rows in one chunk: fresh memory for a copy would take longer than the copy
+            scores = part.astype(np.float64, copy=False)
         else:
             scores = np.empty((n_rows, part.shape[1])) if start == 0 else scores
             scores[here] = part

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca import kernels
 from kpca._base.config import checkpoint_path, thread_count
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
 from kpca._base.validation import check_data, check_jobs, check_n_components, check_rows, check_weights, seed_of
 from kpca.data.sources import Source, as_source, in_memory, sample_rows
@@ -251,20 +251,21 @@ class IncrementalKernelPCA(BaseKernelPCA):
     def _check_parameters(self) -> None:
         if is_auto(self.n_components):
             raise InputError(
-                "n_components must be known before a stream begins, and 'auto' is decided by its rows: give a number, "
-                "a fraction or None, or ask kpca.selection.n_components about some rows first."
+                "must be known before a stream begins, and 'auto' is decided by its rows",
+                param="n_components",
+                remedy="give a number, a fraction or None, or ask kpca.selection.n_components about some rows first",
             )
         check_n_components(self.n_components)
         check_jobs(self.n_jobs)
         check_preimage(self.preimage)
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
-            raise InputError("IncrementalKernelPCA needs rows of data; kernel='precomputed' has none: use KernelPCA.")
+            reason = ("IncrementalKernelPCA needs rows of data; ", Setting("kernel", "precomputed"), " has none")
+            raise InputError(reason, remedy="use KernelPCA")
         check_approximation(self.approximation, precomputed=False)
         if self.approximation is None or is_auto(self.approximation):
-            raise InputError(
-                f"A stream needs explicit features: approximation must be 'nystroem', 'rff', or a kpca.Nystroem or "
-                f"kpca.RandomFeatures object; got {self.approximation!r}."
-            )
+            kinds = " must be 'nystroem', 'rff', or a kpca.Nystroem or kpca.RandomFeatures object"
+            reason = ("A stream needs explicit features: ", Setting("approximation"), kinds)
+            raise InputError(reason, value=self.approximation)
         wait = self.warm_up
         if wait is not None and not (isinstance(wait, Integral) and not isinstance(wait, bool) and wait >= 1):
             raise InputError(f"warm_up must be None or a whole number of rows from 1; got {wait!r}.")

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca import kernels
 from kpca._base.config import config, memory_budget, thread_count
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.validation import (
     check_parameters,
     check_precomputed,
@@ -296,8 +296,12 @@ class KernelPCA(BaseKernelPCA):
         size = (source.n_rows or 0) * source.n_columns * source.dtype.itemsize
         if not source.sparse and size > memory_budget():
             raise InputError(
-                f"An exact fit holds all rows, {size / 2**20:,.0f} MiB; {memory_budget() / 2**20:,.0f} may be used: "
-                "take approximation='nystroem', which reads them in chunks, or raise kpca.config(memory_limit=...)."
+                f"An exact fit holds all rows, {size / 2**20:,.0f} MiB; {memory_budget() / 2**20:,.0f} may be used",
+                remedy=(
+                    "take ",
+                    Setting("approximation", "nystroem"),
+                    ", which reads them in chunks, or raise kpca.config(memory_limit=...)",
+                ),
             )
         return stacked(list(source.chunks()))
 
@@ -401,7 +405,8 @@ class KernelPCA(BaseKernelPCA):
             )
         if np.ndim(task.gamma):
             raise InputError(
-                "fit_inverse_transform needs a single gamma: one per feature of X means nothing for scores."
+                ("fit_inverse_transform needs a single ", Setting("gamma")),
+                remedy="one per feature of X means nothing for scores",
             )
         of_scores = kernel_of(self, scores, task.gamma)
         solved = fit_ridge_map(of_scores, scores, X, float(self.alpha), weights, threads=threads)

@@ -127,11 +127,6 @@ def krylov_layout(n: int, k: int, budget: Callable[[], int], held: int, threads:
     return Layout(room, max(0, allowed - needed))
 
 
-def tile_budget(n: int, k: int, budget: int, *, held: int = 0, threads: int = 1) -> int:
-    """Return what is left of the memory for tiles, after everything that block Krylov cannot do without."""
-    return krylov_layout(n, k, lambda: budget, held, threads).tiles
-
-
 # -- the linear kernel ------------------------------------------------------------------------------------------------
 
 

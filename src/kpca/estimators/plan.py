@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 
 from kpca import kernels
 from kpca._base.config import BASE, memory_budget, require, thread_count
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.validation import check_data, check_parameters, check_rows
 from kpca.estimators import cost, memory
 from kpca.estimators.cost import FIRST_TRY, Problem, Request
@@ -181,8 +181,12 @@ def _require_memory(n: int, k: int, budget: int, held: int) -> None:
     if needed > budget:
         raise InputError(
             f"{k} components of {n} rows need the whole kernel matrix, {needed / 2**20:,.0f} MiB; the memory limit is "
-            f"{budget / 2**20:,.0f} MiB: ask for n_components below {int(n * _LARGE_SHARE)}, or raise "
-            f"kpca.config(memory_limit=...)."
+            f"{budget / 2**20:,.0f} MiB",
+            remedy=(
+                "ask for ",
+                Setting("n_components"),
+                f" below {int(n * _LARGE_SHARE)}, or raise kpca.config(memory_limit=...)",
+            ),
         )
 
 
@@ -361,10 +365,6 @@ def _parameters_of(estimator: Any, others: dict[str, Any]) -> dict[str, Any]:
     return known
 
 
-class _Unfitted(BaseEstimator):  # type: ignore[misc]
-    """Takes what scikit-learn's checks would write on an estimator."""
-
-
 def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any], like: Any = None) -> Problem:
     """Return the fit as the planner sees it; X may be a shape, and `like` then rows to look at."""
     check_parameters(parameters)
@@ -378,7 +378,7 @@ def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any], like: An
             raise InputError(f"dtype must be float32 or float64; got {dtype}.")
         data = None
     else:
-        data = check_data(_Unfitted(), X, reset=True)
+        data = check_data(BaseEstimator(), X, reset=True)  # which takes what scikit-learn's checks write down
         (n, d), dtype = data.shape, data.dtype
     check_rows(n)
     precomputed = isinstance(parameters.kernel, str) and parameters.kernel == "precomputed"

@@ -14,7 +14,7 @@ from sklearn.preprocessing import KernelCenterer
 
 from kpca import kernels
 from kpca._base.config import thread_count
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca.estimators.exact import Decomposition
 from kpca.estimators.fitted import Fitted
 from kpca.estimators.plan import kernel_of
@@ -94,8 +94,14 @@ def _unresolved(model: Any) -> dict[str, Any]:
         found = {"kernel": kernel, "degree": model.degree, "coef0": model.coef0, "kernel_params": model.kernel_params}
     if isinstance(count, float | str) or not (gamma is None or np.isscalar(gamma)) or isinstance(gamma, str):
         raise InputError(
-            f"Without a fit n_components and gamma must be numbers for scikit-learn; got {count!r} and {gamma!r}: fit "
-            "the model first, or set them."
+            (
+                "Without a fit ",
+                Setting("n_components"),
+                " and ",
+                Setting("gamma"),
+                f" must be numbers for scikit-learn; got {count!r} and {gamma!r}",
+            ),
+            remedy="fit the model first, or set them",
         )
     names = Theirs._parameter_constraints["kernel"][0].options
     if isinstance(kernel, str) and kernel not in names:

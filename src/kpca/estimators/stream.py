@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +17,7 @@ from kpca._base.errors import InputError
 from kpca._base.progress import row_monitor
 from kpca.data.rows import stacked
 from kpca.estimators.approximate import FittedMap
-from kpca.estimators.checkpoint import digest, load_state, save_state
+from kpca.estimators.checkpoint import StateFile, digest, load_state
 from kpca.features import Scatter, scatter_of
 from kpca.kernels import Kernel
 
@@ -90,8 +89,6 @@ class Reservoir:
 # -- What is kept of a stream of batches, and how it is written to a file so that a killed fit can go on --------------
 
 _KIND = "stream"
-# The share of the time that writing may take is one in so many.
-_PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -153,16 +150,16 @@ class Stream:
         return replace(self, before=self.scatter, scatter=scatter, sample=sample)
 
 
-class StreamCheckpoint:
+class StreamCheckpoint(StateFile):
     """The state of a stream in a file, with digests of the batches in it, which are skipped when they come again."""
 
     def __init__(self, path: str, fingerprint: dict[str, str]) -> None:
-        self.path, self._fingerprint = path, fingerprint
+        super().__init__(path, kind=_KIND)
+        self._fingerprint = fingerprint
         remove_leftovers(path)
         self._found = load_state(path, fingerprint, kind=_KIND)
         self._seen: list[str] = [] if self._found is None else [str(mark) for mark in self._found[0]["batches"]]
         self._expected = list(self._seen)
-        self._due = 0.0
 
     def skips(self, batch: Batch) -> bool:
         """Return True if this batch is in the state already; refuse one that is not the one that came before."""
@@ -200,11 +197,11 @@ class StreamCheckpoint:
         return stream, basis
 
     def taken(self, batch: Batch, stream: Stream) -> None:
-        """Note that a batch has been taken in, and write the state if writing has not taken too much time lately."""
+        """Note that a batch has been taken in, and write the state if it is time to."""
         self._seen.append(_mark(batch))
-        started = time.perf_counter()
-        if started < self._due:
-            return
+        self.write(self._fingerprint, lambda: self._state_of(stream))
+
+    def _state_of(self, stream: Stream) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         header: dict[str, Any] = {"batches": self._seen, "waiting": len(stream.waiting)}
         arrays: dict[str, FloatArray] = {}
         if stream.scatter is not None:
@@ -216,11 +213,7 @@ class StreamCheckpoint:
             arrays |= _packed("basis", stream.basis)
         for i, part in enumerate(stream.waiting):
             arrays |= _packed(f"waiting {i}", part)
-        if stream.sample is not None:
-            arrays |= stream.sample.arrays()
-        save_state(self.path, self._fingerprint, header, arrays, kind=_KIND)
-        ended = time.perf_counter()
-        self._due = ended + _PATIENCE * (ended - started)
+        return header, arrays if stream.sample is None else arrays | stream.sample.arrays()
 
     def remove(self) -> None:
         """Remove the file: there is nothing to go on from."""

@@ -67,7 +67,7 @@ def case(
 
     import kpca
     from kpca._base.config import thread_count
-    from kpca.estimators.memory import transform_bytes
+    from kpca.features.projection import transform_bytes
 
     parameters = dict(parameters)
     data = parameters.pop("data", "clustered")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kpca._base.linalg import exhaustive, largest_eigenpairs, mean_of_rows
-from kpca.estimators.routes import kernel_route, linear_route
+from kpca.estimators.plan import kernel_route, linear_route
 
 
 def matrix(values, seed=0):

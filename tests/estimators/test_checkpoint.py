@@ -246,13 +246,13 @@ def saves(path: Path, monkeypatch: pytest.MonkeyPatch, pass_seconds: float, writ
     class Pass:
         passes: int
 
-    def write(*arguments: Any) -> None:
+    def write(*arguments: Any, **options: Any) -> None:
         now[0] += write_seconds
         written.append(number)
 
     monkeypatch.setattr(checkpoint_module.time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(checkpoint_module, "save_state", write)
-    monkeypatch.setattr(checkpoint_module, "_packed", lambda state: ({}, {}))
+    monkeypatch.setattr(checkpoint_module, "_packed", lambda state, probe: ({}, {}))
     kept = Checkpoint(str(path), Gram(RBF(1.0), X), {})
     _, keeper = kept.at(4)
     for number in range(1, 11):

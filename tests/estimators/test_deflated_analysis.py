@@ -12,7 +12,7 @@ from scipy import sparse
 
 from benchmarks._planted import CASES, Planted
 from kpca import kernels
-from kpca.estimators.parallel_analysis import _Rows, deflated_analysis
+from kpca.estimators.n_components import _Rows, deflated_analysis
 
 FloatArray = NDArray[Any]
 # All that the benchmark asks for, and where that falls short: centres that (nearly) fill the space of the rows, and a
@@ -66,7 +66,7 @@ def plain_null(kernel: Any, X: FloatArray, j: int, absorbed: float, number: int)
 def test_null_is_the_regression_with_permuted_residuals(kernel: kernels.Kernel, j: int) -> None:
     X = np.random.default_rng(5).standard_normal((60, 6)) * [3, 2, 2, 1, 1, 1] + 0.5
     rows = _Rows(kernel, X, 60, 0, 1)
-    residuals = rows._deviations - rows._pairs.vectors[:, :j] @ (rows._pairs.vectors[:, :j].T @ rows._deviations)
+    residuals = rows._deviations - rows._vectors[:, :j] @ (rows._vectors[:, :j].T @ rows._deviations)
     absorbed = rows._absorbed(j, residuals)
     assert_allclose(rows.null(j)(4), plain_null(kernel, X, j, absorbed, 4), rtol=1e-6)
 
@@ -83,7 +83,7 @@ def test_j_scores_of_a_linear_kernel_absorb_j_of_d(j: int) -> None:
 def test_scores_that_see_clusters_as_points_absorb_nothing() -> None:
     case = Planted("", "clusters", 200, 5, 3, 20.0)
     rows = _Rows(kernels.RBF(0.01), case.draw(0), 200, 0, 1)
-    residuals = rows._deviations - rows._pairs.vectors[:, :2] @ (rows._pairs.vectors[:, :2].T @ rows._deviations)
+    residuals = rows._deviations - rows._vectors[:, :2] @ (rows._vectors[:, :2].T @ rows._deviations)
     assert rows._absorbed(2, residuals) < 0.05
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca import kernels
-from kpca.estimators.parallel_analysis import leading_values, parallel_analysis, permuted
+from kpca.estimators.n_components import leading_values, parallel_analysis, permuted
 
 FloatArray = NDArray[Any]
 KERNELS = {

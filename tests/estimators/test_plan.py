@@ -15,7 +15,6 @@ from kpca import InputError, KernelPCA
 from kpca._base.config import parse_bytes
 from kpca.estimators import memory
 from kpca.estimators.cost import machine_rates, tile_cost, usual_passes
-from kpca.estimators.memory import tile_budget
 from kpca.estimators.plan import approximation_needed, size_words, time_words
 from kpca.gram.tiles import EDGE, edges
 from kpca.spectrum.krylov import basis_size, block_size, smallest_basis
@@ -251,6 +250,10 @@ def test_the_limit_named_in_the_message_is_enough():
     asked = str(caught.value).split('memory_limit="')[1].split('"')[0]
     with kpca.config(memory_limit=asked):
         assert kpca.plan((30_000, 20), 5, kernel="rbf").tiles_kept == 0
+
+
+def tile_budget(n, k, budget, held=0):
+    return memory.krylov_layout(n, k, lambda: budget, held, 1).tiles
 
 
 def test_what_is_left_for_tiles_never_exceeds_the_budget():

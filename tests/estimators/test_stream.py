@@ -37,7 +37,7 @@ def crashing(parts, after):
 
 @pytest.fixture(autouse=True)
 def write_every_batch(monkeypatch):
-    monkeypatch.setattr("kpca.estimators.stream._PATIENCE", 0.0)
+    monkeypatch.setattr("kpca.estimators.checkpoint._PATIENCE", 0.0)
 
 
 @pytest.mark.parametrize("after", range(1, 6))
@@ -117,11 +117,11 @@ _CHILD = textwrap.dedent("""
             yield X[start:start + 250]
             print(number, flush=True)
             time.sleep(float(sys.argv[2]))
-    kpca.estimators.stream._PATIENCE = 0.0
+    kpca.estimators.checkpoint._PATIENCE = 0.0
     with kpca.config(checkpoint=sys.argv[1]):
         model = IncrementalKernelPCA(4, kernel="rbf", approximation=Nystroem(50), warm_up=500).fit(parts())
     print("values", *(value.hex() for value in model.eigenvalues_), flush=True)
-""").replace("import kpca\n", "import kpca, kpca.estimators.stream\n", 1)
+""").replace("import kpca\n", "import kpca, kpca.estimators.checkpoint\n", 1)
 
 
 def test_a_stream_survives_kill_9(tmp_path):

@@ -6,7 +6,8 @@ from sklearn.datasets import load_digits, make_circles, make_swiss_roll
 
 import kpca
 from kpca import kernels
-from kpca.estimators.exact import Request, decompose
+from kpca.estimators.cost import Request
+from kpca.estimators.exact import decompose
 from kpca.estimators.warm_start import Follower
 
 RNG = np.random.default_rng(3)

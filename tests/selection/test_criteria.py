@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from kpca import kernels
 from kpca._base.errors import InputError
-from kpca.estimators.exact import Request
+from kpca.estimators.cost import Request
 from kpca.estimators.fitted import restoration_errors, total_variance
-from kpca.estimators.parallel_analysis import parallel_analysis
+from kpca.estimators.n_components import parallel_analysis
 from kpca.selection.candidates import candidates
 from kpca.selection.criteria import NAMES, Gap, HeldOutVariance, Prediction, Restoration, check_criterion
 from kpca.selection.rows import check_labels, folds_of

@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold
 import kpca
 from kpca import selection
 from kpca._base.errors import InputError
-from kpca.estimators.exact import Request
+from kpca.estimators.cost import Request
 from kpca.estimators.warm_start import Follower
 from kpca.kernels import RBF
 

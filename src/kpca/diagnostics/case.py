@@ -14,8 +14,8 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from kpca._base.linalg import mean_of_rows
-from kpca.estimators.exact import Request, decompose
-from kpca.estimators.routes import better_shifted
+from kpca.estimators.cost import Request, better_shifted
+from kpca.estimators.exact import decompose
 from kpca.features.projection import MatrixProjection, Projection
 from kpca.gram import Gram
 from kpca.gram.operator import center

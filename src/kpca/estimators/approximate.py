@@ -16,9 +16,10 @@ from kpca._base.errors import InputError, Setting
 from kpca._base.linalg import largest_eigenpairs
 from kpca._base.progress import row_monitor
 from kpca._base.threads import single_threaded
-from kpca.estimators.exact import Decomposition, Request, settled, signs_of, warn_of_unrelated
+from kpca.estimators.cost import Request
+from kpca.estimators.exact import Decomposition, count_reaching, settled, signs_of, warn_of_unrelated
 from kpca.estimators.memory import features_bytes
-from kpca.estimators.routes import Route, default_rank, pivoted
+from kpca.estimators.plan import default_rank, is_random, pivoted, rank_of
 from kpca.features import (
     FeatureMap,
     IdentityMap,
@@ -58,13 +59,15 @@ def check_approximation(approximation: Any, *, precomputed: bool) -> None:
         close = difflib.get_close_matches(str(approximation).lower(), NAMES, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise InputError(
-            f"approximation must be None, {', '.join(map(repr, NAMES))}, or a kpca.Nystroem or kpca.RandomFeatures "
-            f"object; got {approximation!r}.{hint}"
+            f"must be None, {', '.join(map(repr, NAMES))}, or a kpca.Nystroem or kpca.RandomFeatures object; got "
+            f"{approximation!r}.{hint}",
+            param="approximation",
         )
     if approximation is not None and precomputed:
         raise InputError(
-            "approximation needs rows of data to take landmarks or features from; a precomputed kernel has none: "
-            "leave approximation=None."
+            "needs rows of data to take landmarks or features from; a precomputed kernel has none",
+            param="approximation",
+            remedy=("leave ", Setting("approximation", None)),
         )
 
 
@@ -92,7 +95,7 @@ def fit_map(
     rank = default_rank(n_components)
     wanted = n_components if isinstance(n_components, int) else 0
     require(_needed(approximation, X, n_rows, n_components, threads), memory_budget, "or take fewer features")
-    if approximation == "rff" if named else isinstance(approximation, RandomFeatures):
+    if is_random(approximation):
         settings = RandomFeatures(rank) if named else approximation
         if settings.rank < wanted:
             raise _too_few(settings.rank, wanted)
@@ -100,8 +103,11 @@ def fit_map(
         drawn = fit_random(kernel, X, settings.rank, settings.structure, seed=seed)
         if drawn.centred_only and not centred:
             raise InputError(
-                f"Random features of the {kernel.name} kernel stand for it after centring only; center=False needs "
-                "another kernel, or approximation='nystroem'."
+                (
+                    f"Random features of the {kernel.name} kernel stand for it after centring only; center=False needs "
+                    "another kernel, or ",
+                    Setting("approximation", "nystroem"),
+                )
             )
         return FittedMap(drawn, kernel_error(drawn, X, seed=seed).rms, "random features")
     settings = Nystroem(min(rank, X.shape[0])) if named else approximation
@@ -125,19 +131,18 @@ def _too_few(rank: int, wanted: int) -> InputError:
 
 def _needed(approximation: Any, X: Any, n_rows: int, n_components: int | float | None, threads: int) -> int:
     """Return the memory that a fit with these features takes."""
-    rank = getattr(approximation, "rank", None)
-    rank = rank if isinstance(rank, int) else default_rank(n_components)
+    n = X.shape[0]
+    rank = rank_of(approximation, n_components, n)
     k = n_components if isinstance(n_components, int) else rank
-    drawn = approximation == "rff" if isinstance(approximation, str) else isinstance(approximation, RandomFeatures)
-    directions = 16 * rank * X.shape[1] if drawn else 0
-    return directions + features_bytes(
-        n_rows or X.shape[0],
+    return features_bytes(
+        n_rows or n,
         row_columns(X),
         k if n_rows else 0,
-        rank=rank if drawn else min(rank, X.shape[0]),
+        rank=rank,
         itemsize=X.dtype.itemsize,
         threads=threads,
-        chosen_from=X.shape[0] if pivoted(approximation) else 0,
+        chosen_from=n if pivoted(approximation) else 0,
+        drawn=X.shape[1] if is_random(approximation) else 0,
     )
 
 
@@ -194,6 +199,23 @@ class Components:
         signs = np.where(np.where(clear, towards, largest) < 0, -1.0, 1.0)
         return replace(self, directions=self.directions * signs)
 
+    def spectrum(self, vectors: FloatArray, solver: str) -> Spectrum:
+        """Return the components as eigenpairs with their certificate."""
+        return Spectrum(
+            values=self.values,
+            vectors=vectors,
+            # B u - lambda u = (K - F F') u, centred, up to rounding
+            residuals=np.full(len(self.values), self.gap),
+            bounds=self.bounds,
+            trace=self.trace,
+            frobenius2=self.frobenius2,
+            smallest=float(self.values.min(initial=0.0)),
+            n_passes=1,
+            converged=True,
+            solver=solver,
+            error=self.error,
+        )
+
     def projection(self, dtype: np.dtype[Any]) -> FeaturesProjection:
         """Return the map from rows to scores; with landmarks it costs one kernel value per landmark and row."""
         if isinstance(self.feature_map, IdentityMap):
@@ -242,10 +264,11 @@ def components_of(
         values = np.append(values, np.zeros(n_components - rank))
         directions = np.column_stack([directions, np.zeros((rank, n_components - rank))])
     trace = scatter.total_variance(centred=centred)
-    count = _count(values, n_components, trace)
+    count = _number_of(values, n_components, trace)
     # rows that are their own features are wrong by nothing but the sums
     size = float(np.trace(scatter.matrix)) if isinstance(feature_map, IdentityMap) else scatter.trace
-    error = 2.0 * _feature_error(feature_map, dtype) * size + scatter.rounding
+    relative = feature_map.error(dtype) if isinstance(feature_map, NystroemMap) else _FEATURE_ERROR[dtype]
+    error = 2.0 * relative * size + scatter.rounding
     # Random features: the norm of K - F F' is at most its Frobenius norm, mass times the root mean square of entries.
     gap = scatter.unexplained if feature_map.exact else scatter.mass * kernel_error
     return Components(
@@ -263,24 +286,18 @@ def components_of(
     )
 
 
-def _feature_error(feature_map: FeatureMap, dtype: np.dtype[Any]) -> float:
-    return feature_map.error(dtype) if isinstance(feature_map, NystroemMap) else _FEATURE_ERROR[dtype]
-
-
-def _count(values: FloatArray, n_components: int | float | None, trace: float) -> int:
+def _number_of(values: FloatArray, n_components: int | float | None, trace: float) -> int:
     if not isinstance(n_components, float):
         return len(values)
-    # the smallest d with sum of the first d eigenvalues >= fraction * trace
-    reached = np.cumsum(values) >= n_components * trace * (1 - 1e-12)
-    if reached.any():
-        return int(np.argmax(reached)) + 1
-    warnings.warn(
-        f"{n_components:.3g} of the variance was asked for; the {len(values)} features explain "
-        f"{values.sum() / max(trace, 1e-300):.3g} of it: raise the rank of the approximation.",
-        UserWarning,
-        stacklevel=2,
-    )
-    return len(values)
+    count = count_reaching(values, n_components, trace)
+    if not count:
+        warnings.warn(
+            f"{n_components:.3g} of the variance was asked for; the {len(values)} features explain "
+            f"{values.sum() / max(trace, 1e-300):.3g} of it: raise the rank of the approximation.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return count or len(values)
 
 
 def _bounds(values: FloatArray, gap: float, feature_map: FeatureMap, error: float) -> FloatArray:
@@ -303,43 +320,31 @@ def decompose_features(
 
     `chunks()` gives rows with their weights, all positive, or None; `n_rows` is for the progress that is reported.
     """
-    leading = _few(request.n_components, fitted.feature_map.rank)
-    scatter = _scatter(fitted.feature_map, chunks, request, n_rows, leading=leading)
-    components = _components(scatter, fitted, dtype, request)
-    projection = components.projection(dtype)
-    vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
-    if leading and scatter.rounding > 0.0 and not _confirmed(components.values, vectors, scale, dtype):
-        scatter = _scatter(fitted.feature_map, chunks, request, n_rows, leading=False)
-        components = _components(scatter, fitted, dtype, request)
+    feature_map, wanted = fitted.feature_map, request.n_components
+    # Where few components are asked for only the upper end of the features' spectrum matters: cheaper sums may do.
+    few = isinstance(wanted, int) and wanted * FEW <= feature_map.rank
+    for leading in (True, False) if few else (False,):
+        scatter = _scatter(feature_map, chunks, request, n_rows, leading=leading)
+        components = components_of(
+            scatter, feature_map, wanted, centred=request.center, dtype=dtype, kernel_error=fitted.kernel_error
+        )
         projection = components.projection(dtype)
         vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
+        if not leading or scatter.rounding <= 0.0 or _confirmed(components.values, vectors, scale, dtype):
+            break
     if request.center:
-        _warn_if_unrelated(scatter, components)
+        _warn_of_flat_features(scatter, components)
     roots = np.sqrt(components.values)
     vectors *= np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     if scale is not None:
         vectors *= scale[:, None]
     signs = signs_of(vectors, scale)
     vectors *= signs
-    spectrum = Spectrum(
-        values=components.values,
-        vectors=vectors,
-        # B u - lambda u = (K - F F') u, centred, up to rounding
-        residuals=np.full(len(roots), components.gap),
-        bounds=components.bounds,
-        trace=components.trace,
-        frobenius2=components.frobenius2,
-        smallest=float(components.values.min(initial=0.0)),
-        n_passes=1,
-        converged=True,
-        solver=fitted.solver,
-        error=components.error,
-    )
-    reason = f"approximation by {fitted.feature_map.rank} features"
-    return Decomposition(settled(spectrum, dtype), projection.flipped(signs), Route("features", reason))
+    spectrum = components.spectrum(vectors, fitted.solver)
+    return Decomposition(settled(spectrum, dtype), projection.flipped(signs))
 
 
-def _warn_if_unrelated(scatter: Scatter, components: Components) -> None:
+def _warn_of_flat_features(scatter: Scatter, components: Components) -> None:
     """Warn of a bandwidth so small that rows have nothing in common: landmarks then explain nothing but themselves.
 
     Random features of unrelated rows are noise, of a spectrum as flat as that of n rows in r dimensions.
@@ -357,11 +362,6 @@ def _warn_if_unrelated(scatter: Scatter, components: Components) -> None:
     warn_of_unrelated(flatness, similarity)
 
 
-def _few(n_components: int | float | None, rank: int) -> bool:
-    """Return True if so few components are asked for that only the upper end of the features' spectrum matters."""
-    return isinstance(n_components, int) and n_components * FEW <= rank
-
-
 def _scatter(
     feature_map: FeatureMap, chunks: Chunks, request: Request, n_rows: int | None, *, leading: bool
 ) -> Scatter:
@@ -371,17 +371,6 @@ def _scatter(
         part = scatter_of(feature_map, rows, weights, threads=request.threads, monitor=monitor, leading=leading)
         scatter = scatter.merged(part)
     return scatter
-
-
-def _components(scatter: Scatter, fitted: FittedMap, dtype: np.dtype[Any], request: Request) -> Components:
-    return components_of(
-        scatter,
-        fitted.feature_map,
-        request.n_components,
-        centred=request.center,
-        dtype=dtype,
-        kernel_error=fitted.kernel_error,
-    )
 
 
 def _scores(
@@ -395,9 +384,8 @@ def _scores(
         here = slice(start, start + rows.shape[0])
         part = projection(rows, threads=threads)
         if rows.shape[0] == n_rows:
-            scores = part.astype(
-                np.float64, copy=False
-            )  # all rows in one chunk: fresh memory for a copy would take longer than the copy
+            # all rows in one chunk: fresh memory for a copy would take longer than the copy
+            scores = part.astype(np.float64, copy=False)
         else:
             scores = np.empty((n_rows, part.shape[1])) if start == 0 else scores
             scores[here] = part

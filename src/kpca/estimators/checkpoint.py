@@ -169,27 +169,44 @@ def open_checkpoint(gram: Gram | MatrixGram, **parameters: object) -> Checkpoint
     return None if path is None else Checkpoint(path, gram, parameters)
 
 
-class Checkpoint:
-    """The state of one fit in a file. Nothing is read or hashed before `at` is called."""
+class StateFile:
+    """A state in a file, written again when the last writing was long enough ago."""
+
+    def __init__(self, path: str, *, kind: str = "checkpoint") -> None:
+        self.path, self._kind, self._due = path, kind, -math.inf
+
+    def write(
+        self, fingerprint: Fingerprint, packed: Callable[[], tuple[dict[str, Any], dict[str, FloatArray]]]
+    ) -> None:
+        """Write the state that `packed` returns, if writing has not taken too much time lately."""
+        started = time.perf_counter()
+        if started < self._due:
+            return
+        save_state(self.path, fingerprint, *packed(), kind=self._kind)
+        ended = time.perf_counter()
+        self._due = ended + _PATIENCE * (ended - started)
+
+
+class Checkpoint(StateFile):
+    """The state of one fit in a file; the solver keeps it. Nothing is read or hashed before `at` is called."""
 
     def __init__(self, path: str, gram: Gram | MatrixGram, parameters: Mapping[str, object]) -> None:
-        self.path = path
+        super().__init__(path)
         self._gram, self._parameters = gram, parameters
         self._fingerprint: Fingerprint | None = None
         self._probe: FloatArray = np.empty(0)
         self._state: State | None = None  # the one found in the file, until somebody goes on from it
-        self._due = -math.inf  # when to write next
+        self._count = 0  # components that are looked for
 
-    def at(self, count: int) -> tuple[int, CheckpointKeeper]:
+    def at(self, count: int) -> tuple[int, Checkpoint]:
         """Return how many components to look for, and the keeper for that.
 
         As many as asked for; more where the file is from a fit that was looking for more already.
         """
         if self._fingerprint is None:
             self._open()
-        if self._state is not None:
-            count = max(count, self._state.k)
-        return count, CheckpointKeeper(self, count)
+        self._count = count if self._state is None else max(count, self._state.k)
+        return self._count, self
 
     def _open(self) -> None:
         folder = os.path.dirname(self.path)
@@ -207,24 +224,18 @@ class Checkpoint:
             raise _not_ours(self.path, "it was written for a kernel with other values")
         self._state = _unpacked(header, arrays, self._gram.shape[0], self.path)
 
-    def load(self, count: int) -> State | None:
+    def load(self) -> State | None:
         """Return the state found in the file if it is of a fit for so many components; only once, it is large."""
         state = self._state
-        if state is None or state.k != count:
+        if state is None or state.k != self._count:
             return None
         self._state = None
         return state
 
     def save(self, state: State) -> None:
-        """Write the state, if writing has not taken too much time lately."""
+        """Write the state, if it is time to."""
         assert self._fingerprint is not None
-        started = time.perf_counter()
-        if started < self._due:
-            return
-        header, arrays = _packed(state)
-        save_state(self.path, self._fingerprint, header, {**arrays, _PROBE: self._probe})
-        ended = time.perf_counter()
-        self._due = ended + _PATIENCE * (ended - started)
+        self.write(self._fingerprint, lambda: _packed(state, self._probe))
 
     def remove(self) -> None:
         """Remove the file, if this fit has used it: there is nothing to go on from."""
@@ -241,23 +252,11 @@ class Checkpoint:
             )
 
 
-class CheckpointKeeper:
-    """What the solver sees of a checkpoint when it looks for so many components."""
-
-    def __init__(self, checkpoint: Checkpoint, count: int) -> None:
-        self._checkpoint, self._count = checkpoint, count
-        self.save: Callable[[State], None] = checkpoint.save
-
-    def load(self) -> State | None:
-        """Return the state to go on from, if there is one."""
-        return self._checkpoint.load(self._count)
-
-
-def _packed(state: State) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+def _packed(state: State, probe: FloatArray) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Return a state as what JSON can hold, and arrays; floats are among these, infinity being one of them."""
     header = {name: getattr(state, name) for name in _STATE_NUMBERS}
     arrays = {name: getattr(state, name) for name in _STATE_ARRAYS}
-    arrays["floats"] = np.array([state.single_error, state.best])
+    arrays |= {"floats": np.array([state.single_error, state.best]), _PROBE: probe}
     for precision, moments in state.found.items():
         arrays[f"{precision} image"] = moments.image
         arrays[f"{precision} sums"] = np.array([moments.trace, moments.frobenius2])

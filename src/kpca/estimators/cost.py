@@ -1,4 +1,4 @@
-"""What the cost of a fit depends on: sizes, the kernel and the limits; and some rows, where there are data."""
+"""What a fit is likely to take: passes, foretold by some rows; the speed of this machine; and seconds from both."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.config import rows_bytes
+from kpca._base.config import memory_budget, rows_bytes
 from kpca._base.linalg import SHARE_FOR_ALL, exhaustive
 from kpca._base.threads import in_order, single_threaded
 from kpca.estimators.memory import prepared_bytes, prepared_columns
-from kpca.estimators.routes import better_shifted, count_for_share
-from kpca.features.guess import leading_eigenvectors
+from kpca.features.guess import coarse_eigenvalues, leading_eigenvectors
 from kpca.features.landmarks import CHOSEN_FROM
 from kpca.features.scatter import FEW, WHITENED_LATE
 from kpca.gram import Centered, Gram
@@ -31,18 +30,35 @@ from kpca.kernels import Kernel, Linear
 from kpca.spectrum.dense import COPIED
 from kpca.spectrum.krylov import block_size, needs_refresh, single_is_enough, solve_krylov, step_size
 
+FloatArray = NDArray[Any]
 # Rows that stand for all where costs are measured and spectra estimated.
 SAMPLE_ROWS = 1000
 _MADE_UP_ROWS = 640
+# Components first tried when a fraction of the variance is asked for; doubled until it is reached.
+FIRST_TRY = 16
+_SHIFT_ROWS = 32
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A fit as the planner sees it."""
+class Request:
+    """What is wanted, and what may be used for it."""
+
+    n_components: int | float | None
+    tol: float
+    eigen_solver: str = "auto"
+    center: bool = True
+    max_passes: int | None = None
+    seed: int = 0
+    threads: int = 1
+    budget: Callable[[], int] = memory_budget  # asked only where memory matters: the answer takes a while
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem(Request):
+    """A request with the sizes that its cost depends on, and some rows."""
 
     n: int
     d: int
-    n_components: int | float | str | None
     kernel: Kernel | None  # None: the matrix is given
     itemsize: int  # of a number of the data
     sample: Any  # some rows, drawn or, without data, made up; shape: (<= SAMPLE_ROWS, d)
@@ -51,20 +67,19 @@ class Problem:
     single: bool  # float32 tiles are of use
     held: int  # bytes of the data and what evaluators make of them, both precisions
     held_single: int  # the same without float64
-    tol: float
-    eigen_solver: str
-    center: bool
-    threads: int
-    limit: int
-    explicit_limit: bool
-    inverse: int = 0  # rows that the way back is learned from
-    rank: int | None = None
-    pivoted: bool = True  # landmarks are chosen by pivoted Cholesky
+    decides: bool  # n_components="auto": the number is found first, and n_components is a guess
+    inverse: int  # rows that the inverse map is learned from, 0 if there is none
+    approximation: Any
 
     @property
     def linear(self) -> bool:
         """True for the linear kernel, which has routes of its own."""
         return isinstance(self.kernel, Linear)
+
+    @property
+    def limit(self) -> int:
+        """Bytes that may be used."""
+        return self.budget()
 
 
 def drawn_rows(X: Any) -> Any:
@@ -97,6 +112,26 @@ def held_bytes(kernel: Kernel | None, X: Any, n: int, d: int, itemsize: int) -> 
 
 
 # -- What some rows tell about the spectrum of all: how many passes a fit will take, and what float32 can do for it ---
+
+
+def better_shifted(kernel: Kernel, X: Any) -> bool:
+    """Return True if kernel values are nearer to f(0) than to 0: then f(t) - f(0) carries more of their digits."""
+    if not kernel.shift_invariant:
+        return False
+    some = X[:: max(1, X.shape[0] // _SHIFT_ROWS)]
+    K = kernel.block(some, some)
+    top = float(kernel.diagonal(some[:1])[0])
+    return float(np.square(K - top).sum()) < float(np.square(K).sum())
+
+
+def count_for_share(gram: Gram, fraction: float, *, centred: bool, seed: int) -> int:
+    """Return about how many components explain a fraction of the variance: counted on some rows, and a little more."""
+    with single_threaded():
+        values = coarse_eigenvalues(gram, centred=centred, seed=seed)
+    shares: FloatArray = np.cumsum(values) / max(float(values.sum()), 1e-300)
+    count = int(np.searchsorted(shares, fraction)) + 1
+    return int(max(FIRST_TRY, count + count // 8 + 8))
+
 
 # Passes seen with Gaussian kernels on clusters, independent normal numbers and digits, 1,800 to 20,000 rows, 10 to 300
 # columns, 2 to 100 components: a tolerance of 1e-3, 1e-6 and 1e-10 took 2 to 14, 3 to 25 and 5 to 40.
@@ -162,19 +197,17 @@ def _tried(problem: Problem, kernel: Kernel, k: int) -> tuple[float, float] | No
     return float(found.n_passes), floor
 
 
-def expected_count(problem: Problem, fraction: float) -> int | None:
-    """Return about how many components explain a fraction of the variance; None without data."""
-    if not problem.measured or problem.kernel is None or problem.linear:
-        return None
-    gram = Gram(
-        problem.kernel, problem.sample, shifted=problem.center and better_shifted(problem.kernel, problem.sample)
-    )
+def expected_count(problem: Problem, fraction: float) -> int:
+    """Return about how many components explain a fraction of the variance; without data, the first number tried."""
+    kernel, rows = problem.kernel, problem.sample
+    if not problem.measured or kernel is None or problem.linear:
+        return FIRST_TRY
+    gram = Gram(kernel, rows, shifted=problem.center and better_shifted(kernel, rows))
     return count_for_share(gram, fraction, centred=problem.center, seed=0)
 
 
 # -- What this machine does per second, measured once per process in a few hundredths of a second ---------------------
 
-FloatArray = NDArray[Any]
 _REPEATS = 3
 # A tile that takes longer is measured on a smaller one.
 _LONGEST = 0.004
@@ -359,6 +392,15 @@ def krylov_seconds(problem: Problem, k: int, basis: int, ahead: Outlook, tiles: 
     return _SETUP + start + first + later + refresh + basis_seconds(problem, n, k, basis, ahead.passes)
 
 
+def matrix_seconds(problem: Problem, k: int, basis: int, ahead: Outlook) -> float:
+    """Return the time of block Krylov on a matrix that is given: reading it is what a pass costs."""
+    n, rates = problem.n, machine_rates()
+    numbers = float(problem.nnz or n * n)
+    speed = rates.flops_narrow * (problem.threads if problem.nnz is None else 1.0 / 8)
+    per_pass = 2.0 * numbers * step_size(k) / speed
+    return ahead.passes * per_pass + basis_seconds(problem, n, k, basis, ahead.passes)
+
+
 def basis_seconds(problem: Problem, length: int, k: int, basis: int, passes: float) -> float:
     """Return the time of orthogonalisation and Rayleigh-Ritz over all passes, for vectors of this length."""
     rates = machine_rates()
@@ -418,13 +460,13 @@ def linear_seconds(problem: Problem, k: int, passes: float, basis: int, *, direc
     return _SETUP + swept + products + basis_seconds(problem, side, k, basis, passes) + scores
 
 
-def features_seconds(problem: Problem, rank: int, k: int) -> float:
+def features_seconds(problem: Problem, rank: int, k: int, *, pivots: bool) -> float:
     """Return the time of explicit features: kernel values with landmarks, their whitening, their scatter."""
     n, rates = problem.n, machine_rates()
     cost = cost_of_tiles(problem, 16, single=problem.itemsize == 4)
     speed = rates.flops_single if problem.itemsize == 4 else rates.flops_double
     values = n * rank * cost.fill / problem.threads
-    some = min(n, CHOSEN_FROM) if problem.pivoted else 0
+    some = min(n, CHOSEN_FROM) if pivots else 0
     choosing = some * rank * cost.fill / problem.threads + 2.0 * some * rank**2 / (rates.flops_double * problem.threads)
     # a symmetric product for the scatter, and whitening: of the sums where few components are asked for, or float64
     # does for all; else of the rows, by a triangle. Then kernel values again for the scores.

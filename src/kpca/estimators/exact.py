@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,12 +13,13 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import _check_psd_eigenvalues
 
-from kpca._base.config import memory_budget, require
+from kpca._base.config import require
 from kpca._base.progress import pass_monitor
 from kpca._base.threads import single_threaded
-from kpca.estimators.checkpoint import open_checkpoint
+from kpca.estimators.checkpoint import Checkpoint, open_checkpoint
+from kpca.estimators.cost import FIRST_TRY, Request, better_shifted, count_for_share
 from kpca.estimators.memory import held_by, krylov_layout, linear_bytes
-from kpca.estimators.routes import FIRST_TRY, Route, better_shifted, count_for_share, kernel_route, linear_route, reuses
+from kpca.estimators.plan import first_count, first_linear_count, kernel_route, linear_route, reuses
 from kpca.features.guess import leading_eigenvectors
 from kpca.features.projection import Centre, KernelProjection, LinearProjection, MatrixProjection, Projection
 from kpca.gram import Centered, Gram, MatrixGram
@@ -43,20 +43,6 @@ _FEWEST_UNRELATED, _FLAT, _UNRELATED = 10, 0.95, 0.01
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is wanted, and what may be used for it."""
-
-    n_components: int | float | None
-    tol: float
-    eigen_solver: str = "auto"
-    center: bool = True
-    max_passes: int | None = None
-    seed: int = 0
-    threads: int = 1
-    budget: Callable[[], int] = memory_budget  # asked only where memory matters: the answer takes a while
-
-
-@dataclass(frozen=True)
 class Near:
     """What is known of the components under kernels that differ little."""
 
@@ -70,7 +56,6 @@ class Decomposition:
 
     spectrum: Spectrum
     projection: Projection
-    route: Route
 
     def head(self, k: int) -> Decomposition:
         """Return the first k components."""
@@ -106,14 +91,14 @@ def decompose(
         threads=request.threads,
         arguments=arguments,
     )
-    spectrum, route = _solve(gram, request, X.dtype, near)
+    spectrum = _solve(gram, request, X.dtype, near)
     coefficients, offset = _coefficients(gram, spectrum, request.center)
     centre = _centre(gram) if request.center else None
     gram.release()
     projection = KernelProjection(
         kernel, X, coefficients.astype(X.dtype, copy=False), offset, gram.shifted, centre=centre
     )
-    return Decomposition(spectrum, projection, route)
+    return Decomposition(spectrum, projection)
 
 
 def refit(
@@ -133,11 +118,11 @@ def decompose_matrix(K: Any, weights: FloatArray | None, request: Request) -> De
     present = np.arange(n) if weights is None else np.flatnonzero(weights)
     scale = None if weights is None else np.sqrt(weights[present])
     gram = MatrixGram(K if len(present) == n else _principal_part(K, present), scale=scale)
-    spectrum, route = _solve(gram, request, getattr(K, "dtype", np.dtype(np.float64)))
+    spectrum = _solve(gram, request, getattr(K, "dtype", np.dtype(np.float64)))
     some, offset = _coefficients(gram, spectrum, request.center)
     coefficients = np.zeros((n, some.shape[1]))
     coefficients[present] = some
-    return Decomposition(spectrum, MatrixProjection(coefficients, offset), route)
+    return Decomposition(spectrum, MatrixProjection(coefficients, offset))
 
 
 def _principal_part(K: Any, rows: NDArray[np.intp]) -> Any:
@@ -157,129 +142,113 @@ def _principal_part(K: Any, rows: NDArray[np.intp]) -> Any:
 
 def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Decomposition:
     operator = Factored(X, centred=request.center, scale=scale, threads=request.threads)
-    n, d = X.shape
-    side = min(n, d)
-    components = np.empty((0, d))
-
-    def solve(count: int) -> tuple[Spectrum, Route]:
-        nonlocal components
-        route = linear_route(n, d, count, request.eigen_solver, sparse=sparse.issparse(X))
-        nnz = X.nnz if sparse.issparse(X) else None
-        size, direct = X.dtype.itemsize, route.solver == "direct"
+    (n, d), side, sparse_rows = X.shape, min(X.shape), sparse.issparse(X)
+    count, nnz, found = first_linear_count(request, n, d, sparse=sparse_rows), X.nnz if sparse_rows else None, None
+    while found is None:
+        direct = linear_route(n, d, count, request.eigen_solver, sparse=sparse_rows).solver == "direct"
+        size = X.dtype.itemsize
         require(linear_bytes(n, d, count, size, direct=direct, nnz=nnz, threads=request.threads), request.budget)
         spectrum, components = solve_factored(
             operator,
             count,
             request.tol,
-            direct=route.solver == "direct",
+            direct=direct,
             max_passes=request.max_passes,
             seed=request.seed,
             monitor=pass_monitor(),
         )
-        return spectrum, route
-
-    whole = linear_route(n, d, FIRST_TRY, request.eigen_solver, sparse=sparse.issparse(X)).solver == "direct"
-    first = _first_count(request, side, lambda: side if whole else FIRST_TRY)
-    spectrum, route = _until_enough(solve, first, side, request)
-    spectrum = settled(spectrum, X.dtype)
+        found = _enough(spectrum, request, last=count == side)
+        count = min(2 * count, side)
+    spectrum = settled(found, X.dtype)
     if isinstance(request.n_components, int) and request.n_components > side:
         spectrum = _padded(spectrum, min(request.n_components, n))
     signs = signs_of(spectrum.vectors, scale)
     components = np.vstack([components, np.zeros((len(signs), d))])[: len(signs)] * signs[:, None]
     components[spectrum.values <= 0] = 0.0  # no variance, no direction
     spectrum = replace(spectrum, vectors=spectrum.vectors * signs)
-    return Decomposition(spectrum, LinearProjection(components.astype(X.dtype), operator.mean), route)
+    return Decomposition(spectrum, LinearProjection(components.astype(X.dtype), operator.mean))
 
 
-def _solve(gram: Any, request: Request, dtype: np.dtype[Any], near: Near | None = None) -> tuple[Spectrum, Route]:
+def _solve(gram: Any, request: Request, dtype: np.dtype[Any], near: Near | None = None) -> Spectrum:
     """Find the components of a kernel operator, centred if asked for."""
     n = gram.shape[0]
-    operator = Centered(gram) if request.center else gram
-    start, largest = (None, None) if near is None else (near.columns, near.largest)
-    followed = near is not None
     asked = {name: getattr(request, name) for name in ("n_components", "tol", "eigen_solver", "center", "seed")}
     checkpoint = open_checkpoint(gram, **asked)
-
-    def solve(count: int) -> tuple[Spectrum, Route]:
-        nonlocal start, largest, followed
-        held = held_by(gram)
-        route = kernel_route(n, count, request.eigen_solver, request.budget, held=held.whole)
-        if route.solver == "dense":
-            with single_threaded():  # LAPACK itself takes all threads again where that is faster
-                return solve_dense(operator, count), route
-        count, keeper = (count, None) if checkpoint is None else checkpoint.at(count)
-        # BLAS threads that wait for work by spinning would take the cores from ours; a given matrix has only theirs.
-        small = gram.kernel is not None and count <= _NARROW
-        layout = krylov_layout(n, count, request.budget, held.whole, request.threads)
-        with single_threaded() if small else nullcontext():
-            gram.at("single").keep_tiles(0 if near is not None else layout.tiles, reuses(request.tol))
-            if start is None and gram.kernel is not None:
-                guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
-                start, largest = leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed)
-            spectrum = solve_krylov(
-                operator,
-                count,
-                request.tol,
-                start=start,
-                largest=largest,
-                max_passes=request.max_passes,
-                seed=request.seed,
-                monitor=pass_monitor(),
-                keeper=keeper,
-                room=layout.room,
-                followed=followed,
-            )
-        start, largest, followed = spectrum.vectors, float(spectrum.values[0]), False
-        return spectrum, route
-
-    first = _first_count(request, n, lambda: _expected_count(gram, request))
-    spectrum, route = _until_enough(solve, first, n, request)
-    spectrum = settled(spectrum, dtype)
+    count, start, found = first_count(request, n, lambda share: _guess(gram, share, request)), near, None
+    while found is None:
+        spectrum = _solve_for(gram, count, request, start=start, near=near, checkpoint=checkpoint)
+        count = max(count, len(spectrum.values))  # a resumed fit may have been further
+        found = _enough(spectrum, request, last=count == n)
+        start, count = Near(spectrum.vectors, float(spectrum.values[0])), min(2 * count, n)
+    spectrum = settled(found, dtype)
     if gram.kernel is not None and request.center:
-        _warn_if_unrelated(gram, spectrum)
+        _warn_of_flat_kernel(gram, spectrum)
     if checkpoint is not None and spectrum.converged:
         checkpoint.remove()
     signs = signs_of(spectrum.vectors, None if (gram.scale == 1.0).all() else gram.scale)
-    return replace(spectrum, vectors=spectrum.vectors * signs), route
+    return replace(spectrum, vectors=spectrum.vectors * signs)
 
 
-def _first_count(request: Request, available: int, expected: Callable[[], int]) -> int:
-    """Return how many components to look for first; for a fraction of the variance, as many as are expected."""
-    wanted = request.n_components
-    if wanted is None:
-        return available
-    count: int = wanted if isinstance(wanted, int) else expected()
-    return int(min(count, available))
+def _solve_for(
+    gram: Any,
+    count: int,
+    request: Request,
+    *,
+    start: Near | None,
+    near: Near | None,
+    checkpoint: Checkpoint | None,
+) -> Spectrum:
+    """Return so many components, or more where a checkpoint has got further; `near` is where all rounds started."""
+    n, held = gram.shape[0], held_by(gram)
+    operator = Centered(gram) if request.center else gram
+    if kernel_route(n, count, request.eigen_solver, request.budget, held=held.whole).solver == "dense":
+        with single_threaded():  # LAPACK itself takes all threads again where that is faster
+            return solve_dense(operator, count)
+    count, keeper = (count, None) if checkpoint is None else checkpoint.at(count)
+    # BLAS threads that wait for work by spinning would take the cores from ours; a given matrix has only theirs.
+    small = gram.kernel is not None and count <= _NARROW
+    layout = krylov_layout(n, count, request.budget, held.whole, request.threads)
+    followed = start is not None and start is near
+    with single_threaded() if small else nullcontext():
+        gram.at("single").keep_tiles(0 if near is not None else layout.tiles, reuses(request.tol))
+        if start is None and gram.kernel is not None:
+            guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
+            start = Near(*leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed))
+        return solve_krylov(
+            operator,
+            count,
+            request.tol,
+            start=None if start is None else start.columns,
+            largest=None if start is None else start.largest,
+            max_passes=request.max_passes,
+            seed=request.seed,
+            monitor=pass_monitor(),
+            keeper=keeper,
+            room=layout.room,
+            followed=followed,
+        )
 
 
-def _expected_count(gram: Any, request: Request) -> int:
-    """Return about how many components explain the fraction asked for: all, where the whole matrix is solved anyway.
-
-    Otherwise it is counted on a sample of the rows, and a little is added.
-    """
-    n = int(gram.shape[0])
-    if kernel_route(n, FIRST_TRY, request.eigen_solver, request.budget).solver == "dense":
-        return n
-    if gram.kernel is None or not isinstance(request.n_components, float):
+def _guess(gram: Any, share: float, request: Request) -> int:
+    """Return about how many components explain a share of the variance, counted on a sample of the rows."""
+    if gram.kernel is None or not isinstance(share, float):
         return FIRST_TRY
-    return count_for_share(gram, request.n_components, centred=request.center, seed=request.seed)
+    return count_for_share(gram, share, centred=request.center, seed=request.seed)
 
 
-def _until_enough(solve: Any, count: int, available: int, request: Request) -> tuple[Spectrum, Route]:
-    """Solve for `count` components; for a fraction of the variance, double them until it is reached, then cut."""
-    while True:
-        spectrum, route = solve(count)
-        count = max(count, len(spectrum.values))  # a resumed fit may have been further
-        fraction = request.n_components
-        if fraction is None or isinstance(fraction, int):
-            return spectrum, route
-        # the smallest d with sum of the first d eigenvalues >= fraction * trace
-        reached = np.cumsum(np.maximum(spectrum.values, 0.0)) >= fraction * spectrum.trace * (1 - 1e-12)
-        if reached.any():
-            return spectrum.head(int(np.argmax(reached)) + 1), route
-        if count == available:
-            return spectrum, route
-        count = min(2 * count, available)
+def _enough(spectrum: Spectrum, request: Request, *, last: bool) -> Spectrum | None:
+    """Return the components that were asked for; None if they explain less than a fraction and are not the last."""
+    fraction = request.n_components
+    if fraction is None or isinstance(fraction, int):
+        return spectrum
+    count = count_reaching(spectrum.values, fraction, spectrum.trace)
+    return spectrum.head(count) if count else spectrum if last else None
+
+
+def count_reaching(values: FloatArray, fraction: float, trace: float) -> int:
+    """Return the smallest d with sum of the first d eigenvalues >= fraction * trace; 0 if there is none."""
+    reached = np.cumsum(np.maximum(values, 0.0)) >= fraction * trace * (1 - 1e-12)
+    return int(np.argmax(reached)) + 1 if reached.any() else 0
 
 
 def settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
@@ -305,7 +274,7 @@ def settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
     return replace(spectrum, values=values)
 
 
-def _warn_if_unrelated(gram: Gram, spectrum: Spectrum) -> None:
+def _warn_of_flat_kernel(gram: Gram, spectrum: Spectrum) -> None:
     """Warn of a bandwidth so small that K is about the identity; trace and norm are known by now.
 
     The mean similarity keeps quiet about rows that are all about equally far apart, as noise of many features is: its
@@ -372,7 +341,7 @@ def _centre(gram: Gram) -> Centre:
     return Centre(weights / weights.sum(), Centered(gram).row_means() + gram.constant)
 
 
-def _coefficients(gram: Gram | MatrixGram, spectrum: Spectrum, center: bool) -> tuple[FloatArray, FloatArray]:
+def _coefficients(gram: Any, spectrum: Spectrum, center: bool) -> tuple[FloatArray, FloatArray]:
     """Return A = S U / sqrt(lambda), 0 where there is no variance, and what `transform` subtracts, A' (row means)."""
     roots = np.sqrt(spectrum.values)
     A = spectrum.vectors * np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)

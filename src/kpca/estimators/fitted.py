@@ -1,135 +1,205 @@
-"""Rows restored from scores without a way back: by the mean of known rows whose scores are nearest."""
+"""What a fit leaves, and what can be done with it: scores of new rows, rows restored from scores, and their errors."""
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kpca import kernels
-from kpca._base.config import config, thread_count
+from kpca._base.config import memory_limit, thread_count
 from kpca._base.errors import InputError
 from kpca._base.threads import no_openmp_threads
 from kpca._base.validation import check_data, check_operator_rows, check_scores
 from kpca.data.sinks import scores_in_chunks
-from kpca.data.sources import as_source, in_memory
-from kpca.estimators.plan import Plan, plan, plan_like
+from kpca.data.sources import Source, as_source, in_memory
 from kpca.estimators.summary import NotebookMixin
-from kpca.features import RandomFeatures
 from kpca.features.projection import LinearProjection, MatrixProjection, Projection
-from kpca.gram.factored import Factored
+from kpca.kernels import Kernel
 from kpca.preimage.back import Back, PreimageReport
+from kpca.preimage.learned import RidgeMapWay
 from kpca.preimage.target import Found
+from kpca.spectrum import Spectrum
 
 FloatArray = NDArray[Any]
 NEIGHBOURS = 5
 # Numbers gathered at once.
 _GATHERED = 4_000_000
-
-
-def restoration_errors(
-    X: Any, scores: FloatArray, new: Any, new_scores: FloatArray, neighbours: int = NEIGHBOURS
-) -> FloatArray:
-    """Return the squared distance of each new row from the mean of the rows with the nearest scores.  # shape: (m,)
-
-    Without scores all rows are equally near, and the mean of all is taken.
-    """
-    if not scores.shape[1]:
-        return _squares_from_mean(X, new)
-    count = min(neighbours, len(scores))
-    nearest = _nearest(scores, new_scores, count)
-    if sparse.issparse(X):
-        ones = np.full(nearest.size, 1.0 / count)
-        starts = np.arange(0, nearest.size + 1, count)
-        mean = sparse.csr_array((ones, nearest.ravel(), starts), (len(nearest), X.shape[0]))
-        gap = sparse.csr_array(new) - mean @ sparse.csr_array(X)
-        return np.asarray(gap.multiply(gap).sum(axis=1), dtype=np.float64).ravel()
-    errors = np.empty(len(nearest))
-    step = max(1, _GATHERED // (count * X.shape[1]))
-    for start in range(0, len(nearest), step):
-        part = slice(start, start + step)
-        gap = _dense(new[part]) - X[nearest[part]].mean(axis=1, dtype=np.float64)
-        errors[part] = np.einsum("ij,ij->i", gap, gap)
-    return errors
-
-
-def _dense(X: Any) -> FloatArray:
-    dense: FloatArray = X.toarray() if sparse.issparse(X) else X
-    return dense
-
-
-def _squares_from_mean(X: Any, new: Any) -> FloatArray:
-    """Return the squared distance of each new row from the mean of the rows of X.  # shape: (m,)"""
-    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-    errors = np.empty(new.shape[0])
-    step = max(1, _GATHERED // X.shape[1])
-    for start in range(0, len(errors), step):
-        gap = _dense(new[start : start + step]) - mean
-        errors[start : start + step] = np.einsum("ij,ij->i", gap, gap)
-    return errors
-
-
-def total_variance(X: Any) -> float:
-    """Return the mean squared distance of the rows from their mean; 1 where they are all alike."""
-    if sparse.issparse(X):
-        X = X.astype(np.float64)
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        total = float(X.multiply(X).sum()) / X.shape[0] - float(mean @ mean)
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = float(X.var(axis=0, dtype=np.float64).sum())
-    return total if total > 0 else 1.0
-
-
-def _nearest(scores: FloatArray, new_scores: FloatArray, count: int) -> NDArray[np.intp]:
-    """Return the numbers of the rows with the nearest scores.  # shape: (m, count)"""
-    found: NDArray[np.intp]
-    with no_openmp_threads():  # which of equal neighbours is taken would depend on how many threads look
-        found = NearestNeighbors(n_neighbors=count).fit(scores).kneighbors(new_scores, return_distance=False)
-    return found
-
-
-# -- What both estimators can do with the way back: restore rows from scores, denoise rows, measure what is lost ------
-
-Made = TypeVar("Made")
 _SPACES = ("input", "feature")
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """All that a fit found: behind every fitted attribute of both estimators."""
+
+    kernel: Kernel | None  # None: the matrix was given
+    spectrum: Spectrum
+    projection: Projection
+    mass: float  # the sum of the weights
+    center: bool
+    dtype: np.dtype[Any]  # of the data, and so of what the estimator shows
+    gamma: Any = None
+    X_fit: Any = None  # what new rows are compared with
+    weights: FloatArray | None = None
+    back: Back | None = None
+    columns: dict[str, Any] = field(default_factory=dict)  # their number and names, as scikit-learn keeps them
+    others: dict[str, Any] = field(default_factory=dict)  # attributes that only some fits leave
+
+    @property
+    def eigenvalues(self) -> FloatArray:
+        """In the precision of the data.  # shape: (k,)"""
+        return self.spectrum.values.astype(self.dtype)
+
+    @property
+    def explained_variance(self) -> FloatArray:
+        """Eigenvalues over mass - 1, or over the mass without centring.  # shape: (k,)"""
+        degrees = self.mass - 1.0 if self.center and self.mass > 1.0 else self.mass
+        return (self.spectrum.values / degrees).astype(self.dtype)
+
+    @property
+    def explained_variance_ratio(self) -> FloatArray:
+        """Eigenvalues over the trace; NaN where the matrix has no entries to sum.  # shape: (k,)"""
+        trace = self.spectrum.trace
+        return (self.spectrum.values / (1.0 if trace <= 0 else trace)).astype(self.dtype)
+
+    @property
+    def linear(self) -> dict[str, FloatArray]:
+        """Directions and mean, of the linear kernel only."""
+        if not isinstance(self.projection, LinearProjection):
+            return {}
+        return {"components_": self.projection.components, "mean_": self.projection.mean.astype(self.dtype)}
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes of a fitted KernelPCA by their names, which model files know."""
+        spectrum, weights = self.spectrum, self.weights
+        top = float(spectrum.values.max(initial=0.0)) or 1.0
+        # float32 vectors are rounded once more on the way out
+        rounding = float(np.finfo(np.float32).eps) if self.dtype == np.float32 else 0.0
+        found = {
+            **self.columns,
+            "kernel_": self.kernel,
+            "gamma_": self.gamma,
+            "X_fit_": self.X_fit,
+            "eigenvalues_": self.eigenvalues,
+            "eigenvectors_": np.ascontiguousarray(spectrum.vectors, dtype=self.dtype),
+            "explained_variance_": self.explained_variance,
+            "explained_variance_ratio_": self.explained_variance_ratio,
+            "residuals_": spectrum.residuals / top + rounding,
+            "eigenvalue_bounds_": spectrum.bounds,
+            "solver_": spectrum.solver,
+            "n_passes_": spectrum.n_passes,
+            "n_components_": len(spectrum.values),
+            **self.linear,
+            **self.others,
+            "_frobenius2": spectrum.frobenius2,
+            "_projection": self.projection,
+            "_roots": np.ones(1) if weights is None else np.sqrt(weights[weights > 0])[:, None],
+            "_back": self.back,
+            "_planned": ((spectrum.vectors.shape[0], self.columns["n_features_in_"]), memory_limit()),
+            "_last_report": None,
+        }
+        if self.back is not None and isinstance(self.back.way, RidgeMapWay):
+            found |= {"dual_coef_": self.back.way.map.dual_coef, "X_transformed_fit_": self.back.way.map.scores}
+        return found
+
+
+def checked_rows(estimator: Any, X: Any, *, copied: bool = False) -> tuple[Any, dict[str, Any]]:
+    """Return the rows of a fit and what scikit-learn keeps of their columns, with the estimator left as it is."""
+    aside = object.__new__(type(estimator))  # takes what scikit-learn's checks write down
+    aside.__dict__.update(vars(estimator))
+    X = check_data(aside, X, reset=True, copy=copied)
+    return X, {name: vars(aside)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(aside)}
+
+
+def columns_of(source: Source) -> dict[str, Any]:
+    """Return the same of rows that are read in chunks."""
+    named = {} if source.names is None else {"feature_names_in_": np.asarray(source.names, dtype=object)}
+    return {"n_features_in_": source.n_columns, **named}
+
+
+# -- using a fit ------------------------------------------------------------------------------------------------------
 
 
 def _can_score(estimator: Any) -> bool:
-    """Return True if there are rows to compare with, or will be a way back."""
+    """Return True if there are rows to compare with, or will be an inverse map."""
     return bool(estimator._keeps_rows or estimator.preimage is not None)
 
 
-class RestoringMixin(NotebookMixin, abc.ABC):
-    """`inverse_transform`, `denoise` and `reconstruction_error` for an estimator that knows its way back."""
+class BaseKernelPCA(
+    NotebookMixin,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """What both estimators can do with a fit; it needs the attributes below and nothing of how they were found."""
 
     n_jobs: int | None
-    _last_report: PreimageReport | None
+    kernel_: Kernel | None
+    n_features_in_: int
+    eigenvalues_: FloatArray
+    _projection: Projection
+    _back: Back | None
+    _last_report: PreimageReport | None = None
 
-    @abc.abstractmethod
-    def _way_back(self) -> Back | None:
-        """Return the way back, or None where none was asked for."""
+    def _keep(self, attributes: dict[str, Any]) -> Self:
+        """Put a fit in the place of an earlier one, of which nothing remains."""
+        for name in [name for name in vars(self) if name.endswith("_") and name not in attributes]:
+            delattr(self, name)
+        self.__dict__.update(attributes)
+        return self
 
-    @abc.abstractmethod
-    def _checked(self, X: Any) -> Any:
-        """Return new rows as the model takes them, or raise InputError."""
-
-    @abc.abstractmethod
-    def _scores_of(self, X: Any) -> FloatArray:
-        """Return the scores of rows that have been checked.  # shape: (m, k)"""
-
-    @abc.abstractmethod
     def _projecting(self) -> Projection:
         """Return the projection on the components."""
+        return self._projection
+
+    def _way_back(self) -> Back | None:
+        """Return the inverse map, or None where none was asked for."""
+        return self._back
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the scores of the rows of X; kernel values are computed in tiles and not kept.  # shape: (m, k)
+
+        Rows that lie in files or come in chunks are read in chunks; `kpca.write_scores` writes their scores so, too.
+        """
+        check_is_fitted(self)
+        if not in_memory(X):
+            return np.concatenate(list(scores_in_chunks(self, self._scores, as_source(X))))
+        return self._scores(X)
+
+    def _scores(self, X: Any) -> FloatArray:
+        return self._scores_of(self._checked(X))
+
+    def _checked(self, X: Any) -> Any:
+        """Return new rows as the model takes them, or raise InputError."""
+        kernel = self.kernel_
+        if isinstance(X, LinearOperator):
+            check_operator_rows(X, self.n_features_in_, precomputed=kernel is None)
+            return X
+        X = check_data(self, X, reset=False)
+        if kernel is None:
+            return X
+        kernel.check(X)
+        return X.astype(self._score_dtype, copy=False)
+
+    def _scores_of(self, X: Any) -> FloatArray:
+        """Return the scores of rows that have been checked.  # shape: (m, k)"""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores: FloatArray = self._projecting()(X, threads=thread_count(self.n_jobs))
+            scores = scores.astype(self._score_dtype, copy=False)
+        if not np.isfinite(scores).all():
+            remedy = "scale them" if self.kernel_ is None else self.kernel_.remedy
+            raise InputError(f"Kernel values of new rows must be finite; some are NaN or too large: {remedy}.")
+        return scores
 
     def inverse_transform(self, X: Any) -> FloatArray:
         """Return rows of data whose scores are about X.  # shape: (m, d)
@@ -176,8 +246,8 @@ class RestoringMixin(NotebookMixin, abc.ABC):
         X : rows of data.
         space : {"input", "feature"}
             "input" is the squared distance of a row from what `denoise` makes of it, in the units of the data;
-            "feature" that of phi(x) from its projection, which needs no way back, but can only be compared for the same
-            kernel.
+            "feature" that of phi(x) from its projection, which needs no inverse map, but can only be compared for the
+            same kernel.
         """
         check_is_fitted(self)
         if space not in _SPACES:
@@ -199,7 +269,7 @@ class RestoringMixin(NotebookMixin, abc.ABC):
     def score_samples(self, X: Any) -> FloatArray:
         """Return minus the squared distance of each row from what its scores alone restore.  # shape: (m,)
 
-        It is restored by the way back, if there is one, otherwise as the mean of the five rows of the fit (or
+        It is restored by the inverse map, if there is one, otherwise as the mean of the five rows of the fit (or
         landmarks) with the nearest scores: rows that are alike in their scores should be alike in the data. So kernels
         can be compared.
         """
@@ -235,7 +305,7 @@ class RestoringMixin(NotebookMixin, abc.ABC):
         """Return rows that the model keeps, with their scores."""
         raise InputError(
             "score needs rows of the fit to compare with, which this model does not keep: set preimage, which learns "
-            "the way back."
+            "an inverse map."
         )
 
     def _lost(self, X: Any) -> FloatArray:
@@ -255,9 +325,8 @@ class RestoringMixin(NotebookMixin, abc.ABC):
     def preimage_report_(self) -> PreimageReport:
         """How the rows of the last `inverse_transform` or `denoise` were found; before that, how they would be."""
         check_is_fitted(self)
-        last: PreimageReport | None = self.__dict__.get("_last_report")
         back = self._required_back("preimage_report_")
-        return back.report() if last is None else last
+        return back.report() if self._last_report is None else self._last_report
 
     def _noted(self, back: Back, found: Found) -> FloatArray:
         self._last_report = back.report(found)
@@ -273,149 +342,80 @@ class RestoringMixin(NotebookMixin, abc.ABC):
         return back
 
     @property
-    @abc.abstractmethod
     def _n_features_out(self) -> int:
-        """The number of components."""
-
-    @property
-    @abc.abstractmethod
-    def _score_dtype(self) -> np.dtype[Any]:
-        """The dtype of scores."""
-
-
-def _densified(X: Any) -> FloatArray:
-    dense: FloatArray = X if isinstance(X, np.ndarray) else X.toarray()
-    return dense
-
-
-# -- What a fitted KernelPCA can do: project new rows, restore rows, and say how it was found -------------------------
-
-
-class FittedMixin(RestoringMixin):
-    """What needs nothing but the result of a fit."""
-
-    kernel: Any
-    center: bool
-    approximation: Any
-    kernel_: kernels.Kernel | None
-    X_fit_: Any
-    eigenvalues_: FloatArray
-    eigenvectors_: FloatArray
-    n_features_in_: int
-    _projection: Projection
-    _back: Back | None
-    _roots: FloatArray  # of the weights
-    _frobenius2: float
-    _planned: tuple[tuple[int, int], int | None]
-
-    def _fitted_scores(self) -> FloatArray:
-        """Return the scores of the rows of positive weight that were fitted."""
-        scores: FloatArray = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
-        if self._roots.size > 1:
-            scores /= self._roots.astype(scores.dtype)
-        return scores
-
-    @property
-    def _keeps_rows(self) -> bool:
-        """False where new rows are compared with none: random features, precomputed kernels."""
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        by_chance = isinstance(self.approximation, RandomFeatures) or (
-            isinstance(self.approximation, str) and self.approximation == "rff"
-        )
-        return not (precomputed or by_chance)
-
-    def _known_rows(self) -> tuple[Any, FloatArray]:
-        if self.kernel_ is None or self.X_fit_ is None:
-            return super()._known_rows()
-        if hasattr(self, "feature_map_") or hasattr(self, "compression_loss_"):  # landmarks, not the rows of the fit
-            return self.X_fit_, self._scores_of(self.X_fit_)
-        return self.X_fit_, self._fitted_scores()
-
-    def _scores(self, X: Any) -> FloatArray:
-        return self._scores_of(self._checked(X))
-
-    def _checked(self, X: Any) -> Any:
-        if isinstance(X, LinearOperator):
-            check_operator_rows(X, self.n_features_in_, precomputed=self.kernel_ is None)
-            return X
-        X = check_data(self, X, reset=False)
-        if self.kernel_ is None:
-            return X
-        self.kernel_.check(X)
-        return X.astype(self._score_dtype, copy=False)
-
-    def _scores_of(self, X: Any) -> FloatArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores: FloatArray = self._projection(X, threads=thread_count(self.n_jobs))
-            scores = scores.astype(self._score_dtype, copy=False)
-        if not np.isfinite(scores).all():
-            remedy = "scale them" if self.kernel_ is None else self.kernel_.remedy
-            raise InputError(f"Kernel values of new rows must be finite; some are NaN or too large: {remedy}.")
-        return scores
-
-    def _projecting(self) -> Projection:
-        return self._projection
-
-    def _way_back(self) -> Back | None:
-        return self._back
+        return len(self.eigenvalues_)
 
     @property
     def _score_dtype(self) -> np.dtype[Any]:
         return self.eigenvalues_.dtype
 
-    @property
-    def plan_(self) -> Plan:
-        """Which way the fit went, why, and what memory and time were to be expected of it; made when asked for."""
-        check_is_fitted(self)
-        rows, limit = self._planned
-        whole = (
-            self.X_fit_ is not None
-            and not hasattr(self, "feature_map_")
-            and not isinstance(self.X_fit_, LinearOperator)
-        )
-        landmarks = getattr(getattr(self, "feature_map_", None), "landmarks", None)
-        with config(memory_limit=limit):
-            if sparse.issparse(landmarks):
-                return plan_like(rows, landmarks, estimator=self, dtype=self.eigenvalues_.dtype)
-            return plan(self.X_fit_ if whole else rows, estimator=self, dtype=self.eigenvalues_.dtype)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
-    @property
-    def information_ratio_(self) -> FloatArray:
-        """sqrt(sum of the first squared eigenvalues / sum of all), for one component, two, ...  # shape: (k,)"""
-        check_is_fitted(self)
-        if np.isnan(self._frobenius2) and isinstance(self._projection, LinearProjection):
-            # Not needed for the fit, and as costly as one: found when somebody asks.
-            weights = None if self._roots.size == 1 else self._roots[:, 0]
-            self._frobenius2 = Factored(self.X_fit_, centred=bool(self.center), scale=weights).sum_of_squares()
-        squares = self.eigenvalues_.astype(np.float64) ** 2
-        ratio: FloatArray = np.sqrt(np.cumsum(squares) / np.maximum(self._frobenius2, max(squares.sum(), 1e-300)))
-        return ratio.astype(self.eigenvalues_.dtype)
 
-    def to_sklearn(self) -> Any:
-        """Return scikit-learn's KernelPCA with these parameters and, of a fitted model, with its scores.
+def _densified(X: Any) -> FloatArray:
+    dense: FloatArray = X.toarray() if sparse.issparse(X) else X
+    return dense
 
-        It has no counterpart of weights, approximations and center=False, which are refused. Kernels that it does not
-        have by name are given to it as functions of pairs of rows, which it evaluates one by one. Of the ways back it
-        has the ridge map, without an intercept: with fit_inverse_transform that is solved again, others are left out.
-        """
-        from kpca.estimators import sklearn as interchange
 
-        return interchange.to_sklearn(self)
+# -- rows restored without an inverse map: by the mean of known rows whose scores are nearest -------------------------
 
-    @classmethod
-    def from_sklearn(cls, model: Any) -> Self:
-        """Return scikit-learn's KernelPCA as this one, with its scores and its inverse_transform if it is fitted.
 
-        Residuals and bounds of its components, which it does not have, are measured in a pass over the kernel matrix.
-        """
-        from kpca.estimators import sklearn as interchange
+def restoration_errors(
+    X: Any, scores: FloatArray, new: Any, new_scores: FloatArray, neighbours: int = NEIGHBOURS
+) -> FloatArray:
+    """Return the squared distance of each new row from the mean of the rows with the nearest scores.  # shape: (m,)
 
-        made: Self = interchange.from_sklearn(cls(), model)
-        return made
+    Without scores all rows are equally near, and the mean of all is taken.
+    """
+    if not scores.shape[1]:
+        return _squares_from_mean(X, new)
+    count = min(neighbours, len(scores))
+    nearest = _nearest(scores, new_scores, count)
+    if sparse.issparse(X):
+        ones = np.full(nearest.size, 1.0 / count)
+        starts = np.arange(0, nearest.size + 1, count)
+        mean = sparse.csr_array((ones, nearest.ravel(), starts), (len(nearest), X.shape[0]))
+        gap = sparse.csr_array(new) - mean @ sparse.csr_array(X)
+        return np.asarray(gap.multiply(gap).sum(axis=1), dtype=np.float64).ravel()
+    errors = np.empty(len(nearest))
+    step = max(1, _GATHERED // (count * X.shape[1]))
+    for start in range(0, len(nearest), step):
+        part = slice(start, start + step)
+        gap = _densified(new[part]) - X[nearest[part]].mean(axis=1, dtype=np.float64)
+        errors[part] = np.einsum("ij,ij->i", gap, gap)
+    return errors
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.eigenvalues_.shape[0])
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "eigenvalues_")
+def _squares_from_mean(X: Any, new: Any) -> FloatArray:
+    """Return the squared distance of each new row from the mean of the rows of X.  # shape: (m,)"""
+    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    errors = np.empty(new.shape[0])
+    step = max(1, _GATHERED // X.shape[1])
+    for start in range(0, len(errors), step):
+        gap = _densified(new[start : start + step]) - mean
+        errors[start : start + step] = np.einsum("ij,ij->i", gap, gap)
+    return errors
+
+
+def total_variance(X: Any) -> float:
+    """Return the mean squared distance of the rows from their mean; 1 where they are all alike."""
+    if sparse.issparse(X):
+        X = X.astype(np.float64)
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        total = float(X.multiply(X).sum()) / X.shape[0] - float(mean @ mean)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(X.var(axis=0, dtype=np.float64).sum())
+    return total if total > 0 else 1.0
+
+
+def _nearest(scores: FloatArray, new_scores: FloatArray, count: int) -> NDArray[np.intp]:
+    """Return the numbers of the rows with the nearest scores.  # shape: (m, count)"""
+    found: NDArray[np.intp]
+    with no_openmp_threads():  # which of equal neighbours is taken would depend on how many threads look
+        found = NearestNeighbors(n_neighbors=count).fit(scores).kneighbors(new_scores, return_distance=False)
+    return found

@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import kernels
 from kpca._base.config import checkpoint_path, thread_count
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
-from kpca._base.validation import (
-    check_data,
-    check_jobs,
-    check_n_components,
-    check_rows,
-    check_weights,
-    seed_of,
-    unchanged_on_error,
-)
-from kpca.data.rows import stacked
-from kpca.data.sinks import scores_in_chunks
+from kpca._base.validation import check_data, check_jobs, check_n_components, check_rows, check_weights, seed_of
 from kpca.data.sources import Source, as_source, in_memory, sample_rows
-from kpca.estimators.approximate import (
-    Components,
-    FeaturesProjection,
-    FittedMap,
-    check_approximation,
-    components_of,
-    fit_map,
-)
+from kpca.estimators.approximate import check_approximation, components_of, fit_map
 from kpca.estimators.checkpoint import describe
 from kpca.estimators.exact import refit
-from kpca.estimators.fitted import RestoringMixin
-from kpca.estimators.routes import default_rank
-from kpca.estimators.stream import Batch, Reservoir, Stream, StreamCheckpoint
-from kpca.features import IdentityMap, Nystroem, Scatter, scatter_of
-from kpca.features.projection import LinearProjection
+from kpca.estimators.fitted import BaseKernelPCA, Fitted, checked_rows, columns_of
+from kpca.estimators.plan import is_auto, is_random, kernel_of, rank_of
+from kpca.estimators.stream import Batch, Monitor, Reservoir, Stream, StreamCheckpoint
+from kpca.features.projection import LinearProjection, Projection
 from kpca.preimage import Auto, Learned
 from kpca.preimage.back import LEARNED_ROWS, Back, check_preimage, fit_back
 
@@ -53,12 +34,7 @@ _SAMPLE = 30_000
 _WAIT_PER_LANDMARK = 10
 
 
-class IncrementalKernelPCA(
-    RestoringMixin,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class IncrementalKernelPCA(BaseKernelPCA):
     """Kernel PCA one batch at a time: memory does not grow with the number of rows.
 
     Rows become features, of landmarks or random, and what is kept is the mean and the scatter of the features. With the
@@ -107,6 +83,10 @@ class IncrementalKernelPCA(
     (300, (4, 2))
     """
 
+    _stream: Stream
+    _found: list[Fitted]  # of the stream, once somebody has asked for it
+    _checkpoint: StreamCheckpoint | None = None
+
     def __init__(
         self,
         n_components: int | float | None = None,
@@ -138,7 +118,7 @@ class IncrementalKernelPCA(
         self.n_jobs = n_jobs
         self.preimage = preimage
 
-    # -- fitting ----------------------------------------------------------------------------------------------------
+    # -- fitting: a new stream takes the place of the old one when all has gone well ---------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Forget everything, and fit to all of X.
@@ -150,74 +130,81 @@ class IncrementalKernelPCA(
         y : ignored.
         sample_weight : (n,) weights, not negative.
         """
-        with unchanged_on_error(self):
-            self._forget()
-            self._check_parameters()
-            if in_memory(X):
-                X = check_data(self, X, reset=True)
-                check_rows(X.shape[0])
-                weights = check_weights(sample_weight, X.shape[0])
-                self._take_whole(X, weights)
-            else:
-                self._take_source(as_source(X), sample_weight)
-            return self
+        self._check_parameters()
+        if in_memory(X):
+            X, columns = checked_rows(self, X)
+            check_rows(X.shape[0])
+            whole = Batch(X, check_weights(sample_weight, X.shape[0]))
+            stream = self._started(replace(self._new_stream(X.dtype), waiting=(whole,), batches=1))
+        else:
+            source = as_source(X)
+            stream, columns = self._read(source, sample_weight), columns_of(source)
+        return self._keep({**columns, "_stream": stream, "_found": [], "_last_report": None, "_checkpoint": None})
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add a batch of rows; a batch that is refused leaves the model as it was."""
-        with unchanged_on_error(self):
-            first = not hasattr(self, "_stream")
-            if first:
-                self._check_parameters()
-            X = check_data(self, X, reset=first)
-            weights = check_weights(sample_weight, X.shape[0])
-            self._take(Batch(X, weights))
-            return self
-
-    def _forget(self) -> None:
-        for name in ("_stream", "_found", "_checkpoint", "n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-
-    def _set(self, stream: Stream) -> None:
-        self._stream = stream
-        self._found: list[_Found] = []  # its components, once somebody has asked for them
-        self._last_report = None
-
-    def _take(self, batch: Batch) -> None:
-        """Add a batch to the stream, or to the rows that wait for landmarks; skip it if a checkpoint has it already."""
-        checkpoint = self._opened_checkpoint(batch)
-        if checkpoint is not None and checkpoint.skips(batch):
-            return
-        stream: Stream = self.__dict__.get("_stream") or self._new_stream(batch.rows.dtype)
-        if batch.rows.dtype != stream.dtype:
-            raise InputError(
-                f"All batches must have the dtype of the first, {stream.dtype}; got {batch.rows.dtype}: convert it."
-            )
-        if stream.fitted is None:
-            kept = Batch(batch.rows.copy(), batch.weights)
-            stream = replace(stream, waiting=(*stream.waiting, kept))
-            if stream.rows_waiting >= self._rows_to_wait_for():
-                stream = self._started(stream)
+        stream: Stream | None = vars(self).get("_stream")
+        if stream is None:
+            self._check_parameters()
+            X, columns = checked_rows(self, X)
         else:
-            stream = self._absorbed(stream, batch)
-        self._set(replace(stream, batches=stream.batches + 1))
-        if checkpoint is not None:
-            checkpoint.taken(batch, self._stream)
+            X, columns = check_data(self, X, reset=False), {}
+        batch = Batch(X, check_weights(sample_weight, X.shape[0]))
+        stream, self._checkpoint = self._taken(stream, self._checkpoint, batch)
+        self.__dict__.update(columns, _stream=stream, _found=[], _last_report=None)
+        return self
 
-    def _opened_checkpoint(self, batch: Batch) -> StreamCheckpoint | None:
-        """Return the checkpoint that the settings name; what it holds becomes the state of a stream that begins."""
-        path = checkpoint_path()
-        if path is None:
-            return None
-        checkpoint: StreamCheckpoint | None = self.__dict__.get("_checkpoint")
-        if checkpoint is None or checkpoint.path != path:
-            if self.__dict__.get("_stream") is not None and self._stream.batches:
+    def _read(self, source: Source, sample_weight: Any) -> Stream:
+        """Read a source once, after a look at some of its rows for landmarks where it can be read twice."""
+        weights = stream = checkpoint = None
+        if sample_weight is not None:
+            if source.n_rows is None:
+                raise InputError("sample_weight needs a source of known length; give weights to partial_fit instead.")
+            weights = check_weights(sample_weight, source.n_rows)
+        if source.repeatable and self._rows_to_wait_for() > 1:
+            some = sample_rows(source, _SAMPLE, seed_of(self.random_state))
+            check_rows(some.shape[0])
+            stream = self._with_features(self._new_stream(some.dtype), Batch(some))
+        monitor, start = row_monitor(source.n_rows), 0
+        for chunk in source.batches():
+            stop = start + chunk.shape[0]
+            batch = Batch(chunk, None if weights is None else weights[start:stop])
+            stream, checkpoint = self._taken(stream, checkpoint, batch, monitor)
+            start = stop
+        check_rows(start)
+        if checkpoint is not None:
+            checkpoint.remove()
+        assert stream is not None
+        return stream
+
+    def _taken(
+        self, stream: Stream | None, checkpoint: StreamCheckpoint | None, batch: Batch, monitor: Monitor = None
+    ) -> tuple[Stream, StreamCheckpoint | None]:
+        """Return the stream with a batch, and the checkpoint that has it; one that it has already is skipped."""
+        path, dtype = checkpoint_path(), batch.rows.dtype
+        if path is not None and (checkpoint is None or checkpoint.path != path):
+            if stream is not None and stream.batches:
                 raise InputError("checkpoint must be set before the first batch of a stream; now it would miss some.")
             checkpoint = StreamCheckpoint(path, self._fingerprint(batch))
-            if (found := checkpoint.restored(self._new_stream(batch.rows.dtype))) is not None:
+            if (found := checkpoint.restored(self._new_stream(dtype))) is not None:
                 stream, basis = found
-                self._set(stream if basis is None else self._with_features(stream, basis))
-            self._checkpoint = checkpoint
-        return checkpoint
+                stream = stream if basis is None else self._with_features(stream, basis)
+        stream = stream or self._new_stream(dtype)
+        keeper = None if path is None else checkpoint
+        if keeper is not None and keeper.skips(batch):
+            return stream, checkpoint
+        if dtype != stream.dtype:
+            raise InputError(f"All batches must have the dtype of the first, {stream.dtype}; got {dtype}: convert it.")
+        if stream.fitted is not None:
+            stream = self._with(stream, [batch], monitor)
+        else:
+            stream = replace(stream, waiting=(*stream.waiting, Batch(batch.rows.copy(), batch.weights)))
+            if stream.rows_waiting >= self._rows_to_wait_for():
+                stream = self._started(stream, monitor)
+        stream = replace(stream, batches=stream.batches + 1)
+        if keeper is not None:
+            keeper.taken(batch, stream)
+        return stream, checkpoint
 
     def _fingerprint(self, batch: Batch) -> dict[str, str]:
         """Return what decides on the state of a stream, besides its batches."""
@@ -227,102 +214,58 @@ class IncrementalKernelPCA(
         columns = f"{batch.rows.shape[1]} of {batch.rows.dtype}"
         return {"columns": columns, **{name: describe(value) for name, value in sorted(given.items())}}
 
-    def _take_whole(self, X: Any, weights: FloatArray | None) -> None:
-        self._set(self._started(replace(self._new_stream(X.dtype), waiting=(Batch(X, weights),), batches=1)))
-
-    def _take_source(self, source: Source, sample_weight: Any) -> None:
-        """Read a source once, after a look at some of its rows for landmarks where it can be read twice."""
-        self.n_features_in_ = source.n_columns
-        if source.names is not None:
-            self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        weights = None
-        if sample_weight is not None:
-            if source.n_rows is None:
-                raise InputError("sample_weight needs a source of known length; give weights to partial_fit instead.")
-            weights = check_weights(sample_weight, source.n_rows)
-        if source.repeatable and self._rows_to_wait_for() > 1:
-            some = sample_rows(source, _SAMPLE, self._seed())
-            check_rows(some.shape[0])
-            self._set(self._with_features(self._new_stream(some.dtype), Batch(some)))
-        self._monitor = row_monitor(source.n_rows)
-        start = 0
-        for chunk in source.batches():
-            stop = start + chunk.shape[0]
-            self._take(Batch(chunk, None if weights is None else weights[start:stop]))
-            start = stop
-        check_rows(start)
-        del self._monitor
-        if "_checkpoint" in self.__dict__:
-            self._checkpoint.remove()
-            del self._checkpoint
-
-    def _started(self, stream: Stream) -> Stream:
+    def _started(self, stream: Stream, monitor: Monitor = None) -> Stream:
         """Return the stream with features made for the rows that waited, and these rows taken in."""
-        waiting = stream.waiting
-        weights = None
-        if any(batch.weights is not None for batch in waiting):
-            weights = np.concatenate([batch.all_weights for batch in waiting])
-        rows = waiting[0].rows if len(waiting) == 1 else stacked([batch.rows for batch in waiting])
-        started = self._with_features(replace(stream, waiting=()), Batch(rows, weights))
-        for batch in waiting:
-            started = self._absorbed(started, batch)
-        return started
+        started = self._with_features(replace(stream, waiting=()), stream.gathered())
+        return self._with(started, stream.waiting, monitor)
+
+    def _with(self, stream: Stream, batches: Iterable[Batch], monitor: Monitor) -> Stream:
+        for batch in batches:
+            stream = stream.absorbed(batch, float(self.forgetting), thread_count(self.n_jobs), monitor)
+        return stream
 
     def _with_features(self, stream: Stream, basis: Batch) -> Stream:
         """Return the stream with the features that are made for some rows: the same for the same rows."""
-        kernel = self._resolved(basis.rows)
-        fitted = self._fitted_map(kernel, basis.rows, basis.weights)
+        kernel = kernel_of(self, basis.rows, kernels.resolve_gamma(self.gamma, basis.rows))
+        fitted = fit_map(
+            self.approximation,
+            kernel,
+            basis.rows,
+            n_components=self.n_components,
+            centred=bool(self.center),
+            few_rows=True,
+            weights=basis.weights,
+            seed=seed_of(self.random_state),
+            threads=thread_count(self.n_jobs),
+        )
         return replace(stream, kernel=kernel, fitted=fitted, basis=basis if checkpoint_path() is not None else None)
-
-    def _absorbed(self, stream: Stream, batch: Batch) -> Stream:
-        """Return the stream with a batch added to what is kept of the earlier ones."""
-        assert stream.fitted is not None and stream.kernel is not None
-        stream.kernel.check(batch.rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            new = scatter_of(
-                stream.fitted.feature_map,
-                batch.rows,
-                batch.weights,
-                threads=thread_count(self.n_jobs),
-                monitor=self.__dict__.get("_monitor") or row_monitor(batch.rows.shape[0]),
-            )
-        if not np.isfinite(new.matrix).all():
-            raise InputError(
-                f"The values of the {stream.kernel.name} kernel must be finite; for this batch some are NaN or too "
-                f"large: {stream.kernel.remedy}."
-            )
-        old, sample, fade = stream.scatter, stream.sample, float(self.forgetting)
-        if sample is not None:
-            if sparse.issparse(batch.rows):
-                raise InputError("preimage needs dense rows to come back to; this batch is sparse: densify it.")
-            sample = sample.faded(fade).added(batch.rows, batch.weights)
-        return replace(stream, before=old, scatter=new if old is None else old.faded(fade).merged(new), sample=sample)
 
     def _new_stream(self, dtype: np.dtype[Any]) -> Stream:
         """Return a stream before its first batch."""
         learns = isinstance(check_preimage(self.preimage), Learned)  # where the linear kernel would lead back exactly
         wanted = self.preimage is not None and (learns or not self._is_linear)
-        return Stream(dtype, sample=Reservoir(LEARNED_ROWS, self._seed()) if wanted else None)
+        return Stream(dtype, sample=Reservoir(LEARNED_ROWS, seed_of(self.random_state)) if wanted else None)
 
-    # -- the kernel and its features --------------------------------------------------------------------------------
+    # -- checks -----------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        if isinstance(self.n_components, str) and self.n_components == "auto":
+        if is_auto(self.n_components):
             raise InputError(
-                "n_components must be known before a stream begins, and 'auto' is decided by its rows: give a number, "
-                "a fraction or None, or ask kpca.selection.n_components about some rows first."
+                "must be known before a stream begins, and 'auto' is decided by its rows",
+                param="n_components",
+                remedy="give a number, a fraction or None, or ask kpca.selection.n_components about some rows first",
             )
         check_n_components(self.n_components)
         check_jobs(self.n_jobs)
         check_preimage(self.preimage)
-        if self.kernel == "precomputed" if isinstance(self.kernel, str) else False:
-            raise InputError("IncrementalKernelPCA needs rows of data; kernel='precomputed' has none: use KernelPCA.")
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            reason = ("IncrementalKernelPCA needs rows of data; ", Setting("kernel", "precomputed"), " has none")
+            raise InputError(reason, remedy="use KernelPCA")
         check_approximation(self.approximation, precomputed=False)
-        if self.approximation is None or (isinstance(self.approximation, str) and self.approximation == "auto"):
-            raise InputError(
-                f"A stream needs explicit features: approximation must be 'nystroem', 'rff', or a kpca.Nystroem or "
-                f"kpca.RandomFeatures object; got {self.approximation!r}."
-            )
+        if self.approximation is None or is_auto(self.approximation):
+            kinds = " must be 'nystroem', 'rff', or a kpca.Nystroem or kpca.RandomFeatures object"
+            reason = ("A stream needs explicit features: ", Setting("approximation"), kinds)
+            raise InputError(reason, value=self.approximation)
         wait = self.warm_up
         if wait is not None and not (isinstance(wait, Integral) and not isinstance(wait, bool) and wait >= 1):
             raise InputError(f"warm_up must be None or a whole number of rows from 1; got {wait!r}.")
@@ -336,87 +279,52 @@ class IncrementalKernelPCA(
 
     def _rows_to_wait_for(self) -> int:
         """Return how many rows must have come before features are made; 1 where they do not depend on the rows."""
-        if self._is_linear:
+        given = np.ndim(getattr(self.approximation, "landmarks", "")) == 2
+        if self._is_linear or given or is_random(self.approximation):
             return 1
-        if isinstance(self.approximation, Nystroem):
-            if np.ndim(self.approximation.landmarks) == 2:
-                return 1
-            rank = self.approximation.rank
-            rank = default_rank(self.n_components) if isinstance(rank, float) else int(rank)
-        elif self.approximation == "nystroem":
-            rank = default_rank(self.n_components)
-        else:
-            return 1
+        rank = rank_of(self.approximation, self.n_components)
         return int(self.warm_up) if self.warm_up is not None else _WAIT_PER_LANDMARK * rank
-
-    def _seed(self) -> int:
-        return seed_of(self.random_state)
-
-    def _resolved(self, X: Any) -> kernels.Kernel:
-        kernel = kernels.resolve(
-            self.kernel,
-            X,
-            gamma=kernels.resolve_gamma(self.gamma, X),
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        )
-        kernel.check(X)
-        return kernel
-
-    def _fitted_map(self, kernel: kernels.Kernel, X: Any, weights: FloatArray | None) -> FittedMap:
-        return fit_map(
-            self.approximation,
-            kernel,
-            X,
-            n_components=self.n_components,
-            centred=bool(self.center),
-            few_rows=True,
-            weights=weights,
-            seed=self._seed(),
-            threads=thread_count(self.n_jobs),
-        )
 
     # -- using ------------------------------------------------------------------------------------------------------
 
-    def transform(self, X: Any) -> FloatArray:
-        """Return the scores of the rows of X, which may lie in files or come in chunks.  # shape: (m, k)"""
+    @property
+    def _current(self) -> Fitted:
+        """The components of the stream; while rows are waited for, with features of the rows so far."""
         check_is_fitted(self)
-        if not in_memory(X):
-            return np.concatenate(list(scores_in_chunks(self, self._scores, as_source(X))))
-        return self._scores(X)
+        if not self._found:
+            stream = self._stream if self._stream.fitted is not None else self._started(self._stream)
+            assert stream.fitted is not None and stream.scatter is not None
+            center, dtype = bool(self.center), stream.dtype
+            found = components_of(
+                stream.scatter,
+                stream.fitted.feature_map,
+                int(self.n_components) if isinstance(self.n_components, Integral) else self.n_components,
+                centred=center,
+                dtype=dtype,
+                kernel_error=stream.fitted.kernel_error,
+            ).oriented()
+            spectrum, projection = found.spectrum(found.directions, stream.fitted.solver), found.projection(dtype)
+            others = {"stream": stream}
+            self._found.append(Fitted(stream.kernel, spectrum, projection, found.mass, center, dtype, others=others))
+        return self._found[0]
 
-    def _scores(self, X: Any) -> FloatArray:
-        return self._scores_of(self._checked(X))
+    @property
+    def _ready(self) -> Stream:
+        """The stream with features."""
+        stream: Stream = self._current.others["stream"]
+        return stream
 
-    def _checked(self, X: Any) -> Any:
-        X = check_data(self, X, reset=False)
-        stream = self._ready
-        assert stream.kernel is not None
-        stream.kernel.check(X)
-        return X.astype(stream.dtype, copy=False)
-
-    def _scores_of(self, X: Any) -> FloatArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = self._projecting()(X, threads=thread_count(self.n_jobs)).astype(self._score_dtype, copy=False)
-        if not np.isfinite(scores).all():
-            assert self.kernel_ is not None
-            raise InputError(
-                f"Kernel values of new rows must be finite; some are NaN or too large: {self.kernel_.remedy}."
-            )
-        return scores
-
-    def _projecting(self) -> FeaturesProjection:
+    def _projecting(self) -> Projection:
         return self._current.projection
 
     def _way_back(self) -> Back | None:
-        current, stream = self._current, self._ready
-        if not current.back:
-            current.back.append(self._fitted_back(stream, current.projection))
-        return current.back[0]
+        others = self._current.others
+        if "back" not in others:  # found when somebody asks for it
+            others["back"] = self._inverse(self._ready, self._projecting())
+        back: Back | None = others["back"]
+        return back
 
-    def _fitted_back(self, stream: Stream, projection: FeaturesProjection) -> Back | None:
-        """Return the way back of the components so far."""
+    def _inverse(self, stream: Stream, projection: Any) -> Back | None:
         settings, kernel = check_preimage(self.preimage), stream.kernel
         assert kernel is not None
         if isinstance(projection, LinearProjection) and not isinstance(settings, Learned):
@@ -426,81 +334,30 @@ class IncrementalKernelPCA(
             return None
         rows, threads = stream.sample.rows, thread_count(self.n_jobs)
         scores = projection(rows, threads=threads).astype(stream.dtype)
-        return fit_back(settings, kernel, projection, rows, scores, seed=self._seed(), threads=threads, refit=refit)
-
-    @property
-    def _score_dtype(self) -> np.dtype[Any]:
-        return self._stream.dtype
-
-    @property
-    def _ready(self) -> Stream:
-        """The stream with features; while rows are waited for, those of the rows so far."""
-        return self._current.stream
-
-    @property
-    def _current(self) -> _Found:
-        check_is_fitted(self)
-        if not self._found:
-            stream = self._stream if self._stream.fitted is not None else self._started(self._stream)
-            self._found.append(_found(stream, self.n_components, bool(self.center)))
-        return self._found[0]
-
-    @property
-    def eigenvalues_(self) -> FloatArray:
-        """The leading eigenvalues of the features' kernel matrix.  # shape: (k,)"""
-        return self._current.components.values.astype(self._stream.dtype)
-
-    @property
-    def eigenvalue_bounds_(self) -> FloatArray:
-        """Bounds of the exact eigenvalues.  # shape: (k, 2)"""
-        return self._current.components.bounds
-
-    @property
-    def explained_variance_(self) -> FloatArray:
-        """Eigenvalues over mass - 1, or over the mass without centring.  # shape: (k,)"""
-        mass = self.mass_
-        values = self._current.components.values / (mass - 1.0 if self.center and mass > 1.0 else mass)
-        return values.astype(self._stream.dtype)
-
-    @property
-    def explained_variance_ratio_(self) -> FloatArray:
-        """Eigenvalues over the most the total variance can be.  # shape: (k,)"""
-        components = self._current.components
-        return (components.values / max(components.trace, 1e-300)).astype(self._stream.dtype)
-
-    @property
-    def n_components_(self) -> int:
-        """The number of components."""
-        return len(self._current.components.values)
-
-    @property
-    def unexplained_(self) -> float:
-        """The share of the trace that the features leave unexplained; 0 where that says nothing."""
-        scatter = self._scatter
-        return scatter.unexplained / scatter.trace if scatter.trace > 0 else 0.0
-
-    @property
-    def drift_(self) -> float:
-        """How far the newest batch turned the leading subspace: 1 - mean squared cosine."""
-        stream = self._ready
-        if stream.before is None or stream.fitted is None:
-            return float("nan")
-        k = min(self.n_components_, stream.before.rows)
-        earlier = components_of(
-            stream.before, stream.fitted.feature_map, k, centred=bool(self.center), dtype=stream.dtype
+        return fit_back(
+            settings, kernel, projection, rows, scores, seed=seed_of(self.random_state), threads=threads, refit=refit
         )
-        cosines = earlier.directions.T @ self._current.components.directions[:, :k]
-        return float(max(0.0, 1.0 - np.square(cosines).sum() / k))
 
-    @property
-    def n_samples_seen_(self) -> int:
-        """Rows of positive weight so far."""
-        return self._scatter.rows
-
-    @property
-    def mass_(self) -> float:
-        """The sum of the weights of all rows so far, after forgetting."""
-        return self._scatter.mass
+    eigenvalues_ = property(
+        lambda self: self._current.eigenvalues, doc="The leading eigenvalues of the features' kernel matrix: (k,)."
+    )
+    eigenvalue_bounds_ = property(
+        lambda self: self._current.spectrum.bounds, doc="Bounds of the exact eigenvalues: (k, 2)."
+    )
+    explained_variance_ = property(
+        lambda self: self._current.explained_variance,
+        doc="Eigenvalues over mass - 1; not centred, over the mass: (k,).",
+    )
+    explained_variance_ratio_ = property(
+        lambda self: self._current.explained_variance_ratio, doc="Over the most the total variance can be: (k,)."
+    )
+    n_components_ = property(lambda self: len(self._current.spectrum.values), doc="The number of components.")
+    n_samples_seen_ = property(lambda self: self._ready.scatter.rows, doc="Rows of positive weight so far.")
+    mass_ = property(lambda self: self._current.mass, doc="The weight of all rows so far, after forgetting.")
+    feature_map_ = property(lambda self: self._ready.fitted.feature_map, doc="The map from rows to features.")
+    kernel_ = property(lambda self: self._current.kernel, doc="The kernel, with its parameters.")
+    components_ = property(lambda self: self._linear("components_"), doc="Directions, linear kernel only: (k, d).")
+    mean_ = property(lambda self: self._linear("mean_"), doc="The mean row, for the linear kernel only: (d,).")
 
     @property
     def batches_seen_(self) -> int:
@@ -509,70 +366,28 @@ class IncrementalKernelPCA(
         return self._stream.batches
 
     @property
-    def feature_map_(self) -> Any:
-        """The map from rows to features."""
-        assert self._ready.fitted is not None
-        return self._ready.fitted.feature_map
+    def unexplained_(self) -> float:
+        """The share of the trace that the features leave unexplained; 0 where that says nothing."""
+        scatter = self._ready.scatter
+        assert scatter is not None
+        return scatter.unexplained / scatter.trace if scatter.trace > 0 else 0.0
 
     @property
-    def kernel_(self) -> kernels.Kernel | None:
-        """The kernel, with its parameters."""
-        return self._ready.kernel
+    def drift_(self) -> float:
+        """How far the newest batch turned the leading subspace: 1 - mean squared cosine."""
+        stream = self._ready
+        if stream.before is None or stream.fitted is None:
+            return float("nan")
+        k, features = min(self.n_components_, stream.before.rows), stream.fitted.feature_map
+        earlier = components_of(stream.before, features, k, centred=bool(self.center), dtype=stream.dtype)
+        cosines = earlier.directions.T @ self._current.spectrum.vectors[:, :k]
+        return float(max(0.0, 1.0 - np.square(cosines).sum() / k))
 
-    @property
-    def components_(self) -> FloatArray:
-        """The principal directions, for the linear kernel only.  # shape: (k, d)"""
-        self._require_linear("components_")
-        return self._current.components.directions.T.astype(self._stream.dtype)
-
-    @property
-    def mean_(self) -> FloatArray:
-        """The mean row, for the linear kernel only.  # shape: (d,)"""
-        self._require_linear("mean_")
-        return self._current.components.mean.astype(self._stream.dtype)
-
-    def _require_linear(self, name: str) -> None:
-        if not isinstance(self.feature_map_, IdentityMap):
+    def _linear(self, name: str) -> FloatArray:
+        found = self._current.linear
+        if not found:
             raise AttributeError(f"{name} exists for the linear kernel only; other kernels have no directions in rows.")
-
-    @property
-    def _scatter(self) -> Scatter:
-        assert self._ready.scatter is not None
-        return self._ready.scatter
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
+        return found[name]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_stream")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-@dataclass(frozen=True)
-class _Found:
-    """The components of a stream at some moment."""
-
-    stream: Stream
-    components: Components
-    projection: FeaturesProjection
-    back: list[Back | None]  # once somebody has asked for it
-
-
-def _found(stream: Stream, n_components: Any, centred: bool) -> _Found:
-    assert stream.fitted is not None and stream.scatter is not None
-    wanted = int(n_components) if isinstance(n_components, Integral) else n_components
-    components = components_of(
-        stream.scatter,
-        stream.fitted.feature_map,
-        wanted,
-        centred=centred,
-        dtype=stream.dtype,
-        kernel_error=stream.fitted.kernel_error,
-    ).oriented()
-    return _Found(stream, components, components.projection(stream.dtype), [])

@@ -1,9 +1,10 @@
-"""KernelPCA: scikit-learn's contract around the engine, and nothing numerical of its own."""
+"""KernelPCA: scikit-learn's contract around check, plan, run, keep, and nothing numerical of its own."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -11,45 +12,93 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import kernels
-from kpca._base.config import MEMORY_LIMIT, memory_budget, memory_limit, thread_count
+from kpca._base.config import MEMORY_LIMIT, config, memory_budget, thread_count
 from kpca._base.errors import InputError, InputWarning, Setting
 from kpca._base.validation import (
-    check_data,
     check_parameters,
     check_precomputed,
     check_rows,
     check_symmetric,
     check_weights,
     seed_of,
-    unchanged_on_error,
 )
 from kpca.data.rows import stacked
-from kpca.data.sinks import scores_in_chunks
 from kpca.data.sources import Source, as_source, in_memory, sample_rows
-from kpca.estimators.approximate import Chunks, check_approximation, decompose_features, fit_map
-from kpca.estimators.exact import Decomposition, Request, decompose, decompose_matrix, refit
-from kpca.estimators.fitted import FittedMixin
+from kpca.estimators.approximate import check_approximation, decompose_features, fit_map
+from kpca.estimators.cost import Request
+from kpca.estimators.exact import Decomposition, decompose, decompose_matrix, refit
+from kpca.estimators.fitted import BaseKernelPCA, Fitted, checked_rows, columns_of
 from kpca.estimators.memory import MOST_DECIDED
 from kpca.estimators.n_components import choose_count, choose_from_values
-from kpca.estimators.plan import approximation_needed
-from kpca.estimators.routes import FINEST_TOL, FIRST_TRY
-from kpca.features.projection import LinearProjection
+from kpca.estimators.plan import FINEST_TOL, Plan, features_instead, is_auto, is_random, kernel_of, plan, plan_like
+from kpca.features.projection import LinearProjection, MatrixProjection
+from kpca.gram.factored import Factored
 from kpca.preimage.back import Back, check_preimage, fit_back
 from kpca.preimage.learned import RidgeMapWay, fit_ridge_map
 
 FloatArray = NDArray[Any]
-_FITTED_PRIVATE = ("_projection", "_back", "_last_report", "_roots", "_frobenius2", "_planned")
 # Rows of a source from which the bandwidth and the landmarks are taken.
 _SAMPLE = 30_000
-# Rows from which an approximate model learns the way back: the map solves a system of that size.
+# Rows from which an approximate model learns the inverse map, which solves a system of that size.
 _INVERSE_ROWS = 2000
 
 
-class KernelPCA(FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(frozen=True)
+class Task:
+    """A fit that has been checked: what it is of, what is wanted, and whether by explicit features."""
+
+    X: Any  # rows of positive weight; of a source, some of its rows; or the kernel matrix
+    weights: FloatArray | None  # of all n rows
+    n: int
+    dtype: np.dtype[Any]
+    kernel: kernels.Kernel | None  # None: X is the matrix
+    gamma: Any
+    request: Request
+    columns: dict[str, Any]  # their number and names
+    decided: dict[str, Any] = field(default_factory=dict)  # how n_components="auto" was decided
+    features: bool = False
+    source: Source | None = None
+
+    @property
+    def present(self) -> FloatArray | None:
+        """The weights that are not 0."""
+        return None if self.weights is None else self.weights[self.weights > 0]
+
+    def chunks(self) -> Iterator[tuple[Any, FloatArray | None]]:
+        """Read all rows of positive weight, with their weights."""
+        if self.source is None:
+            yield self.X, self.weights
+            return
+        start = 0
+        for rows in self.source.chunks():
+            if self.kernel is not None:
+                self.kernel.check(rows)
+            mine = None if self.weights is None else self.weights[start : start + rows.shape[0]]
+            start += rows.shape[0]
+            if mine is None or mine.all():
+                yield rows, mine
+            elif mine.any():
+                yield rows[mine > 0], mine[mine > 0]
+
+    def some(self) -> tuple[Any, FloatArray | None]:
+        """Return about 2000 rows with their weights, from all over the data, which may be sorted."""
+        if self.source is None or self.weights is None:
+            every = max(1, self.X.shape[0] // _INVERSE_ROWS)
+            return self.X[::every], None if self.weights is None else self.weights[::every]
+        every = max(1, int(np.count_nonzero(self.weights)) // _INVERSE_ROWS)
+        parts, weights, start = [], [], 0
+        for rows, its in self.chunks():
+            here = slice(-start % every, None, every)
+            parts.append(rows[here])
+            weights.append(np.ones(parts[-1].shape[0]) if its is None else its[here])
+            start += rows.shape[0]
+        return stacked(parts), np.concatenate(weights)
+
+
+class KernelPCA(BaseKernelPCA):
     """Kernel PCA that never (necessarily) stores the kernel matrix; drop-in for scikit-learn's.
 
     Parameters
@@ -89,7 +138,7 @@ class KernelPCA(FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     preimage : None, "auto", "ridge", "fixed-point", "distance", "gradient", a method of `kpca.preimage`, or a regressor
         How `inverse_transform` and `denoise` come back to the data. "auto" suits the kernel and is weighed on held-out
         rows; a regressor of scikit-learn learns the way from scores to rows. None is the ridge map of scikit-learn
-        (with an intercept) if fit_inverse_transform, else there is no way back.
+        (with an intercept) if fit_inverse_transform, else there is no inverse map.
 
     Attributes
     ----------
@@ -97,8 +146,8 @@ class KernelPCA(FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Of the centred kernel matrix, in descending order; scores of the training rows are eigenvectors_ *
         sqrt(eigenvalues_).
     explained_variance_, explained_variance_ratio_, information_ratio_ : (k,)
-        Eigenvalues over n - 1; over the trace; and the root of the summed squares of the first so many eigenvalues over
-        that of all. The last two count what was not computed.
+        Eigenvalues over n - 1; over the trace; and the root of the summed squares of the first 1, 2, ... eigenvalues
+        over that of all. The last two count what was not computed.
     residuals_ : (k,), eigenvalue_bounds_ : (k, 2)
         |B u - lambda u| of every pair over the largest eigenvalue, and bounds on the exact eigenvalues. What float32
         tiles may have added is measured on a sample of rows, times a factor of 4, and is part of both.
@@ -115,6 +164,12 @@ class KernelPCA(FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     >>> KernelPCA(n_components=7, kernel="rbf", gamma="median").fit_transform(X).shape
     (1797, 7)
     """
+
+    X_fit_: Any
+    eigenvectors_: FloatArray
+    _roots: FloatArray  # of the weights
+    _frobenius2: float
+    _planned: tuple[tuple[int, int], int | None]  # shape of the data, memory limit
 
     def __init__(
         self,
@@ -159,7 +214,7 @@ class KernelPCA(FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.approximation = approximation
         self.preimage = preimage
 
-    # -- fitting ----------------------------------------------------------------------------------------------------
+    # -- fitting: check, plan, run, keep ----------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components of the rows of X.
@@ -170,57 +225,71 @@ class KernelPCA(FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         y : ignored.
         sample_weight : (n,) weights, not negative; whole numbers act as repeated rows, 0 as an absent one.
         """
-        with unchanged_on_error(self):
-            for name in [name for name in vars(self) if name in _FITTED_PRIVATE or name.endswith("_")]:
-                delattr(self, name)  # nothing of an earlier fit is mixed with this one
-            return self._fit(X, sample_weight)
+        task = self._task(X, sample_weight)
+        fitted = self._run_features(task) if task.features else self._run_exact(task)
+        return self._keep(fitted.attributes())
 
-    def _fit(self, X: Any, sample_weight: Any) -> Self:
+    def _task(self, X: Any, sample_weight: Any) -> Task:
         check_parameters(self)
         check_preimage(self.preimage)
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        check_approximation(self.approximation, precomputed=precomputed)
+        approximation, columns, copied = self.approximation, {}, self.copy_X
+        check_approximation(approximation, precomputed=precomputed)
         if precomputed:
-            return self._fit_matrix(X, sample_weight)
-        exactly = self.approximation is None
+            return self._matrix_task(X, sample_weight)
+        exactly = approximation is None
         if not in_memory(X) and not (exactly and isinstance(X, np.memmap)):  # a map serves an exact fit as it is
             source = as_source(X)
             if not exactly and source.repeatable:
-                return self._fit_source(source, sample_weight)
+                task = self._source_task(source, sample_weight)
+                if task.features:
+                    return task
+                approximation, columns, copied = None, task.columns, False
             X = self._loaded(source)
-        X = check_data(self, X, reset=True, copy=self.copy_X and exactly)
+        X, its = checked_rows(self, X, copied=copied and exactly)
         weights = check_weights(sample_weight, X.shape[0])
         if weights is not None and not weights.all():
             X, weights = X[weights > 0], weights[weights > 0]
         check_rows(X.shape[0])
-        gamma, kernel = self._kernel_for(X)
-        request = self._request(X.shape[0], X.dtype, self._wanted(kernel, X, weights))
-        if self._approximates(kernel, X.shape, request):
-            every = max(1, X.shape[0] // _INVERSE_ROWS)
-            some = X[::every], None if weights is None else weights[::every]
-            return self._fit_features(
-                (kernel, gamma), X, weights, request, chunks=lambda: [(X, weights)], some=some, n_rows=X.shape[0]
-            )
-        if not exactly and self.copy_X:
-            X = X.copy()
-        found = decompose(kernel, X, weights, request)
-        back = None
-        if self._wants_back:
-            scores = found.spectrum.scores(weights)[:, : self._count(found.spectrum.values)]
-            back = self._fitted_back((kernel, gamma), found, scores, X, weights)
-        self.kernel_: kernels.Kernel | None = kernel
-        self.gamma_, self.X_fit_ = gamma, X
-        return self._store(found, X.dtype, X.shape[0] if weights is None else float(weights.sum()), weights, back)
+        task = self._asked(X, weights, X.shape[0], {**its, **columns}, approximation)
+        return replace(task, X=X.copy()) if copied and not exactly and not task.features else task
 
-    def _approximates(self, kernel: kernels.Kernel, shape: tuple[int, int], request: Request) -> bool:
-        """Return True if explicit features are to be used; the rows of the linear kernel are features already."""
-        if self.approximation is None or isinstance(kernel, kernels.Linear):
-            return False
-        if not (isinstance(self.approximation, str) and self.approximation == "auto"):
-            return True
-        wanted = request.n_components
-        count = shape[0] if wanted is None else wanted if isinstance(wanted, int) else FIRST_TRY
-        return approximation_needed(*shape, count, request.tol, request.budget())
+    def _source_task(self, source: Source, sample_weight: Any) -> Task:
+        """Look at some of the rows that are read in chunks for the kernel and its features."""
+        some = sample_rows(source, _SAMPLE, 0)
+        check_rows(some.shape[0])
+        n = source.n_rows if source.n_rows is not None else sum(chunk.shape[0] for chunk in source.chunks())
+        weights = check_weights(sample_weight, n)
+        task = self._asked(some, None, n, columns_of(source), self.approximation)
+        return replace(task, weights=weights, source=source)
+
+    def _asked(self, X: Any, weights: FloatArray | None, n: int, columns: dict[str, Any], approximation: Any) -> Task:
+        """Return the fit of n rows of which X are all or some: with its kernel, and the number of components."""
+        gamma = kernels.resolve_gamma(self.gamma, X)
+        kernel = kernel_of(self, X, gamma)
+        wanted, decided = self.n_components, {}
+        if isinstance(wanted, str):
+            seed, threads = seed_of(self.random_state), thread_count(self.n_jobs)
+            choice = choose_count(kernel, X, weights, center=bool(self.center), seed=seed, threads=threads)
+            wanted, decided = min(choice.count, int(X.shape[0])), {"n_components_reason_": choice.reason}
+        request = self._request(n, X.dtype, wanted)
+        features = features_instead(approximation, kernel, n, X.shape[1], request)
+        return Task(X, weights, n, X.dtype, kernel, gamma, request, columns, decided, features)
+
+    def _matrix_task(self, K: Any, sample_weight: Any) -> Task:
+        if isinstance(K, LinearOperator):
+            columns, dtype = {"n_features_in_": K.shape[1]}, np.dtype(np.float64)
+        else:
+            K, columns = checked_rows(self, K, copied=self.copy_X)
+            dtype = K.dtype
+        n = K.shape[0]
+        check_precomputed(K)
+        weights = check_weights(sample_weight, n)
+        check_rows(n if weights is None else int(np.count_nonzero(weights)), "The kernel matrix")
+        check_symmetric(K, centred=self.center)
+        wanted = self.n_components
+        request = self._request(n, dtype, min(MOST_DECIDED, n) if isinstance(wanted, str) else wanted)
+        return Task(K, weights, n, dtype, None, kernels.resolve_gamma(None, K), request, columns)
 
     def _loaded(self, source: Source) -> Any:
         """Return all rows of a source: the exact fit compares each with each."""
@@ -237,122 +306,12 @@ class KernelPCA(FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             )
         return stacked(list(source.chunks()))
 
-    def _fit_source(self, source: Source, sample_weight: Any) -> Self:
-        """Fit to rows that are read in chunks: some of them for the kernel and its features, then all of them."""
-        self.n_features_in_ = source.n_columns
-        if source.names is not None:
-            self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        some = sample_rows(source, _SAMPLE, 0)
-        check_rows(some.shape[0])
-        n = source.n_rows if source.n_rows is not None else sum(chunk.shape[0] for chunk in source.chunks())
-        weights = check_weights(sample_weight, n)
-        gamma, kernel = self._kernel_for(some)
-        request = self._request(n, source.dtype, self._wanted(kernel, some, None))
-        if not self._approximates(kernel, (n, source.n_columns), request):
-            exactly = clone(self).set_params(approximation=None, copy_X=False).fit(self._loaded(source), None, weights)
-            self.__dict__.update({**vars(exactly), **self.get_params(deep=False)})
-            return self
-
-        def chunks() -> Iterator[tuple[Any, FloatArray | None]]:
-            start = 0
-            for rows in source.chunks():
-                kernel.check(rows)
-                mine = None if weights is None else weights[start : start + rows.shape[0]]
-                start += rows.shape[0]
-                if mine is None or mine.all():
-                    yield rows, mine
-                elif mine.any():
-                    yield rows[mine > 0], mine[mine > 0]
-
-        present = None if weights is None else weights[weights > 0]
-        few: tuple[Any, FloatArray | None]
-        few = some[:: max(1, some.shape[0] // _INVERSE_ROWS)], None  # from all over the file, which may be sorted
-        if present is not None and self._wants_back:
-            few = _thinned(chunks(), max(1, len(present) // _INVERSE_ROWS))
-        return self._fit_features((kernel, gamma), some, present, request, chunks=chunks, some=few, n_rows=n)
-
-    def _fit_features(
-        self,
-        kernel_gamma: tuple[kernels.Kernel, Any],
-        X: Any,
-        weights: FloatArray | None,
-        request: Request,
-        *,
-        chunks: Chunks,
-        some: tuple[Any, FloatArray | None],
-        n_rows: int,
-    ) -> Self:
-        """Fit features of the rows X to all rows, which `chunks` gives; learn the way back from some."""
-        kernel, gamma = kernel_gamma
-        auto = isinstance(self.approximation, str) and self.approximation == "auto"
-        fitted = fit_map(
-            "nystroem" if auto else self.approximation,
-            kernel,
-            X,
-            n_components=request.n_components,
-            n_rows=n_rows,
-            centred=request.center,
-            weights=weights if weights is not None and len(weights) == X.shape[0] else None,
-            seed=request.seed,
-            threads=request.threads,
-        )
-        found = decompose_features(fitted, chunks, X.dtype, request, n_rows=n_rows)
-        back = None
-        if self._wants_back:
-            rows, its_weights = some
-            scores = found.projection.head(self._count(found.spectrum.values))(rows, threads=request.threads)
-            back = self._fitted_back((kernel, gamma), found, scores, rows, its_weights)
-        self.feature_map_ = fitted.feature_map
-        self.kernel_, self.gamma_ = kernel, gamma
-        self.X_fit_ = getattr(fitted.feature_map, "landmarks", None)  # what new rows are compared with
-        n = found.spectrum.vectors.shape[0]
-        return self._store(found, X.dtype, n if weights is None else float(weights.sum()), weights, back)
-
-    def _fit_matrix(self, K: Any, sample_weight: Any) -> Self:
-        if isinstance(K, LinearOperator):
-            self.n_features_in_, dtype = K.shape[1], np.dtype(np.float64)
-        else:
-            K = check_data(self, K, reset=True, copy=self.copy_X)
-            dtype = K.dtype
-        check_precomputed(K)
-        weights = check_weights(sample_weight, K.shape[0])
-        check_rows(K.shape[0] if weights is None else int(np.count_nonzero(weights)), "The kernel matrix")
-        check_symmetric(K, centred=self.center)
-        wanted = self.n_components
-        several = min(MOST_DECIDED, K.shape[0]) if isinstance(wanted, str) else wanted
-        found = decompose_matrix(K, weights, self._request(K.shape[0], dtype, several))
-        if isinstance(wanted, str):
-            choice = choose_from_values(found.spectrum.values)
-            found, self.n_components_reason_ = found.head(choice.count), choice.reason
-        self.gamma_, self.kernel_, self.X_fit_ = kernels.resolve_gamma(None, K), None, K
-        return self._store(found, dtype, K.shape[0] if weights is None else float(weights.sum()), weights, None)
-
-    def _kernel_for(self, X: Any) -> tuple[Any, kernels.Kernel]:
-        gamma = kernels.resolve_gamma(self.gamma, X)
-        kernel = self._resolved(X, gamma)
-        kernel.check(X)
-        return gamma, kernel
-
-    def _resolved(self, X: Any, gamma: Any) -> kernels.Kernel:
-        return kernels.resolve(
-            self.kernel, X, gamma=gamma, degree=self.degree, coef0=self.coef0, kernel_params=self.kernel_params
-        )
-
-    def _wanted(self, kernel: kernels.Kernel, X: Any, weights: FloatArray | None) -> int | float | None:
-        """Return the number or share of components that is asked for, or decide on a number."""
-        if not isinstance(self.n_components, str):
-            return self.n_components
-        seed, threads = seed_of(self.random_state), thread_count(self.n_jobs)
-        choice = choose_count(kernel, X, weights, center=bool(self.center), seed=seed, threads=threads)
-        self.n_components_reason_ = choice.reason
-        return min(choice.count, int(X.shape[0]))
-
     def _request(self, n: int, dtype: np.dtype[Any], wanted: int | float | None) -> Request:
         if isinstance(wanted, Integral):
             wanted = int(wanted)
             if wanted > n:
                 said = f" is more than the {n} rows; {n} are returned"
-                warnings.warn(InputWarning((Setting("n_components", wanted), said)), stacklevel=3)
+                warnings.warn(InputWarning((Setting("n_components", wanted), said)), stacklevel=5)
                 wanted = n
         return Request(
             n_components=wanted,
@@ -365,67 +324,93 @@ class KernelPCA(FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             budget=memory_budget,
         )
 
-    def _store(self, found: Decomposition, dtype: np.dtype[Any], mass: float, weights: Any, back: Back | None) -> Self:
-        spectrum = found.spectrum.head(self._count(found.spectrum.values))
-        values = spectrum.values
-        top = float(values.max(initial=0.0)) or 1.0
-        degrees = mass - 1.0 if self.center and mass > 1.0 else mass
-        total = 1.0 if spectrum.trace <= 0 else spectrum.trace  # NaN where the matrix has no entries to sum
-        self.eigenvalues_ = values.astype(dtype)
-        self.eigenvectors_ = np.ascontiguousarray(spectrum.vectors, dtype=dtype)
-        self.explained_variance_ = (values / degrees).astype(dtype)
-        self.explained_variance_ratio_ = (values / total).astype(dtype)
-        self._frobenius2 = spectrum.frobenius2
-        # float32 vectors are rounded once more on the way out
-        rounding = float(np.finfo(np.float32).eps) if dtype == np.float32 else 0.0
-        self.residuals_ = spectrum.residuals / top + rounding
-        self.eigenvalue_bounds_ = spectrum.bounds
-        self.solver_, self.n_passes_ = spectrum.solver, spectrum.n_passes
-        self.n_components_ = len(values)
-        self._projection = found.projection.head(len(values))
-        self._roots = np.ones(1) if weights is None else np.sqrt(weights[weights > 0])[:, None]
-        self._back = back
-        self._planned = ((spectrum.vectors.shape[0], self.n_features_in_), memory_limit())
-        if isinstance(self._projection, LinearProjection):
-            self.components_, self.mean_ = self._projection.components, self._projection.mean.astype(dtype)
-        if back is not None and isinstance(back.way, RidgeMapWay):
-            self.dual_coef_, self.X_transformed_fit_ = back.way.map.dual_coef, back.way.map.scores
-        return self
+    def _run_exact(self, task: Task) -> Fitted:
+        X, weights, decided = task.X, task.weights, task.decided
+        if task.kernel is not None:
+            found = decompose(task.kernel, X, weights, task.request)
+        else:
+            found = decompose_matrix(X, weights, task.request)
+            if isinstance(self.n_components, str):
+                choice = choose_from_values(found.spectrum.values)
+                found, decided = found.head(choice.count), {"n_components_reason_": choice.reason}
+        found, back = self._wanted_of(found), None
+        if self._wants_back:
+            back = self._inverse(task, found, found.spectrum.scores(weights), X, weights)
+        mass = task.n if weights is None else float(weights.sum())
+        return self._fitted(task, found, mass, X_fit=X, weights=weights, back=back, others=decided)
 
-    def _count(self, values: FloatArray) -> int:
-        """Return how many components are kept: those of eigenvalue 0, the last ones, only if they were counted on."""
+    def _run_features(self, task: Task) -> Fitted:
+        """Fit features of some rows to all rows; learn the inverse map from a few."""
+        X, request, weights = task.X, task.request, task.present
+        assert task.kernel is not None
+        fitted = fit_map(
+            "nystroem" if is_auto(self.approximation) else self.approximation,
+            task.kernel,
+            X,
+            n_components=request.n_components,
+            n_rows=task.n,
+            centred=request.center,
+            weights=weights if weights is not None and len(weights) == X.shape[0] else None,
+            seed=request.seed,
+            threads=request.threads,
+        )
+        found, back = self._wanted_of(decompose_features(fitted, task.chunks, X.dtype, request, n_rows=task.n)), None
+        if self._wants_back:
+            rows, its_weights = task.some()
+            scores = found.projection(rows, threads=request.threads)
+            back = self._inverse(task, found, scores, rows, its_weights)
+        return self._fitted(
+            task,
+            found,
+            found.spectrum.vectors.shape[0] if weights is None else float(weights.sum()),
+            X_fit=getattr(fitted.feature_map, "landmarks", None),
+            weights=weights,
+            back=back,
+            others={"feature_map_": fitted.feature_map, **task.decided},
+        )
+
+    def _fitted(self, task: Task, found: Decomposition, mass: float, **others: Any) -> Fitted:
+        return Fitted(
+            task.kernel,
+            found.spectrum,
+            found.projection,
+            mass,
+            bool(self.center),
+            task.dtype,
+            task.gamma,
+            columns=task.columns,
+            **others,
+        )
+
+    def _wanted_of(self, found: Decomposition) -> Decomposition:
+        """Return the components that are kept: those of eigenvalue 0, the last ones, only if they were counted on."""
         drop = self.remove_zero_eig or self.n_components is None
-        return int(np.count_nonzero(values > 0)) if drop else len(values)
+        return found.head(int(np.count_nonzero(found.spectrum.values > 0))) if drop else found
 
     @property
     def _wants_back(self) -> bool:
         return bool(self.fit_inverse_transform) or self.preimage is not None
 
-    def _fitted_back(
-        self,
-        kernel_gamma: tuple[kernels.Kernel, Any],
-        found: Decomposition,
-        scores: FloatArray,
-        X: Any,
-        weights: FloatArray | None,
+    def _inverse(
+        self, task: Task, found: Decomposition, scores: FloatArray, X: Any, weights: FloatArray | None
     ) -> Back:
-        """Return the way back from scores to the rows they are of."""
-        kernel, gamma = kernel_gamma
+        """Return the inverse map, from scores to the rows they are of."""
         if sparse.issparse(X):
             raise NotImplementedError("inverse_transform needs dense rows to come back to; X is sparse: densify it.")
         scores, threads = np.ascontiguousarray(scores, dtype=X.dtype), thread_count(self.n_jobs)
         settings = check_preimage(self.preimage)
         if settings is not None:
-            projection: Any = found.projection.head(scores.shape[1])
-            seed = seed_of(self.random_state)
+            seed, projection = seed_of(self.random_state), found.projection
+            assert task.kernel is not None and not isinstance(projection, MatrixProjection)
             return fit_back(
-                settings, kernel, projection, X, scores, weights=weights, seed=seed, threads=threads, refit=refit
+                settings, task.kernel, projection, X, scores, weights=weights, seed=seed, threads=threads, refit=refit
             )
-        if np.ndim(gamma):
+        if np.ndim(task.gamma):
             raise InputError(
-                "fit_inverse_transform needs a single gamma: one per feature of X means nothing for scores."
+                ("fit_inverse_transform needs a single ", Setting("gamma")),
+                remedy="one per feature of X means nothing for scores",
             )
-        of_scores = self._resolved(scores, gamma)
+        of_scores = kernel_of(self, scores, task.gamma)
         solved = fit_ridge_map(of_scores, scores, X, float(self.alpha), weights, threads=threads)
         return Back(RidgeMapWay(solved), "ridge", "scikit-learn's map, with an intercept")
 
@@ -438,30 +423,81 @@ class KernelPCA(FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             return self._scores(X)  # rows of weight 0 took no part in the fit, but have scores
         return self._fitted_scores()
 
-    def transform(self, X: Any) -> FloatArray:
-        """Return the scores of the rows of X; kernel values are computed in tiles and not kept.  # shape: (m, k)
+    def _fitted_scores(self) -> FloatArray:
+        """Return the scores of the rows of positive weight that were fitted."""
+        scores: FloatArray = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+        if self._roots.size > 1:
+            scores /= self._roots.astype(scores.dtype)
+        return scores
 
-        Rows that lie in files or come in chunks are read in chunks; `kpca.write_scores` writes their scores so, too.
-        """
+    @property
+    def _keeps_rows(self) -> bool:
+        """False where new rows are compared with none: random features, precomputed kernels."""
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return not (precomputed or is_random(self.approximation))
+
+    def _known_rows(self) -> tuple[Any, FloatArray]:
+        if self.kernel_ is None or self.X_fit_ is None:
+            return super()._known_rows()
+        if hasattr(self, "feature_map_") or hasattr(self, "compression_loss_"):  # landmarks, not the rows of the fit
+            return self.X_fit_, self._scores_of(self.X_fit_)
+        return self.X_fit_, self._fitted_scores()
+
+    @property
+    def plan_(self) -> Plan:
+        """Which way the fit went, why, and what memory and time were to be expected of it; made when asked for."""
         check_is_fitted(self)
-        if not in_memory(X):
-            return np.concatenate(list(scores_in_chunks(self, self._scores, as_source(X))))
-        return self._scores(X)
+        rows, limit = self._planned
+        whole = (
+            self.X_fit_ is not None
+            and not hasattr(self, "feature_map_")
+            and not isinstance(self.X_fit_, LinearOperator)
+        )
+        landmarks = getattr(getattr(self, "feature_map_", None), "landmarks", None)
+        with config(memory_limit=limit):
+            if sparse.issparse(landmarks):
+                return plan_like(rows, landmarks, estimator=self, dtype=self.eigenvalues_.dtype)
+            return plan(self.X_fit_ if whole else rows, estimator=self, dtype=self.eigenvalues_.dtype)
+
+    @property
+    def information_ratio_(self) -> FloatArray:
+        """sqrt(sum of the first squared eigenvalues / sum of all), for one component, two, ...  # shape: (k,)"""
+        check_is_fitted(self)
+        if np.isnan(self._frobenius2) and isinstance(self._projection, LinearProjection):
+            # Not needed for the fit, and as costly as one: found when somebody asks.
+            weights = None if self._roots.size == 1 else self._roots[:, 0]
+            self._frobenius2 = Factored(self.X_fit_, centred=bool(self.center), scale=weights).sum_of_squares()
+        squares = self.eigenvalues_.astype(np.float64) ** 2
+        ratio: FloatArray = np.sqrt(np.cumsum(squares) / np.maximum(self._frobenius2, max(squares.sum(), 1e-300)))
+        return ratio.astype(self.eigenvalues_.dtype)
+
+    def to_sklearn(self) -> Any:
+        """Return scikit-learn's KernelPCA with these parameters and, of a fitted model, with its scores.
+
+        It has no counterpart of weights, approximations and center=False, which are refused. Kernels that it does not
+        have by name are given to it as functions of pairs of rows, which it evaluates one by one. Of the inverse maps
+        it has the ridge map, without an intercept: with fit_inverse_transform that is solved again, others are left
+        out.
+        """
+        from kpca.estimators import sklearn as interchange
+
+        return interchange.to_sklearn(self)
+
+    @classmethod
+    def from_sklearn(cls, model: Any) -> Self:
+        """Return scikit-learn's KernelPCA as this one, with its scores and its inverse_transform if it is fitted.
+
+        Residuals and bounds of its components, which it does not have, are measured in a pass over the kernel matrix.
+        """
+        from kpca.estimators import sklearn as interchange
+
+        made: Self = interchange.from_sklearn(cls(), model)
+        return made
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "eigenvalues_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
-
-
-def _thinned(chunks: Iterator[tuple[Any, FloatArray | None]], every: int) -> tuple[Any, FloatArray]:
-    """Return every so manieth row of all chunks, with its weight."""
-    rows, weights, start = [], [], 0
-    for part, its in chunks:
-        some = slice(-start % every, None, every)
-        rows.append(part[some])
-        weights.append(np.ones(rows[-1].shape[0]) if its is None else its[some])
-        start += part.shape[0]
-    return stacked(rows), np.concatenate(weights)

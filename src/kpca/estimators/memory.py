@@ -1,4 +1,4 @@
-"""How many rows and components n_components="auto" looks at: sizes that decide, and so are the same everywhere."""
+"""How much memory a fit takes beyond what the process holds already: bounds, so that a memory limit is a promise."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from kpca.spectrum.krylov import basis_size, block_size, smallest_basis
 DECIDED_BY_ROWS, MOST_DECIDED = 600, 50
 # Numbers of these rows in all; but never fewer rows than this.
 _NUMBERS, _FEWEST_ROWS = 5_000_000, 200
+# Numbers in a chunk of rows of the linear kernel, with a temporary.
+_CHUNK_NUMBERS = 200_000
+_SPARSE_COLUMNS = 64
 
 
 def deciding_rows(n: int, d: int) -> int:
@@ -31,13 +34,6 @@ def deciding_rows(n: int, d: int) -> int:
 def fits_dense(m: int, d: int) -> bool:
     """Return True if m sparse rows may be made dense."""
     return m * d <= _NUMBERS
-
-
-# -- How much memory a fit takes beyond what the process holds already: bounds, so that a memory limit is a promise ---
-
-# Numbers in a chunk of rows of the linear kernel, with a temporary.
-_CHUNK_NUMBERS = 200_000
-_SPARSE_COLUMNS = 64
 
 
 # -- what is made of the data -----------------------------------------------------------------------------------------
@@ -127,11 +123,6 @@ def krylov_layout(n: int, k: int, budget: Callable[[], int], held: int, threads:
     return Layout(room, max(0, allowed - needed))
 
 
-def tile_budget(n: int, k: int, budget: int, *, held: int = 0, threads: int = 1) -> int:
-    """Return what is left of the memory for tiles, after everything that block Krylov cannot do without."""
-    return krylov_layout(n, k, lambda: budget, held, threads).tiles
-
-
 # -- the linear kernel ------------------------------------------------------------------------------------------------
 
 
@@ -176,11 +167,12 @@ def decision_bytes(m: int, d: int, threads: int) -> int:
 
 
 def features_bytes(
-    n: int, d: int, k: int, *, rank: int, itemsize: int, threads: int, chosen_from: int = LANDMARKS_FROM
+    n: int, d: int, k: int, *, rank: int, itemsize: int, threads: int, chosen_from: int, drawn: int
 ) -> int:
     """Return what explicit features take: to choose landmarks, then to sum up pieces, then for the scores of n rows.
 
-    `chosen_from` is the number of rows that pivoted landmarks are chosen among, 0 where none are.
+    `chosen_from` is the number of rows that pivoted landmarks are chosen among, `drawn` that of the columns which
+    random directions are drawn for; 0 where there are none.
     """
     some = min(n, chosen_from, LANDMARKS_FROM)
     choosing = 8 * some * (rank + 2 * (d + 2)) + some * d * itemsize + 24 * rank**2
@@ -190,4 +182,4 @@ def features_bytes(
     pieces = threads * (piece * itemsize + 16 * rank**2)
     summing = pieces + 40 * rank**2 + threads * 2**20
     scoring = 32 * rank**2 + 8 * n * 4 * k + 2 * 8 * rank * k
-    return max(choosing, summing, scoring) + 8 * rank * (d + 2) + BASE
+    return max(choosing, summing, scoring) + 8 * rank * (d + 2) + 16 * rank * drawn + BASE

@@ -1,13 +1,15 @@
-"""Where a list of eigenvalues falls into large and small ones, by the profile likelihood of Zhu & Ghodsi (2006).
+"""How many components stand out: by an elbow of the eigenvalues, or by parallel analysis, as n_components="auto" does.
 
-The first q values are taken for draws of one normal law and the others for draws of another, with means of their own
-and one variance; the q under which the values are likeliest is the elbow:
-
-    l(q) = -(p/2) log(2 pi s^2) - p'/2,   s^2 = (sum_{i<=q} (v_i - m_1)^2 + sum_{i>q} (v_i - m_2)^2) / p',  p' = p - 2.
+Parallel analysis asks which eigenvalues are larger than those of data without any structure. The null is the data with
+each column permuted on its own: every variable keeps its values, and nothing of how they hang together is left. A
+component counts while its eigenvalue is above a high quantile of the one of the same number in such data (Horn 1965;
+Buja & Eyuboglu 1992 for permutations and quantiles; Jorgensen & Hansen 2011 for kernels).
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,52 +18,42 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import memory_budget, require
-from kpca._base.errors import Setting
+from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import largest_eigenpairs, mean_of_rows
+from kpca._base.threads import in_order, single_threaded
+from kpca.estimators.cost import better_shifted
 from kpca.estimators.memory import DECIDED_BY_ROWS, MOST_DECIDED, deciding_rows, decision_bytes, fits_dense
-from kpca.estimators.parallel_analysis import ParallelAnalysis, deflated_analysis, leading_values, parallel_analysis
-from kpca.kernels import Kernel
+from kpca.gram import Centered, CrossGram, Gram, MatrixGram
+from kpca.gram.factored import Factored
+from kpca.kernels import Kernel, Linear
 from kpca.kernels.callables import PairwiseCallable
+from kpca.spectrum import solve_krylov
 
 FloatArray = NDArray[Any]
-
-
-def elbow(values: FloatArray) -> tuple[int, FloatArray]:
-    """Return how many values stand above the elbow, and the log-likelihood of 1, 2, ... of them.  # shape: (p - 1,)
-
-    Fewer than three values have no elbow: all of them are counted. Two groups of equal values fit exactly, and are
-    infinitely likely.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> elbow(np.array([9.0, 8.5, 8.0, 1.2, 1.1, 1.0, 0.9]))[0]
-    3
-    """
-    v = np.sort(np.asarray(values, dtype=np.float64))[::-1]
-    p = len(v)
-    if p < 3:
-        return p, np.zeros(max(p - 1, 0))
-    q = np.arange(1, p)
-    scale = float(np.abs(v).max()) or 1.0
-    v = v / scale
-    # sums of squared deviations from the mean of the first q and of the others
-    head, head2 = np.cumsum(v)[:-1], np.cumsum(v**2)[:-1]
-    tail, tail2 = v.sum() - head, (v**2).sum() - head2
-    deviations = np.maximum(head2 - head**2 / q, 0.0) + np.maximum(tail2 - tail**2 / (p - q), 0.0)
-    exact = deviations <= 1e-14 * (v**2).sum()
-    with np.errstate(divide="ignore"):
-        likelihood = -0.5 * p * np.log(2.0 * np.pi * deviations / (p - 2)) - 0.5 * (p - 2)
-    likelihood[exact] = np.inf
-    return int(np.argmax(likelihood)) + 1, likelihood
-
-
-# -- n_components="auto": how many components a model gets that was not told, and why ---------------------------------
-
 _PERMUTATIONS = 20
 # Rows where each kernel value is a call of a Python function, some sixty matrices of them.
 _ROWS_IN_PYTHON = 150
 # An eigenvalue below this part of the largest is rounding.
 _NO_VARIANCE = 1e-12
+# Up to this many rows, and from this share of all components on, LAPACK's values of the whole matrix are the quicker.
+_WHOLE_ROWS, _WHOLE_SHARE = 700, 1 / 40
+# Residual of the pairs found by products: their values are then right to about its square, far below the null's spread.
+_TOL = 1e-3
+# A column of a sparse matrix with more than this share of entries is permuted whole.
+_CROWDED = 0.25
+# What rounding may add to an eigenvalue, relative to the largest.
+_ROUNDING = 1e-10
+# A clear case is decided by the first five or ten draws: below their mean, or so many standard deviations above it and
+# so much larger than the largest.
+_CLEAR_FROM_FIVE, _CLEAR_FROM_TEN, _CLEARLY_LARGER = 8.0, 5.0, 1.05
+# How far rows are moved to see how much of their noise the scores follow, in residuals; and how often.
+_MOVED, _MOVES = 0.3, 3
+# All that may be given back.
+_MOST_ABSORBED = 0.98
+# Components beyond this part of the largest, and residuals beyond this part of the rows, are rounding.
+_FIRST_PAIRS = 16
+# Components that are tested one after the other before strides are taken.
+_ONE_BY_ONE = 8
 
 
 @dataclass(frozen=True)
@@ -168,3 +160,339 @@ def drawn_rows(X: Any, weights: FloatArray | None, most: int, seed: int) -> Any:
         return X
     shares = weights / weights.sum()
     return X[np.sort(np.random.default_rng(seed).choice(n, count, replace=False, p=shares))]
+
+
+def elbow(values: FloatArray) -> tuple[int, FloatArray]:
+    """Return how many values stand above the elbow, and the log-likelihood of 1, 2, ... of them.  # shape: (p - 1,)
+
+    That is the profile likelihood of Zhu & Ghodsi (2006). The first q values are taken for draws of one normal law and
+    the others for draws of another, with means of their own and one variance:
+
+        l(q) = -(p/2) log(2 pi s^2) - p'/2,  s^2 = (sum_{i<=q} (v_i - m_1)^2 + sum_{i>q} (v_i - m_2)^2) / p', p' = p - 2
+
+    Fewer than three values have no elbow: all of them are counted. Two groups of equal values fit exactly, and are
+    infinitely likely.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> elbow(np.array([9.0, 8.5, 8.0, 1.2, 1.1, 1.0, 0.9]))[0]
+    3
+    """
+    v = np.sort(np.asarray(values, dtype=np.float64))[::-1]
+    p = len(v)
+    if p < 3:
+        return p, np.zeros(max(p - 1, 0))
+    q = np.arange(1, p)
+    scale = float(np.abs(v).max()) or 1.0
+    v = v / scale
+    # sums of squared deviations from the mean of the first q and of the others
+    head, head2 = np.cumsum(v)[:-1], np.cumsum(v**2)[:-1]
+    tail, tail2 = v.sum() - head, (v**2).sum() - head2
+    deviations = np.maximum(head2 - head**2 / q, 0.0) + np.maximum(tail2 - tail**2 / (p - q), 0.0)
+    exact = deviations <= 1e-14 * (v**2).sum()
+    with np.errstate(divide="ignore"):
+        likelihood = -0.5 * p * np.log(2.0 * np.pi * deviations / (p - 2)) - 0.5 * (p - 2)
+    likelihood[exact] = np.inf
+    return int(np.argmax(likelihood)) + 1, likelihood
+
+
+# -- parallel analysis ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ParallelAnalysis:
+    """Eigenvalues of the data and of data without structure, and how many of the first stand out."""
+
+    values: FloatArray  # of the data, descending, shape: (k,)
+    null: FloatArray  # quantile of those of the permuted data, shape: (k,)
+    count: int  # leading components above the null
+    excess: float  # sum over those of (value - null), relative to the trace of the data's operator
+
+
+def parallel_analysis(
+    kernel: Kernel,
+    X: Any,
+    max_components: int,
+    *,
+    permutations: int = 20,
+    quantile: float = 0.95,
+    center: bool = True,
+    seed: int = 0,
+    threads: int = 1,
+    max_rows: int = 2000,
+) -> ParallelAnalysis:
+    """Count the components whose eigenvalues are above those of the data with independently permuted columns.
+
+    Parameters
+    ----------
+    kernel : a kernel of `kpca.kernels`, with its parameters; the permuted data are compared under the same.
+    X : (n, d) array or CSR matrix of finite numbers.
+    max_components : how many components are looked at.
+    permutations : how often the columns are permuted.
+    quantile : of the permuted data's eigenvalues that must be exceeded.
+    max_rows : of more rows than this a sample is used, the same for the same seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kpca import kernels
+    >>> random = np.random.default_rng(0)
+    >>> X = random.standard_normal((300, 2)) @ random.standard_normal((2, 10)) + random.standard_normal((300, 10))
+    >>> parallel_analysis(kernels.Linear(), X, 8).count
+    2
+    """
+    X = drawn_rows(X, None, max_rows, seed)
+    n, d = X.shape
+    k = min(max_components, n - 1 if center else n, d if isinstance(kernel, Linear) else n)
+    values, trace = leading_values(kernel, X, k, center=center, threads=threads)
+    drawn = np.empty((permutations, k))
+
+    def commit(number: int, found: FloatArray) -> None:
+        drawn[number] = found
+
+    def permuted_values(number: int) -> FloatArray:
+        rows = permuted(X, np.random.default_rng([seed, number]))
+        return leading_values(kernel, rows, k, center=center)[0]
+
+    in_order(list(range(permutations)), lambda: permuted_values, commit, threads)
+    null = np.quantile(drawn, quantile, axis=0)
+    above = values > null + _ROUNDING * max(float(values[0]), float(null[0]))
+    count = k if above.all() else int(np.argmin(above))
+    excess = float((values - null)[:count].sum()) / trace if count else 0.0
+    return ParallelAnalysis(values, null, count, excess)
+
+
+def leading_values(kernel: Kernel, X: Any, k: int, *, center: bool, threads: int = 1) -> tuple[FloatArray, float]:
+    """Return the k largest eigenvalues of the (centred) kernel matrix, at least 0, and its trace.  # shape: (k,)"""
+    if isinstance(kernel, Linear):
+        operator: Any = Factored(X, centred=center, threads=threads)
+    else:
+        gram = Gram(kernel, X, shifted=center and better_shifted(kernel, X), threads=threads)
+        operator = Centered(gram) if center else gram
+    B = operator.matrix()
+    if len(B) <= _WHOLE_ROWS or k > _WHOLE_SHARE * len(B):
+        values = np.linalg.eigvalsh(B)[::-1][:k]
+    else:
+        values = solve_krylov(MatrixGram(B), k, _TOL).values
+    return np.maximum(values, 0.0), float(np.trace(B))
+
+
+def permuted(X: Any, random: np.random.Generator) -> Any:
+    """Return X with every column permuted on its own; a CSR matrix stays one, with the same number of entries."""
+    if not sparse.issparse(X):
+        return random.permuted(X, axis=0)
+    columns = X.tocsc()
+    n, counts = X.shape[0], np.diff(columns.indptr)
+    rows = np.empty(columns.nnz, dtype=np.int64)
+    crowded = np.flatnonzero(counts > _CROWDED * n)
+    for column in crowded:
+        rows[columns.indptr[column] : columns.indptr[column + 1]] = random.permutation(n)[: counts[column]]
+    few = np.flatnonzero(np.repeat(counts <= _CROWDED * n, counts))
+    rows[few] = _distinct(n, np.repeat(np.arange(X.shape[1]), counts)[few], random)
+    moved = sparse.csc_matrix((columns.data, rows, columns.indptr), shape=X.shape)
+    moved.sort_indices()
+    return moved.tocsr()
+
+
+def _distinct(n: int, columns: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
+    """Return a random row for each entry, none twice in a column: what is taken is drawn again.  # shape: (nnz,)"""
+    rows = random.integers(0, n, len(columns))
+    while True:
+        _, first = np.unique(columns * n + rows, return_index=True)
+        if len(first) == len(rows):
+            return rows
+        again = np.ones(len(rows), dtype=bool)
+        again[first] = False
+        rows[again] = random.integers(0, n, int(again.sum()))
+
+
+# -- Parallel analysis that goes on from what it has found: is there structure beyond the first j components? ---------
+
+
+def deflated_analysis(
+    kernel: Kernel,
+    X: Any,
+    max_components: int,
+    *,
+    permutations: int = 20,
+    margin: float = 3.0,
+    seed: int = 0,
+    threads: int = 1,
+    max_rows: int = 600,
+) -> ParallelAnalysis:
+    """Count components one after the other, each against data that have the structure of those before it, and no more.
+
+    The result lists the components up to the first that did not count; `null` is what each had to exceed. Beyond the
+    eighth not all are tested, and the null between is interpolated.
+
+    Parameters
+    ----------
+    kernel : a kernel of `kpca.kernels`, with its parameters.
+    X : (n, d) array or CSR matrix of finite numbers; a sparse one is made dense, on at most `max_rows` rows.
+    max_components : how many components are looked at.
+    permutations : draws of the null; a clear case is decided by the first few.
+    margin : standard deviations of the null above its mean that an eigenvalue must exceed.
+    max_rows : of more rows than this a sample is used, the same for the same seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kpca import kernels
+    >>> random = np.random.default_rng(0)
+    >>> X = 6.0 * random.standard_normal((4, 8))[np.arange(200) % 4] + random.standard_normal((200, 8))
+    >>> deflated_analysis(kernels.RBF(0.01), X, 10).count  # four clusters
+    3
+    """
+    # BLAS's own threads, which go on spinning after a call, would take the cores from ours between two steps.
+    with single_threaded(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is odd about the data the fit itself will say
+        data = _Rows(kernel, X, max_rows, seed, threads)
+        n, d = data.X.shape
+        most = min(max_components, n - 1, d if isinstance(kernel, Linear) else n)
+        tested: dict[int, float] = {}  # what each eigenvalue that was looked at had to exceed
+
+        def counts(j: int) -> bool:
+            value, first = data.value(j), data.value(0)
+            if value <= max(_ROUNDING * first, 0.0):
+                tested[j] = value
+                return False
+            tested[j] = _threshold(data, j, value, permutations, margin)
+            return value > tested[j] + _ROUNDING * first
+
+        count = _first_without(counts, most)
+    listed = min(count + 1, most)
+    values = np.array([data.value(j) for j in range(listed)])
+    null = np.interp(np.arange(listed), sorted(tested), [tested[j] for j in sorted(tested)]) if listed else values
+    excess = float((values - null)[:count].sum()) / data.trace if count else 0.0
+    return ParallelAnalysis(values, null, count, excess)
+
+
+def _first_without(counts: Callable[[int], bool], most: int) -> int:
+    """Return the first number for which `counts` is false, `most` if there is none.
+
+    The first few are asked one after the other; then strides are taken, and the last one is searched by halves: who has
+    twenty components does not need each of them confirmed.
+    """
+    for j in range(min(_ONE_BY_ONE, most)):
+        if not counts(j):
+            return j
+    known = min(_ONE_BY_ONE, most)  # all before it count
+    while known < most:
+        ahead = min(most, known + max(1, known // 2))
+        if counts(ahead - 1):
+            known = ahead
+            continue
+        beyond = ahead - 1  # does not count
+        while known < beyond:
+            middle = (known + beyond) // 2
+            if counts(middle):
+                known = middle + 1
+            else:
+                beyond = middle
+        return known
+    return most
+
+
+def _threshold(data: _Rows, j: int, value: float, permutations: int, margin: float) -> float:
+    """Return what eigenvalue j + 1 has to exceed, from as many draws as it takes to be sure."""
+    draw = data.null(j)
+    drawn: list[float] = []
+
+    def more(numbers: range) -> None:
+        in_order(list(numbers), lambda: draw, lambda _, found: drawn.append(found), data.threads)
+
+    for first, clear in ((0, _CLEAR_FROM_FIVE), (5, _CLEAR_FROM_TEN), (10, np.inf)):
+        more(range(min(first, permutations), min(first + 5, permutations) if np.isfinite(clear) else permutations))
+        mean, spread = float(np.mean(drawn)), float(np.std(drawn, ddof=min(1, len(drawn) - 1)))
+        if value <= mean or (value > mean + clear * spread and value > _CLEARLY_LARGER * max(drawn)):
+            break
+    return mean + margin * spread
+
+
+class _Rows:
+    """The rows and their components; makes rows that have the structure of the first j components only."""
+
+    def __init__(self, kernel: Kernel, X: Any, max_rows: int, seed: int, threads: int) -> None:
+        X = drawn_rows(X, None, max_rows, seed)
+        X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        self.kernel, self.seed, self.threads = kernel, seed, threads
+        self._mean = mean_of_rows(X)
+        self._deviations = X - self._mean
+        if kernel.shift_invariant or isinstance(kernel, Linear):
+            self._mean = np.zeros(X.shape[1])  # it has no say, and would cost digits
+        self.X = self._mean + self._deviations
+        self._least = 0.0 if _refuses_negative(kernel, X.shape[1]) else -np.inf
+        self._shifted = better_shifted(kernel, self.X)
+        B = self._operator().matrix()
+        self.trace = float(np.trace(B))
+        self._values, self._vectors = self._find(B, _FIRST_PAIRS)
+
+    def _operator(self) -> Any:
+        if isinstance(self.kernel, Linear):
+            return Factored(self.X, centred=True, threads=self.threads)
+        return Centered(Gram(self.kernel, self.X, shifted=self._shifted, threads=self.threads))
+
+    def _find(self, B: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+        """Return leading eigenvalues of the data, and their vectors.  # shape: (k,), (n, k)"""
+        found = largest_eigenpairs(B, min(k, len(B)))
+        vectors = found.vectors
+        if isinstance(self.kernel, Linear) and self.X.shape[1] <= len(self.X):  # directions: the primal is smaller
+            vectors = self._deviations @ vectors
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=0), np.finfo(np.float64).tiny)
+        return np.maximum(found.values, 0.0), vectors
+
+    def value(self, j: int) -> float:
+        """Return eigenvalue j + 1."""
+        if j >= len(self._values):
+            self._values, self._vectors = self._find(self._operator().matrix(), 2 * len(self._values))
+        return float(self._values[j]) if j < len(self._values) else 0.0
+
+    def null(self, j: int) -> Callable[[int], float]:
+        """Return a function that draws eigenvalue j + 1 of rows with the structure of j components."""
+        U = self._vectors[:, :j]
+        explained = U @ (U.T @ self._deviations)
+        residuals = self._deviations - explained
+        base = self._mean + explained
+        n = len(residuals)
+        if np.linalg.norm(residuals) <= _ROUNDING * np.linalg.norm(self._deviations):
+            return lambda number: float(self._values[j])  # nothing is left of the rows to be permuted
+        f = 1.0 / np.sqrt((1.0 - self._absorbed(j, residuals)) * (1.0 - j / n))
+
+        def draw(number: int) -> float:
+            random = np.random.default_rng([self.seed, j, number])
+            rows = np.maximum(base + f * random.permuted(residuals, axis=0), self._least)
+            return float(leading_values(self.kernel, rows, j + 1, center=True)[0][j])
+
+        return draw
+
+    def _absorbed(self, j: int, residuals: FloatArray) -> float:
+        """Return the share of a row's noise that its own first j scores, and so its regression, follow."""
+        if j == 0:
+            return 0.0
+        U, roots = self._vectors[:, :j], np.sqrt(self._values[:j])
+        A = U / roots  # scores are A'(k_x - means), and the regression on them has coefficients A'(X - mean)
+        slopes = A.T @ self._deviations
+        along = along_all = 0.0
+        here = self._scores(self.X, A)
+        for number in range(_MOVES):
+            random = np.random.default_rng([self.seed, j, number, 1])
+            moved = np.maximum(self.X + _MOVED * random.permuted(residuals, axis=0), self._least)
+            e = moved - self.X
+            along += float(np.vdot(e, (self._scores(moved, A) - here) @ slopes))
+            along_all += float(np.vdot(e, e))
+        return min(max(along / max(along_all, np.finfo(np.float64).tiny), 0.0), _MOST_ABSORBED)
+
+    def _scores(self, rows: FloatArray, A: FloatArray) -> FloatArray:
+        """Return scores up to a constant.  # shape: (n, j)"""
+        dtype = np.dtype(np.float64)
+        return CrossGram(self.kernel, rows, self.X, dtype=dtype, shifted=self._shifted, threads=self.threads) @ A
+
+
+def _refuses_negative(kernel: Kernel, d: int) -> bool:
+    """Return True for a kernel of quantities, such as chi2; the null must then not be negative either."""
+    try:
+        kernel.check(np.full((1, d), -1.0))
+    except InputError:
+        return True
+    return False

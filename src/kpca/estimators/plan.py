@@ -1,4 +1,8 @@
-"""What a plan says, as data and in words."""
+"""Which way a fit goes and why: the one place that decides, for the fit that runs and for the plan that is shown.
+
+Routes follow from sizes and limits alone, so that the same request always takes the same way. `KernelPCA.fit` asks
+`features_instead`, `first_count` and the routes; `make_plan` asks the same and adds what `cost` and `memory` estimate.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from numbers import Integral
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,38 +19,183 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from kpca import kernels
-from kpca._base.config import BASE, memory_budget, memory_limit, require, thread_count
+from kpca._base.config import BASE, memory_budget, require, thread_count
 from kpca._base.errors import InputError, Setting
 from kpca._base.validation import check_data, check_parameters, check_rows
-from kpca.estimators import memory
-from kpca.estimators.cost import (
-    Outlook,
-    Problem,
-    TileCost,
-    Tiles,
-    basis_seconds,
-    cost_of_tiles,
-    decision_seconds,
-    dense_seconds,
-    drawn_rows,
-    expected_count,
-    features_seconds,
-    held_bytes,
-    krylov_seconds,
-    linear_seconds,
-    machine_rates,
-    made_up_rows,
-    outlook,
-    usual_passes,
-)
-from kpca.estimators.memory import MOST_DECIDED, deciding_rows
-from kpca.estimators.routes import FINEST_TOL, FIRST_TRY, default_rank, kernel_route, linear_route, pivoted, reuses
+from kpca.estimators import cost, memory
+from kpca.estimators.cost import FIRST_TRY, Problem, Request
+from kpca.features import RandomFeatures
 from kpca.gram.tiles import EDGE, SLAB_BYTES, edges, workers_bytes
 from kpca.kernels import Kernel, Linear
 from kpca.preimage.back import LEARNED_ROWS
 from kpca.preimage.learned import ridge_bytes
 from kpca.spectrum.factored import FEW_SPARSE
 from kpca.spectrum.krylov import basis_size, block_size, smallest_basis, step_size
+
+# What tol=0 means: the residual each precision can reach, relative to the largest eigenvalue.
+FINEST_TOL: dict[np.dtype[Any], float] = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
+# Features where only the kind of approximation is named: about a second per hundred thousand rows on two cores.
+_RANK = 1000
+_FEATURES_PER_COMPONENT = 5
+# Products after the first that a tolerance takes, about.
+_REUSES, _REUSES_WHEN_TIGHT, _LOOSE = 2, 5, 1e-8
+# Up to this many rows the whole matrix is solved faster than by products with its tiles; for a few components
+# ARPACK on the whole matrix is quicker still, and up to the second limit.
+_SMALL, _SMALL_FOR_FEW, _FEW = 700, 1200, 10
+# Beyond one component per so many entries of the matrix LAPACK wins: 22 of 1,500 rows, 90 of 3,000, 360 of 6,000.
+_SQUARE_PER_COMPONENT = 1e5
+# Up to this many rows nobody asks how much memory there is.
+_TINY = 256
+# From this share of all components on, the whole spectrum is cheaper than a Krylov basis of that size.
+_LARGE_SHARE = 1 / 6
+# The small side of the linear kernel is formed up to this size; beyond it, and for few components, only multiplied.
+_DIRECT_SIDE, _DIRECT_SPARSE_SIDE = 1000, 300
+# Twenty minutes of two cores, in multiplications and additions of an exact fit.
+_LONGEST_FLOPS = 2e14
+
+
+# -- decisions --------------------------------------------------------------------------------------------------------
+
+
+def kernel_of(parameters: Any, X: Any, gamma: Any) -> Kernel:
+    """Return the kernel that the parameters of an estimator name, with a gamma that has been found, for such rows."""
+    names = ("degree", "coef0", "kernel_params")
+    kernel = kernels.resolve(parameters.kernel, X, gamma=gamma, **{name: getattr(parameters, name) for name in names})
+    kernel.check(X)
+    return kernel
+
+
+def is_auto(setting: Any) -> bool:
+    """Return True where the choice is left to us."""
+    return isinstance(setting, str) and setting == "auto"
+
+
+def features_instead(approximation: Any, kernel: Kernel | None, n: int, d: int, request: Request) -> bool:
+    """Return True if explicit features are to be used; the rows of the linear kernel are features already."""
+    if approximation is None or isinstance(kernel, Linear):
+        return False
+    if not is_auto(approximation):
+        return True
+    wanted = request.n_components
+    count = n if wanted is None else wanted if isinstance(wanted, int) else FIRST_TRY
+    return approximation_needed(n, d, count, request.tol, request.budget())
+
+
+def approximation_needed(n: int, d: int, k: int, tol: float, limit: int) -> bool:
+    """Return True if an exact fit would break the memory limit, or take more than some twenty minutes of two cores.
+
+    The time is counted in flops, for the passes that a tolerance usually takes.
+    """
+    needed = memory.krylov_bytes(n, k, smallest_basis(k, n), 8 * n * (d + 2 * (d + 2)), 2)
+    flops = 0.5 * n * n * cost.usual_passes(tol)[0] * (2.0 * d + 4.0 * block_size(k) + 50.0)
+    return needed > limit or flops > _LONGEST_FLOPS
+
+
+def default_rank(n_components: int | float | str | None) -> int:
+    """Return how many features to take where the user has not said."""
+    wanted = n_components if isinstance(n_components, int) else 0
+    return max(_RANK, _FEATURES_PER_COMPONENT * wanted)
+
+
+def rank_of(approximation: Any, n_components: int | float | None, n: int | None = None) -> int:
+    """Return how many features an approximation takes, as far as is known: landmarks are at most all n rows."""
+    rank = getattr(approximation, "rank", None)
+    rank = int(rank) if isinstance(rank, Integral) else default_rank(n_components)  # a share of the trace: unknown
+    return rank if n is None or is_random(approximation) else min(rank, n)
+
+
+def is_random(approximation: Any) -> bool:
+    """Return True for random features, which know no rows."""
+    return approximation == "rff" if isinstance(approximation, str) else isinstance(approximation, RandomFeatures)
+
+
+def pivoted(approximation: Any) -> bool:
+    """Return True if landmarks will be chosen by pivoted Cholesky, whose factor is the largest thing in the fit."""
+    if isinstance(approximation, str):
+        return approximation in ("nystroem", "auto")
+    landmarks = getattr(approximation, "landmarks", None)
+    return isinstance(landmarks, str) and landmarks == "rpcholesky"
+
+
+@dataclass(frozen=True)
+class Route:
+    """How the eigenproblem is solved: "dense" or "krylov", for the linear kernel "direct" or "multiplied"."""
+
+    solver: str
+    reason: str
+
+
+def first_count(request: Request, n: int, guess: Callable[[float], int]) -> int:
+    """Return how many components of a kernel matrix to look for first.
+
+    For a share of the variance that is all where the whole matrix is solved anyway, otherwise a guess.
+    """
+    wanted = request.n_components
+    if wanted is None or isinstance(wanted, int):
+        return n if wanted is None else min(wanted, n)
+    if kernel_route(n, FIRST_TRY, request.eigen_solver, request.budget).solver == "dense":
+        return n
+    return min(guess(wanted), n)
+
+
+def first_linear_count(request: Request, n: int, d: int, *, sparse: bool) -> int:
+    """Return how many components of the linear kernel to look for first."""
+    wanted, side = request.n_components, min(n, d)
+    if wanted is None or isinstance(wanted, int):
+        return side if wanted is None else min(wanted, side)
+    whole = linear_route(n, d, FIRST_TRY, request.eigen_solver, sparse=sparse).solver == "direct"
+    return side if whole else min(FIRST_TRY, side)
+
+
+def kernel_route(n: int, k: int, eigen_solver: str, budget: Callable[[], int], *, held: int = 0) -> Route:
+    """Return the route for a kernel matrix of n rows, of which k components are wanted.
+
+    `held` is what lies in memory beside the matrix: the data, and what is made of them.
+    """
+    if eigen_solver == "dense":
+        _require_memory(n, k, budget(), held)
+        return Route("dense", "eigen_solver='dense'")
+    if eigen_solver == "krylov" and k <= n // 2:
+        return Route("krylov", "eigen_solver='krylov'")
+    few_rows = n <= _SMALL or (n <= _SMALL_FOR_FEW and k < _FEW)
+    if (few_rows or k > n * n / _SQUARE_PER_COMPONENT) and (n <= _TINY or memory.dense_bytes(n, k, held) <= budget()):
+        found = "component is" if k == 1 else "components are"
+        return Route("dense", f"{k} {found} found faster in the whole matrix of {n} rows")
+    if k > n * _LARGE_SHARE:
+        _require_memory(n, k, budget(), held)
+        return Route("dense", f"{k} of {n} components are a large share")
+    return Route("krylov", f"{k} of {n} components need only products with the kernel matrix")
+
+
+def linear_route(n: int, d: int, k: int, eigen_solver: str, *, sparse: bool) -> Route:
+    """Return the route for the linear kernel, whose small side is min(n, d)."""
+    side = min(n, d)
+    if eigen_solver == "dense" or side <= (_DIRECT_SPARSE_SIDE if sparse else _DIRECT_SIDE) or k > side * _LARGE_SHARE:
+        return Route("direct", f"the small side of the data, {side}, is formed and solved whole")
+    return Route("multiplied", f"{k} of {side} components need only products with the data")
+
+
+def _require_memory(n: int, k: int, budget: int, held: int) -> None:
+    needed = memory.dense_bytes(n, k, held)
+    if needed > budget:
+        raise InputError(
+            f"{k} components of {n} rows need the whole kernel matrix, {needed / 2**20:,.0f} MiB; the memory limit is "
+            f"{budget / 2**20:,.0f} MiB",
+            remedy=(
+                "ask for ",
+                Setting("n_components"),
+                f" below {int(n * _LARGE_SHARE)}, or raise ",
+                MEMORY_LIMIT,
+            ),
+        )
+
+
+def reuses(tol: float) -> int:
+    """Return how often a kept tile is likely to be used again."""
+    return _REUSES if tol > _LOOSE else _REUSES_WHEN_TIGHT
+
+
+# -- what a plan says -------------------------------------------------------------------------------------------------
 
 _TITLES = {
     "dense": "the whole kernel matrix, solved by LAPACK",
@@ -58,7 +208,7 @@ _TITLES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """Which way a fit goes and why, with what it is expected to take."""
 
@@ -68,15 +218,15 @@ class Plan:
     d: int
     k: int  # components that will be looked for
     k_known: bool  # False for a fraction of the variance and for "auto": k is then an estimate
-    block: int  # columns of the first pass, 0 where there are none
-    basis: int  # vectors of the basis before a restart, 0 where there are none
-    pass_precision: str  # "float32" or "float64": what most of the work is done in
-    refresh: bool  # float64 products put float32 ones right in the end
-    tile_rows: int  # rows and columns of a tile, 0 where there are none
-    tiles: int
-    tiles_kept: int  # that are computed only once
-    passes: float  # expected
-    passes_range: tuple[int, int]
+    block: int = 0  # columns of the first pass, 0 where there are none
+    basis: int = 0  # vectors of the basis before a restart, 0 where there are none
+    pass_precision: str = "float64"  # or "float32": what most of the work is done in
+    refresh: bool = False  # float64 products put float32 ones right in the end
+    tile_rows: int = 0  # rows and columns of a tile, 0 where there are none
+    tiles: int = 0
+    tiles_kept: int = 0  # that are computed only once
+    passes: float = 1.0  # expected
+    passes_range: tuple[int, int] = (1, 1)
     memory_bytes: int  # expected peak above what the process holds before
     memory_bound: int  # what it stays below, without tiles that are kept
     memory_limit: int
@@ -101,7 +251,7 @@ class Plan:
             f"Route: {self.route}, {_TITLES[self.route]}.",
             f"Why: {self.reason}.",
             f"Size: {about}{self.k:,} components of {self.n:,} rows and {self.d:,} columns, on "
-            f"{_count(self.threads, 'thread')}.",
+            f"{self.threads} thread{'' if self.threads == 1 else 's'}.",
             f"Precision: {self.precision}.",
         ]
         if self.rank is not None:
@@ -117,10 +267,6 @@ class Plan:
         lines.append(f"Memory: about {size_words(self.memory_bytes)} of the {size_words(self.memory_limit)} allowed.")
         lines.append(f"Time: about {time_words(self.seconds)}.")
         return "\n".join(lines)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def size_words(size: float) -> str:
@@ -150,10 +296,7 @@ def _three_digits(value: float) -> str:
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
 
 
-# -- From data or a mere shape to a plan; nothing of the size of the kernel matrix is computed ------------------------
-
-# Twenty minutes of two cores, in multiplications and additions of an exact fit.
-_LONGEST_FLOPS = 2e14
+# -- from data or a mere shape to a plan; nothing of the size of the kernel matrix is computed ------------------------
 
 
 def plan(
@@ -194,32 +337,21 @@ def plan(
     """
     given = dict(locals())
     names = [name for name in inspect.signature(plan).parameters if name not in ("X", "estimator", "dtype")]
-    parameters = SimpleNamespace(**{name: given[name] for name in names}, alpha=1.0)
+    parameters = {name: given[name] for name in names}
     if estimator is not None:
-        parameters = _parameters_of(estimator, {name: given[name] for name in names})
-    check_parameters(parameters)
-    return make_plan(_problem(X, parameters, np.dtype(dtype)))
+        parameters = _parameters_of(estimator, parameters)
+    return make_plan(_problem(X, SimpleNamespace(**{"alpha": 1.0, **parameters}), np.dtype(dtype)))
 
 
 def plan_like(shape: tuple[int, int], like: Any, *, estimator: Any, dtype: Any) -> Plan:
     """Return the plan of so many sparse rows, of which there are only some: landmarks, or a sample."""
-    parameters = _parameters_of(estimator, {})
-    check_parameters(parameters)
-    problem = _problem(shape, parameters, np.dtype(dtype), like)
-    some, some_single, single = held_bytes(problem.kernel, like, like.shape[0], like.shape[1], like.dtype.itemsize)
-    share = shape[0] / like.shape[0]
-    return make_plan(
-        replace(
-            problem,
-            nnz=math.ceil(share * like.nnz),
-            held=math.ceil(share * some),
-            held_single=math.ceil(share * some_single),
-            single=single,
-        )
-    )
+    problem = _problem(shape, SimpleNamespace(**_parameters_of(estimator, {})), np.dtype(dtype), like)
+    held, held_single, single = cost.held_bytes(problem.kernel, like, like.shape[0], like.shape[1], like.dtype.itemsize)
+    nnz, held, held_single = (math.ceil(shape[0] / like.shape[0] * size) for size in (like.nnz, held, held_single))
+    return make_plan(replace(problem, nnz=nnz, held=held, held_single=held_single, single=single))
 
 
-def _parameters_of(estimator: Any, others: dict[str, Any]) -> SimpleNamespace:
+def _parameters_of(estimator: Any, others: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of an estimator, and refuse others beside it."""
     defaults = inspect.signature(plan).parameters
     spare = [name for name, value in others.items() if value is not defaults[name].default]
@@ -227,124 +359,63 @@ def _parameters_of(estimator: Any, others: dict[str, Any]) -> SimpleNamespace:
         raise InputError(f"With estimator=, its own parameters are used; got {spare[0]} as well: leave it out.")
     if not hasattr(estimator, "get_params"):
         raise InputError(f"estimator must be a KernelPCA; got {type(estimator).__name__}.")
-    known = {"approximation": None, "preimage": None} | estimator.get_params(deep=False)
+    known: dict[str, Any] = {"approximation": None, "preimage": None} | estimator.get_params(deep=False)
     if isinstance(known["n_components"], str) and hasattr(estimator, "n_components_"):
         known["n_components"] = int(estimator.n_components_)  # it has been decided
-    return SimpleNamespace(**known)
+    return known
 
 
 def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any], like: Any = None) -> Problem:
-    """Return the fit as the planner sees it; `like` are rows to look at, where X is a shape."""
+    """Return the fit as the planner sees it; X may be a shape, and `like` then rows to look at."""
+    check_parameters(parameters)
     if isinstance(X, tuple) and all(isinstance(size, int | np.integer) for size in X):
         if len(X) != 2:
             raise InputError(f"X must be rows of data or their shape (n, d); got {X}: give two numbers.")
         n, d = int(X[0]), int(X[1])
         if d < 1:
             raise InputError(f"X must have at least 1 column; got the shape {tuple(X)}.")
-        if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+        if dtype not in FINEST_TOL:
             raise InputError(f"dtype must be float32 or float64; got {dtype}.")
         data = None
     else:
-        data = check_data(_Unfitted(), X, reset=True)
+        data = check_data(BaseEstimator(), X, reset=True)  # which takes what scikit-learn's checks write down
         (n, d), dtype = data.shape, data.dtype
     check_rows(n)
     precomputed = isinstance(parameters.kernel, str) and parameters.kernel == "precomputed"
     if precomputed and n != d:
         raise InputError(f"A precomputed kernel matrix must be square at fit; got shape {(n, d)}.")
     known = like if data is None else data
-    rows = drawn_rows(known) if known is not None else made_up_rows(n, d, dtype)
-    resolved: Kernel | None = None
+    rows = cost.drawn_rows(known) if known is not None else cost.made_up_rows(n, d, dtype)
+    kernel: Kernel | None = None
     if not precomputed:
         gamma = parameters.gamma if data is not None or not isinstance(parameters.gamma, str) else None
-        resolved = kernels.resolve(
-            parameters.kernel,
-            rows,
-            gamma=kernels.resolve_gamma(gamma, rows),
-            degree=parameters.degree,
-            coef0=parameters.coef0,
-            kernel_params=parameters.kernel_params,
-        )
-        resolved.check(rows)
-    return problem_of(
-        resolved,
-        rows,
-        data,
-        (n, d),
-        dtype,
-        n_components=parameters.n_components,
+        kernel = kernel_of(parameters, rows, kernels.resolve_gamma(gamma, rows))
+    wanted, decides = parameters.n_components, isinstance(parameters.n_components, str)
+    if decides:  # a few, as a rule
+        wanted = FIRST_TRY if kernel is not None else memory.MOST_DECIDED
+    held, held_single, single = cost.held_bytes(kernel, data, n, d, dtype.itemsize)
+    limit = memory_budget()
+    learned = n if parameters.fit_inverse_transform else 0
+    return Problem(
+        n_components=min(int(wanted), n) if isinstance(wanted, int | np.integer) else wanted,
         tol=float(parameters.tol) or FINEST_TOL[dtype],
         eigen_solver=parameters.eigen_solver,
         center=bool(parameters.center),
         threads=thread_count(parameters.n_jobs),
-        budget=memory_budget,
-        inverse=_rows_learned_from(n, parameters),
-        rank=_rank(parameters.approximation, n, parameters.n_components),
-        pivots=pivoted(parameters.approximation),
-    )
-
-
-def _rows_learned_from(n: int, parameters: SimpleNamespace) -> int:
-    """Return how many rows the way back is learned from, 0 if there is none."""
-    if parameters.preimage is not None:
-        return min(n, LEARNED_ROWS)
-    return n if parameters.fit_inverse_transform else 0
-
-
-class _Unfitted(BaseEstimator):  # type: ignore[misc]
-    """Takes what scikit-learn's checks would write on an estimator."""
-
-
-def _rank(approximation: Any, n: int, n_components: Any) -> int | None:
-    if approximation is None:
-        return None
-    if not isinstance(approximation, str):
-        rank = getattr(approximation, "rank", None)
-        return min(rank if isinstance(rank, int) else default_rank(n_components), n)  # a share of the trace: unknown
-    return min(default_rank(n_components), n) if approximation != "auto" else -1
-
-
-def problem_of(
-    kernel: Kernel | None,
-    rows: Any,
-    X: Any,
-    shape: tuple[int, int],
-    dtype: np.dtype[Any],
-    *,
-    n_components: int | float | str | None,
-    tol: float,
-    eigen_solver: str,
-    center: bool,
-    threads: int,
-    budget: Callable[[], int] = memory_budget,
-    inverse: int = 0,
-    rank: int | None = None,
-    pivots: bool = True,
-) -> Problem:
-    """Return the problem of these rows; X is None where only its shape is known."""
-    n, d = shape
-    held, held_single, single = held_bytes(kernel, X, n, d, dtype.itemsize)
-    whole = isinstance(n_components, int | np.integer)
-    return Problem(
+        budget=lambda: limit,
         n=n,
         d=d,
-        n_components=min(int(n_components), n) if whole and n_components is not None else n_components,
         kernel=kernel,
         itemsize=dtype.itemsize,
         sample=rows,
-        measured=X is not None,
-        nnz=int(X.nnz) if sparse.issparse(X) else None,
+        measured=data is not None,
+        nnz=int(data.nnz) if data is not None and sparse.issparse(data) else None,
         single=single,
         held=held,
         held_single=held_single,
-        tol=tol,
-        eigen_solver=eigen_solver,
-        center=center,
-        threads=threads,
-        limit=budget(),
-        explicit_limit=memory_limit() is not None,
-        inverse=inverse,
-        rank=None if isinstance(kernel, Linear) else rank,  # its rows are their own features
-        pivoted=pivots,
+        decides=decides,
+        inverse=learned if parameters.preimage is None else min(n, LEARNED_ROWS),
+        approximation=parameters.approximation,
     )
 
 
@@ -352,220 +423,143 @@ def problem_of(
 
 
 def make_plan(problem: Problem) -> Plan:
-    """Return the plan of a problem."""
-    if problem.rank == -1:  # "auto"
-        k = _expected_count(problem)[0]
-        if not approximation_needed(problem.n, problem.d, k, problem.tol, problem.limit, held=problem.held):
-            problem = _with(problem, rank=None)
-        else:
-            problem = _with(problem, rank=min(default_rank(problem.n_components), problem.n))
-    if problem.rank is not None:
-        return _features_plan(problem, problem.rank)
-    return _linear_plan(problem) if problem.linear else _kernel_plan(problem)
+    """Return the plan of a problem: the route that a fit takes, and what that is likely to cost."""
+    if features_instead(problem.approximation, problem.kernel, problem.n, problem.d, problem):
+        found = _features_plan(problem)
+    elif problem.linear:
+        found = _linear_plan(problem)
+    else:
+        found = _kernel_plan(problem)
+    return _finished(problem, found)
 
 
-def approximation_needed(n: int, d: int, k: int, tol: float, limit: int, *, held: int = 0) -> bool:
-    """Return True if an exact fit would break the memory limit, or take more than some twenty minutes of two cores.
-
-    A matter of sizes and the limit alone, so that the same request always gets the same answer: the time is counted
-    in flops, for the passes that a tolerance usually takes.
-    """
-    held = held or 8 * n * (d + 2 * (d + 2))
-    needed = memory.krylov_bytes(n, k, smallest_basis(k, n), held, 2)
-    flops = 0.5 * n * n * usual_passes(tol)[0] * (2.0 * d + 4.0 * block_size(k) + 50.0)
-    return needed > limit or flops > _LONGEST_FLOPS
-
-
-def _with(problem: Problem, **changes: Any) -> Problem:
-    return Problem(**{**problem.__dict__, **changes})
-
-
-def _expected_count(problem: Problem) -> tuple[int, bool]:
-    """Return how many components a kernel fit looks for, and whether that is certain."""
-    wanted, n = problem.n_components, problem.n
-    if wanted is None:
-        return n, True
-    if isinstance(wanted, int):
-        return wanted, True
-    if isinstance(wanted, str):  # "auto": a few, as a rule
-        return min(n, FIRST_TRY if problem.kernel is not None else MOST_DECIDED), False
-    if kernel_route(n, FIRST_TRY, problem.eigen_solver, lambda: problem.limit, held=problem.held).solver == "dense":
-        return n, False
-    return min(n, expected_count(problem, float(wanted)) or FIRST_TRY), False
-
-
-def _kernel_plan(problem: Problem) -> Plan:
+def _kernel_plan(problem: Problem) -> dict[str, Any]:
     n = problem.n
-    k, known = _expected_count(problem)
-    route = kernel_route(n, k, problem.eigen_solver, lambda: problem.limit, held=problem.held)
+    k = first_count(problem, n, lambda share: cost.expected_count(problem, share))
+    route = kernel_route(n, k, problem.eigen_solver, problem.budget, held=problem.held)
+    found = {"route": route.solver, "reason": route.reason, "k": k}
     if route.solver == "krylov":
-        return _krylov_plan(problem, k, known, route.reason)
+        return found | _krylov_plan(problem, k)
     needed = memory.dense_bytes(n, k, problem.held)
-    return _finished(
-        problem,
-        route="dense",
-        reason=route.reason,
-        k=k,
-        k_known=known,
-        memory_bytes=needed - BASE // 2,
-        memory_bound=needed,
-        seconds=dense_seconds(problem, k),
-    )
+    seconds = cost.dense_seconds(problem, k)
+    return found | {"memory_bytes": needed - BASE // 2, "memory_bound": needed, "seconds": seconds}
 
 
-def _krylov_plan(problem: Problem, k: int, known: bool, reason: str) -> Plan:
+def _krylov_plan(problem: Problem, k: int) -> dict[str, Any]:
     n, threads = problem.n, problem.threads
-    ahead = outlook(problem, k)
-    layout = memory.krylov_layout(n, k, lambda: problem.limit, problem.held, threads)
+    ahead = cost.outlook(problem, k)
+    layout = memory.krylov_layout(n, k, problem.budget, problem.held, threads)
     if problem.kernel is None:  # a matrix that is there needs no tiles
-        tiles = Tiles(0, 0, 0, TileCost(0.0, 0.0))
-        seconds, kept_bytes = _matrix_seconds(problem, k, layout.room, ahead), 0
+        tiles = cost.Tiles(0, 0, 0, cost.TileCost(0.0, 0.0))
+        seconds, kept_bytes = cost.matrix_seconds(problem, k, layout.room, ahead), 0
     else:
         item = 4 if problem.single else 8
-        cost = cost_of_tiles(problem, step_size(k), single=ahead.single)
+        tile_cost = cost.cost_of_tiles(problem, step_size(k), single=ahead.single)
         cuts = edges(n, EDGE[item])
         rows = cuts[0].stop
         count = len(cuts) * (len(cuts) + 1) // 2
-        worth = machine_rates().fresh <= reuses(problem.tol) * cost.fill / item
+        worth = cost.machine_rates().fresh <= reuses(problem.tol) * tile_cost.fill / item
         # Fresh memory is judged by two slabs. With float64 passes throughout there are no float32 tiles.
         most = count if worth else 2 * SLAB_BYTES // (rows * rows * item)
         kept = min(most, count, layout.tiles // (rows * rows * item)) if ahead.single or not problem.single else 0
-        tiles = Tiles(rows, count, kept, cost)
-        seconds = krylov_seconds(problem, k, layout.room, ahead, tiles)
+        tiles = cost.Tiles(rows, count, kept, tile_cost)
+        seconds = cost.krylov_seconds(problem, k, layout.room, ahead, tiles)
         kept_bytes = int(tiles.share * (n * n / 2 + n * rows / 2) * item)
     vectors = min(layout.room, block_size(k) + step_size(k) * (ahead.passes - 1))
     held = problem.held if ahead.refresh or not ahead.single else problem.held_single
     beside = 8 * n * (2 * vectors + memory.temporaries(k) * (0.8 if ahead.refresh else 0.5))
-    expected = held + beside + kept_bytes + workers_bytes(threads, n) // 2 + BASE // 2
-    return _finished(
-        problem,
-        route="krylov",
-        reason=reason,
-        k=k,
-        k_known=known,
-        block=block_size(k),
-        basis=layout.room,
-        tile_rows=tiles.rows,
-        tiles=tiles.count,
-        tiles_kept=tiles.kept,
-        pass_precision="float32" if ahead.single else "float64",
-        refresh=ahead.refresh,
-        passes=ahead.passes,
-        passes_range=ahead.passes_range,
-        memory_bytes=int(expected),
-        memory_bound=memory.krylov_bytes(n, k, layout.room, problem.held, threads),
-        seconds=seconds,
-    )
+    return {
+        "block": block_size(k),
+        "basis": layout.room,
+        "tile_rows": tiles.rows,
+        "tiles": tiles.count,
+        "tiles_kept": tiles.kept,
+        "pass_precision": "float32" if ahead.single else "float64",
+        "refresh": ahead.refresh,
+        "passes": ahead.passes,
+        "passes_range": ahead.passes_range,
+        "memory_bytes": int(held + beside + kept_bytes + workers_bytes(threads, n) // 2 + BASE // 2),
+        "memory_bound": memory.krylov_bytes(n, k, layout.room, problem.held, threads),
+        "seconds": seconds,
+    }
 
 
-def _matrix_seconds(problem: Problem, k: int, basis: int, ahead: Outlook) -> float:
-    """Return the time of block Krylov on a matrix that is given: reading it is what a pass costs."""
-    n, rates = problem.n, machine_rates()
-    numbers = float(problem.nnz or n * n)
-    speed = rates.flops_narrow * (problem.threads if problem.nnz is None else 1.0 / 8)
-    per_pass = 2.0 * numbers * step_size(k) / speed
-    return ahead.passes * per_pass + basis_seconds(problem, n, k, basis, ahead.passes)
-
-
-def _linear_plan(problem: Problem) -> Plan:
-    n, d = problem.n, problem.d
-    side, sparse_rows = min(n, d), problem.nnz is not None
-    wanted = problem.n_components
-    whole = linear_route(n, d, FIRST_TRY, problem.eigen_solver, sparse=sparse_rows).solver == "direct"
-    k = side if wanted is None else wanted if isinstance(wanted, int) else FIRST_TRY
-    if isinstance(wanted, float) and whole:
-        k = side
-    k = min(k, side)
+def _linear_plan(problem: Problem) -> dict[str, Any]:
+    n, d, sparse_rows = problem.n, problem.d, problem.nnz is not None
+    k = first_linear_count(problem, n, d, sparse=sparse_rows)
     route = linear_route(n, d, k, problem.eigen_solver, sparse=sparse_rows)
     direct = route.solver == "direct"
-    passes, extremes = (1.0, (1, 1)) if direct else usual_passes(problem.tol)
+    passes, extremes = (1.0, (1, 1)) if direct else cost.usual_passes(problem.tol)
     needed = memory.linear_bytes(n, d, k, problem.itemsize, direct=direct, nnz=problem.nnz, threads=problem.threads)
-    require(needed, lambda: problem.limit)
-    basis = 0 if direct else basis_size(k, side)
+    require(needed, problem.budget)
+    expected = needed - BASE // 2
+    if problem.nnz is not None and not direct and k <= FEW_SPARSE:  # ARPACK takes little beside the data
+        vectors = max(2 * k + 1, 20) + 2 * k
+        expected = 20 * problem.nnz + 8 * (n + d) * 3 * k + 8 * min(n, d) * vectors
+    basis = 0 if direct else basis_size(k, min(n, d))
     name = "primal" if d <= n else "dual"
-    return _finished(
-        problem,
-        route=name if direct else f"{name}-krylov",
-        reason=route.reason,
-        k=k,
-        k_known=not isinstance(wanted, float | str),
-        block=0 if direct else block_size(k),
-        basis=basis,
-        pass_precision="float32" if problem.itemsize == 4 and not sparse_rows else "float64",
-        passes=passes,
-        passes_range=extremes,
-        memory_bytes=_linear_expected(problem, k, needed, direct=direct),
-        memory_bound=needed,
-        seconds=linear_seconds(problem, k, passes, basis, direct=direct),
-    )
+    return {
+        "route": name if direct else f"{name}-krylov",
+        "reason": route.reason,
+        "k": k,
+        "block": 0 if direct else block_size(k),
+        "basis": basis,
+        "pass_precision": "float32" if problem.itemsize == 4 and not sparse_rows else "float64",
+        "passes": passes,
+        "passes_range": extremes,
+        "memory_bytes": expected,
+        "memory_bound": needed,
+        "seconds": cost.linear_seconds(problem, k, passes, basis, direct=direct),
+    }
 
 
-def _linear_expected(problem: Problem, k: int, bound: int, *, direct: bool) -> int:
-    """Return the memory that is likely: of sparse rows ARPACK finds a few components, with little beside the data."""
-    if problem.nnz is None or direct or k > FEW_SPARSE:
-        return bound - BASE // 2
-    vectors = max(2 * k + 1, 20) + 2 * k
-    return 20 * problem.nnz + 8 * (problem.n + problem.d) * 3 * k + 8 * min(problem.n, problem.d) * vectors
-
-
-def _features_plan(problem: Problem, rank: int) -> Plan:
-    n, item = problem.n, problem.itemsize
-    wanted = problem.n_components
-    k = min(rank, wanted) if isinstance(wanted, int) else min(rank, FIRST_TRY) if isinstance(wanted, str) else rank
+def _features_plan(problem: Problem) -> dict[str, Any]:
+    n, wanted, pivots = problem.n, problem.n_components, pivoted(problem.approximation)
+    rank = rank_of(problem.approximation, None if problem.decides else wanted, n)
+    k = min(rank, wanted) if isinstance(wanted, int) else rank
     columns = problem.d if problem.nnz is None else -(-2 * problem.nnz // n)
     needed = memory.features_bytes(
-        n, columns, k, rank=rank, itemsize=item, threads=problem.threads, chosen_from=n if problem.pivoted else 0
-    )
-    require(needed, lambda: problem.limit, "or take fewer features")
-    return _finished(
-        problem,
-        route="features",
-        reason=f"{rank} features were asked for to stand for the kernel",
-        k=k,
-        k_known=not isinstance(wanted, float | str),
-        pass_precision="float32" if item == 4 else "float64",
-        memory_bytes=needed - BASE // 2,
-        memory_bound=needed,
-        seconds=features_seconds(problem, rank, k),
+        n,
+        columns,
+        k,
         rank=rank,
+        itemsize=problem.itemsize,
+        threads=problem.threads,
+        chosen_from=n if pivots else 0,
+        drawn=problem.d if is_random(problem.approximation) else 0,
     )
-
-
-def _finished(problem: Problem, **found: Any) -> Plan:
-    """Return a plan with what all routes have in common, and the way back where it is asked for."""
-    if problem.inverse:
-        n = problem.inverse
-        ridge = ridge_bytes(n, problem.d, found["k"], problem.itemsize) + 24 * problem.n * found["k"]
-        require(ridge, lambda: problem.limit)
-        found["memory_bytes"] = max(found["memory_bytes"], ridge)
-        found["memory_bound"] = max(found["memory_bound"], ridge)
-        rates = machine_rates()
-        flops = n**3 / 3.0 + 2.0 * n**2 * problem.d
-        found["seconds"] += flops / (rates.flops_double * problem.threads) + 8.0 * n**2 * rates.fresh
-    if isinstance(problem.n_components, str) and problem.kernel is not None:
-        m, dense = deciding_rows(problem.n, problem.d), problem.nnz is None
-        deciding = memory.decision_bytes(m, problem.d if dense else 0, problem.threads)
-        require(deciding, lambda: problem.limit, ("or give ", Setting("n_components"), " as a number"))
-        found["memory_bytes"] = max(found["memory_bytes"], deciding)
-        found["memory_bound"] = max(found["memory_bound"], deciding)
-        found["seconds"] += decision_seconds(problem, m)
-    usual: dict[str, Any] = {
-        "block": 0,
-        "basis": 0,
-        "pass_precision": "float64",
-        "refresh": False,
-        "tile_rows": 0,
-        "tiles": 0,
-        "tiles_kept": 0,
-        "passes": 1.0,
-        "passes_range": (1, 1),
+    require(needed, problem.budget, "or take fewer features")
+    return {
+        "route": "features",
+        "reason": f"{rank} features were asked for to stand for the kernel",
+        "k": k,
+        "pass_precision": "float32" if problem.itemsize == 4 else "float64",
+        "memory_bytes": needed - BASE // 2,
+        "memory_bound": needed,
+        "seconds": cost.features_seconds(problem, rank, k, pivots=pivots),
+        "rank": rank,
     }
+
+
+def _finished(problem: Problem, found: dict[str, Any]) -> Plan:
+    """Return the plan with what comes before and after every route: a number to decide, an inverse map to learn."""
+    n, d, m = problem.n, problem.d, problem.inverse
+    beside: list[tuple[int, float]] = []
+    if m:
+        needed = ridge_bytes(m, d, found["k"], problem.itemsize) + 24 * n * found["k"]
+        require(needed, problem.budget)
+        rates, flops = cost.machine_rates(), m**3 / 3.0 + 2.0 * m**2 * d
+        beside.append((needed, flops / (rates.flops_double * problem.threads) + 8.0 * m**2 * rates.fresh))
+    if problem.decides and problem.kernel is not None:
+        rows = memory.deciding_rows(n, d)
+        needed = memory.decision_bytes(rows, d if problem.nnz is None else 0, problem.threads)
+        require(needed, problem.budget, ("or give ", Setting("n_components"), " as a number"))
+        beside.append((needed, cost.decision_seconds(problem, rows)))
+    for needed, seconds in beside:
+        found["memory_bytes"] = max(found["memory_bytes"], needed)
+        found["memory_bound"] = max(found["memory_bound"], needed)
+        found["seconds"] += seconds
     found["memory_bytes"] = min(found["memory_bytes"], problem.limit)
     assert math.isfinite(found["seconds"])
-    return Plan(
-        n=problem.n,
-        d=problem.d,
-        memory_limit=problem.limit,
-        threads=problem.threads,
-        **(usual | found),
-    )
+    known = not (problem.decides or isinstance(problem.n_components, float))
+    return Plan(n=n, d=d, k_known=known, memory_limit=problem.limit, threads=problem.threads, **found)

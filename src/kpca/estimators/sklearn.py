@@ -14,9 +14,10 @@ from sklearn.preprocessing import KernelCenterer
 
 from kpca import kernels
 from kpca._base.config import thread_count
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca.estimators.exact import Decomposition
-from kpca.estimators.routes import Route
+from kpca.estimators.fitted import Fitted
+from kpca.estimators.plan import kernel_of
 from kpca.features.projection import Centre, KernelProjection, LinearProjection, MatrixProjection, Projection
 from kpca.gram import Centered, CrossGram, Gram, MatrixGram
 from kpca.gram.factored import Factored
@@ -93,8 +94,14 @@ def _unresolved(model: Any) -> dict[str, Any]:
         found = {"kernel": kernel, "degree": model.degree, "coef0": model.coef0, "kernel_params": model.kernel_params}
     if isinstance(count, float | str) or not (gamma is None or np.isscalar(gamma)) or isinstance(gamma, str):
         raise InputError(
-            f"Without a fit n_components and gamma must be numbers for scikit-learn; got {count!r} and {gamma!r}: fit "
-            "the model first, or set them."
+            (
+                "Without a fit ",
+                Setting("n_components"),
+                " and ",
+                Setting("gamma"),
+                f" must be numbers for scikit-learn; got {count!r} and {gamma!r}",
+            ),
+            remedy="fit the model first, or set them",
         )
     names = Theirs._parameter_constraints["kernel"][0].options
     if isinstance(kernel, str) and kernel not in names:
@@ -145,7 +152,7 @@ def _filled(made: Theirs, model: Any) -> Theirs:
     if made.fit_inverse_transform:
         scores = model._fitted_scores()
         # scikit-learn's map has no intercept: it is solved again, not taken over
-        of_scores = model._resolved(scores, model.gamma_)
+        of_scores = kernel_of(model, scores, model.gamma_)
         K = Gram(of_scores, scores).matrix().astype(np.float64)
         K.flat[:: n + 1] += float(model.alpha)
         made.dual_coef_ = solve(K, np.asarray(X, dtype=np.float64), assume_a="pos").astype(X.dtype)
@@ -183,29 +190,33 @@ def from_sklearn(empty: Any, theirs: Any) -> Any:
     if isinstance(theirs.kernel, str) and theirs.kernel == "precomputed":
         X = _original(X, means, float(theirs._centerer.K_fit_all_))
     else:
-        kernel = _our_kernel(theirs, X, gamma)
+        kernel = kernel_of(theirs, X, gamma)
     values, vectors = values.astype(np.float64), vectors.astype(np.float64)
     roots = np.sqrt(values)
     A = vectors * np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     A -= A.mean(axis=0)  # exactly 0 in all, so that the mean of new kernel values drops out
     operator, projection = _projected(kernel, X, A, means, thread_count(theirs.n_jobs))
     spectrum = _certified(operator, values, vectors)
-    model.kernel_, model.gamma_, model.X_fit_, model.n_features_in_ = kernel, gamma, X, X.shape[1]
-    if hasattr(theirs, "feature_names_in_"):
-        model.feature_names_in_ = theirs.feature_names_in_
+    columns = {name: getattr(theirs, name) for name in ("n_features_in_", "feature_names_in_") if hasattr(theirs, name)}
     back = None
     if theirs.fit_inverse_transform:
         scores = np.ascontiguousarray(theirs.X_transformed_fit_, dtype=X.dtype)
-        solved = RidgeMap(_our_kernel(theirs, scores, gamma), scores, theirs.dual_coef_, np.zeros(X.shape[1]))
+        solved = RidgeMap(kernel_of(theirs, scores, gamma), scores, theirs.dual_coef_, np.zeros(X.shape[1]))
         back = Back(RidgeMapWay(solved), "ridge", "scikit-learn's map, as it was fitted")
-    found = Decomposition(spectrum, projection, Route(_SOLVER, "the components are those that scikit-learn found"))
-    return model._store(found, X.dtype, X.shape[0], None, back)
-
-
-def _our_kernel(theirs: Theirs, X: Any, gamma: float) -> kernels.Kernel:
-    return kernels.resolve(
-        theirs.kernel, X, gamma=gamma, degree=theirs.degree, coef0=theirs.coef0, kernel_params=theirs.kernel_params
+    found = model._wanted_of(Decomposition(spectrum, projection))
+    fitted = Fitted(
+        kernel,
+        found.spectrum,
+        found.projection,
+        mass=X.shape[0],
+        center=True,
+        dtype=X.dtype,
+        gamma=gamma,
+        X_fit=X,
+        back=back,
+        columns=columns | {"n_features_in_": X.shape[1]},
     )
+    return model._keep(fitted.attributes())
 
 
 def _original(K: Any, means: FloatArray, mean: float) -> Any:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,12 +14,15 @@ from scipy import sparse
 
 from kpca._base.container import remove_leftovers
 from kpca._base.errors import InputError
+from kpca._base.progress import row_monitor
+from kpca.data.rows import stacked
 from kpca.estimators.approximate import FittedMap
-from kpca.estimators.checkpoint import digest, load_state, save_state
-from kpca.features import Scatter
+from kpca.estimators.checkpoint import StateFile, digest, load_state
+from kpca.features import Scatter, scatter_of
 from kpca.kernels import Kernel
 
 FloatArray = NDArray[Any]
+Monitor = Callable[[int], None] | None
 # Uniform numbers are drawn in blocks of this many rows, so that a row's number depends on its place only.
 _BLOCK = 4096
 
@@ -87,8 +89,6 @@ class Reservoir:
 # -- What is kept of a stream of batches, and how it is written to a file so that a killed fit can go on --------------
 
 _KIND = "stream"
-# The share of the time that writing may take is one in so many.
-_PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -116,24 +116,50 @@ class Stream:
     scatter: Scatter | None = None
     before: Scatter | None = None  # the scatter before the newest batch
     batches: int = 0
-    sample: Reservoir | None = None  # rows to learn the way back from, if anybody wants it
+    sample: Reservoir | None = None  # rows to learn the inverse map from, if anybody wants it
 
     @cached_property
     def rows_waiting(self) -> int:
         """The number of rows that wait for features."""
         return sum(batch.rows.shape[0] for batch in self.waiting)
 
+    def gathered(self) -> Batch:
+        """Return all rows that wait, in one batch."""
+        weights, waiting = None, self.waiting
+        if any(batch.weights is not None for batch in waiting):
+            weights = np.concatenate([batch.all_weights for batch in waiting])
+        return Batch(waiting[0].rows if len(waiting) == 1 else stacked([batch.rows for batch in waiting]), weights)
 
-class StreamCheckpoint:
+    def absorbed(self, batch: Batch, fade: float, threads: int, monitor: Monitor = None) -> Stream:
+        """Return the stream with a batch added to what is kept of the earlier ones, which fade."""
+        assert self.fitted is not None and self.kernel is not None
+        self.kernel.check(batch.rows)
+        monitor = monitor or row_monitor(batch.rows.shape[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            new = scatter_of(self.fitted.feature_map, batch.rows, batch.weights, threads=threads, monitor=monitor)
+        if not np.isfinite(new.matrix).all():
+            raise InputError(
+                f"The values of the {self.kernel.name} kernel must be finite; for this batch some are NaN or too "
+                f"large: {self.kernel.remedy}."
+            )
+        scatter, sample = new if self.scatter is None else self.scatter.faded(fade).merged(new), self.sample
+        if sample is not None:
+            if sparse.issparse(batch.rows):
+                raise InputError("preimage needs dense rows to come back to; this batch is sparse: densify it.")
+            sample = sample.faded(fade).added(batch.rows, batch.weights)
+        return replace(self, before=self.scatter, scatter=scatter, sample=sample)
+
+
+class StreamCheckpoint(StateFile):
     """The state of a stream in a file, with digests of the batches in it, which are skipped when they come again."""
 
     def __init__(self, path: str, fingerprint: dict[str, str]) -> None:
-        self.path, self._fingerprint = path, fingerprint
+        super().__init__(path, kind=_KIND)
+        self._fingerprint = fingerprint
         remove_leftovers(path)
         self._found = load_state(path, fingerprint, kind=_KIND)
         self._seen: list[str] = [] if self._found is None else [str(mark) for mark in self._found[0]["batches"]]
         self._expected = list(self._seen)
-        self._due = 0.0
 
     def skips(self, batch: Batch) -> bool:
         """Return True if this batch is in the state already; refuse one that is not the one that came before."""
@@ -171,11 +197,11 @@ class StreamCheckpoint:
         return stream, basis
 
     def taken(self, batch: Batch, stream: Stream) -> None:
-        """Note that a batch has been taken in, and write the state if writing has not taken too much time lately."""
+        """Note that a batch has been taken in, and write the state if it is time to."""
         self._seen.append(_mark(batch))
-        started = time.perf_counter()
-        if started < self._due:
-            return
+        self.write(self._fingerprint, lambda: self._state_of(stream))
+
+    def _state_of(self, stream: Stream) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         header: dict[str, Any] = {"batches": self._seen, "waiting": len(stream.waiting)}
         arrays: dict[str, FloatArray] = {}
         if stream.scatter is not None:
@@ -187,11 +213,7 @@ class StreamCheckpoint:
             arrays |= _packed("basis", stream.basis)
         for i, part in enumerate(stream.waiting):
             arrays |= _packed(f"waiting {i}", part)
-        if stream.sample is not None:
-            arrays |= stream.sample.arrays()
-        save_state(self.path, self._fingerprint, header, arrays, kind=_KIND)
-        ended = time.perf_counter()
-        self._due = ended + _PATIENCE * (ended - started)
+        return header, arrays if stream.sample is None else arrays | stream.sample.arrays()
 
     def remove(self) -> None:
         """Remove the file: there is nothing to go on from."""

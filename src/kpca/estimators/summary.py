@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import estimator_html_repr
 
-from kpca.estimators.routes import FINEST_TOL
+from kpca.estimators.plan import FINEST_TOL
 
 FloatArray = NDArray[Any]
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from kpca._base.config import config, memory_budget
 from kpca._base.threads import kept_single_threaded
-from kpca.estimators.exact import Decomposition, Near, Request, decompose
+from kpca.estimators.cost import Request
+from kpca.estimators.exact import Decomposition, Near, decompose
 from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel, Linear
 from kpca.spectrum import Spectrum

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kpca._base.errors import InputError
 from kpca._base.threads import in_order, single_threaded
 from kpca._base.validation import seed_of, whole_number
-from kpca.estimators.parallel_analysis import leading_values
+from kpca.estimators.n_components import leading_values
 from kpca.explain.subject import ExplainedModel, Ranked, chosen_components, component_title, finite, subject_of
 
 FloatArray = NDArray[Any]

@@ -21,8 +21,7 @@ from kpca._base.linalg import mean_of_rows
 from kpca._base.validation import check_data, check_precomputed, check_rows, check_symmetric, whole_number
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.estimators.n_components import Choice, analysis, elbow, said, with_mean
-from kpca.estimators.parallel_analysis import leading_values, parallel_analysis
+from kpca.estimators.n_components import Choice, analysis, elbow, leading_values, parallel_analysis, said, with_mean
 from kpca.preimage import gcv
 from kpca.preimage.learned import RidgeMap
 from kpca.selection.rows import Indices, check_labels, folds_of, row_sample

@@ -20,7 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from kpca._base.errors import InputError, Setting
 from kpca.estimators.fitted import NEIGHBOURS, restoration_errors
-from kpca.estimators.parallel_analysis import ParallelAnalysis, parallel_analysis
+from kpca.estimators.n_components import ParallelAnalysis, parallel_analysis
 from kpca.features.projection import MatrixProjection
 from kpca.selection.stability import Stability, bootstrap_stability
 from kpca.selection.trials import FittedFold

@@ -17,8 +17,8 @@ from kpca._base.errors import InputError
 from kpca._base.progress import step_monitor
 from kpca._base.threads import single_threaded
 from kpca._base.validation import check_jobs, seed_of, whole_number
-from kpca.estimators.exact import Request
-from kpca.estimators.routes import FINEST_TOL
+from kpca.estimators.cost import Request
+from kpca.estimators.plan import FINEST_TOL
 from kpca.estimators.warm_start import Follower
 from kpca.gram import Gram
 from kpca.gram.operator import center as centred

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from kpca._base.linalg import mean_of_rows
 from kpca._base.threads import in_order
-from kpca.estimators.routes import better_shifted
+from kpca.estimators.cost import better_shifted
 from kpca.gram import Gram, MatrixGram
 from kpca.gram.operator import center as centred
 from kpca.kernels import Kernel, Linear

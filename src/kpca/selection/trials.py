@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
 from kpca._base.threads import no_openmp_threads
-from kpca.estimators.exact import Decomposition, Request
+from kpca.estimators.cost import Request
+from kpca.estimators.exact import Decomposition
 from kpca.estimators.fitted import total_variance
 from kpca.estimators.warm_start import Follower
 from kpca.selection.candidates import Candidate

@@ -18,7 +18,7 @@ from kpca._base.progress import step_monitor
 from kpca._base.validation import check_parameters, seed_of, whole_number
 from kpca.data.sources import in_memory
 from kpca.estimators.approximate import check_approximation
-from kpca.estimators.exact import Request
+from kpca.estimators.cost import Request
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.plan import plan, time_words
 from kpca.kernels import Linear

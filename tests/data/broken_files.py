@@ -110,7 +110,7 @@ text("excel", b"PK\x03\x04" + bytes(100), "CSV", file="x.xlsx")
 text("a_pickle", pickle.dumps([1, 2, 3]), "never read", file="x.pkl")
 text("no_suffix", NUMBERS, "must end in", file="x")
 text("unknown_suffix", NUMBERS, "must end in", file="x.dat7")
-text("header_for_numpy", b"\x93NUMPY" + bytes(40), "text tables", file="x.npy", header=True)
+text("header_for_numpy", b"\x93NUMPY" + bytes(40), "header is for csv and tsv", file="x.npy", header=True)
 text("gz_of_nothing_more", b"\x1f\x8b", "gzip", file="x.csv.gz")
 text("gz_cut_short", gzip.compress(NUMBERS.encode() * 50)[:-30], "gzip", file="x.csv.gz")
 text("gz_wrong_checksum", gzip.compress(NUMBERS.encode())[:-8] + bytes(8), "gzip", file="x.csv.gz")
@@ -177,7 +177,7 @@ def link_to_itself(folder: Path) -> Path:
     return folder / "x.csv"
 
 
-@broken("no such file")
+@broken("File not found")
 def no_file(folder: Path) -> Path:
     return folder / "x.csv"
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca.data.arrays import check_shape
-from kpca.data.columns import NUMBER, TEXT, Piece, Wanted
-from kpca.data.rows import NUMBERS, Indices, label
+from kpca.data.rows import NUMBER, NUMBERS, TEXT, Indices, Piece, Wanted, label
 
 
 def is_frame(X: Any) -> bool:

@@ -38,7 +38,7 @@ from kpca.data.encoding import (
     width,
 )
 from kpca.data.roles import as_texts, inputs_of, layout_for, listed, place, quote, relaid, with_layout
-from kpca.data.rows import Indices, Rows, Table, float_dtype, stacked
+from kpca.data.rows import Indices, Rows, Table, float_dtype, part, stacked
 from kpca.data.sources import Source, default_rows, source_of
 from kpca.data.survey import (
     MemoryTable,
@@ -51,7 +51,6 @@ from kpca.data.survey import (
     check_uncoded,
     chunk_rows,
     complete,
-    part,
     pass_over,
 )
 
@@ -242,8 +241,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Return the rows as the model takes them: an array, CSR, or a source where they do not fit into memory.
 
-        A source (`kpca.chunks.Source`) is returned exactly where the prepared rows would take more than a quarter of
-        the memory budget (`kpca.config(memory_limit=...)`, or half of the memory that is free).
+        A source (`kpca.data.sources.Source`) is returned where the prepared rows would take more than a quarter of the
+        memory budget (`kpca.config(memory_limit=...)`, or half of the memory that is free).
         """
         self._check_fitted()
         return array_or_source(self, self.select(as_table(X)))

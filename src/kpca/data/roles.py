@@ -32,6 +32,11 @@ class Roles:
     text: Any = None
     optional: tuple[str, ...] = ()  # of "label" and "id": those that are none where there is no such column
 
+    @property
+    def beside(self) -> tuple[tuple[str, Any], ...]:
+        """What is said of label and id."""
+        return ("label", self.label), ("id", self.id)
+
 
 @dataclass(frozen=True)
 class Assigned:
@@ -124,7 +129,7 @@ class _Finder:
             return name
         if not self._named and name.isdecimal() and int(name) < len(self._list):
             return self._list[int(name)]
-        known = [*self._list, *(sorted(self._sides) if beside else ())]
+        known = [*(sorted(self._sides) if beside else ()), *self._list]
         near = difflib.get_close_matches(name, known[:10_000], n=1, cutoff=0.6)
         same = [other for other in known if other.lower() == name.strip().lower()]
         hint = f"did you mean {quoted((same or near)[0])}?" if same or near else f"it has {_some(known)}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Protocol
@@ -13,15 +13,24 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import memory_budget
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 
 Indices = NDArray[np.int64]
 ROWS = "X"  # what the array of the rows is called in files of several arrays
 NUMBERS = "biuf"  # NumPy's kinds of real numbers
 
 
+# -- What storage gives: a matrix, or columns of any types; and what takes rows ---------------------------------------
+
+Sides = Mapping[str, Callable[[], NDArray[Any]]]
+
+
 class Reader(Protocol):
-    """Rows in storage: a known number of them, in blocks or by number, as they are stored."""
+    """A matrix in storage: a known number of rows, in blocks or by number, as they are stored.
+
+    It may also have `sides`, arrays beside the rows by name, of which `beside` names the default id and label, and an
+    `image_shape`.
+    """
 
     n_rows: int
     n_columns: int
@@ -36,11 +45,49 @@ class Reader(Protocol):
         """Return the rows of these numbers, which ascend without repeats."""
 
 
+NUMBER, TEXT = "number", "text"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The columns to be read, by what they are to become."""
+
+    numbers: Sequence[str] = ()  # floats; missing ones are NaN
+    texts: Sequence[str] = ()  # objects; missing ones are None
+    values: Sequence[str] = ()  # ids and labels: as they are stored
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of some columns."""
+
+    numbers: NDArray[Any]  # shape: (m, p)
+    texts: dict[str, NDArray[Any]] = field(default_factory=dict)
+    values: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+
+class Columns(Protocol):
+    """Named columns of any types in storage: text tables, Parquet, Arrow files, data frames."""
+
+    names: list[str]
+    hidden: tuple[str, ...]  # columns that pandas keeps the names of the rows in
+    n_rows: int
+
+    def kind(self, name: str) -> str:
+        """Return NUMBER, TEXT, or the type of a column that is neither and cannot be used."""
+
+    def is_single(self, name: str) -> bool:
+        """Whether float32 holds a column of numbers."""
+
+    def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
+        """Yield all rows in order, in pieces that suit the storage and hold about `rows` rows."""
+
+
 class Writer(Protocol):
     """A place that takes rows in order; nothing can be seen there before `finish`, unless it is an array."""
 
-    def write(self, chunk: NDArray[Any]) -> None:
-        """Append rows."""
+    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
+        """Append rows, and the entries of the columns beside them."""
 
     def finish(self) -> None:
         """Make the rows visible under the name of the target."""
@@ -200,7 +247,8 @@ def check_room(name: str, needed: int) -> None:
     if needed > budget:
         raise InputError(
             f"{name!r} must fit into memory to be taken whole; it needs {needed / 2**30:.2f} GiB and "
-            f"{budget / 2**30:.2f} GiB are allowed: read it in chunks, or allow more memory (--memory)."
+            f"{budget / 2**30:.2f} GiB are allowed",
+            remedy=("read it in chunks, or allow more memory (", Setting("memory_limit"), ")"),
         )
 
 
@@ -221,37 +269,42 @@ def check_finite(name: str, columns: Sequence[str], numbers: Any, first: int) ->
     )
 
 
-def regrouped(pieces: Iterator[Rows], rows: int) -> Iterator[Rows]:
-    """Cut pieces of any length into chunks of `rows` rows."""
-    waiting: list[Rows] = []
+def regrouped(
+    pieces: Iterator[Any], rows: int, cut: Callable[[Any, slice], Any], join: Callable[[list[Any]], Any]
+) -> Iterator[Any]:
+    """Cut pieces of any length into chunks of `rows` rows; a piece that is one already is passed on as it is."""
+    waiting: list[Any] = []
     held = 0
     for piece in pieces:
-        start = 0
-        while start < len(piece):
-            part = part_of(piece, start, start + rows - held)
-            start += len(part)
-            held += len(part)
-            waiting.append(part)
+        start, length = 0, n_rows_of(piece)
+        while start < length:
+            stop = min(start + rows - held, length)
+            waiting.append(piece if stop - start == length else cut(piece, slice(start, stop)))
+            held += stop - start
+            start = stop
             if held == rows:
-                yield joined(waiting)
+                yield join(waiting)
                 waiting, held = [], 0
     if held:
-        yield joined(waiting)
+        yield join(waiting)
 
 
-def part_of(rows: Rows, start: int, stop: int) -> Rows:
-    """Return some of these rows."""
-    if start == 0 and stop >= len(rows):
-        return rows
-    part = slice(start, stop)
+def n_rows_of(piece: Any) -> int:
+    """Return the number of rows of an array, a sparse matrix or `Rows`."""
+    return len(piece) if isinstance(piece, Rows) else int(piece.shape[0])
+
+
+def part(rows: Rows, chosen: slice | NDArray[Any]) -> Rows:
+    """Return some of the rows: a slice, a mask or positions. `first` is kept right for slices only."""
+    documents, ids, labels = (None if one is None else one[chosen] for one in (rows.documents, rows.ids, rows.labels))
     return replace(
         rows,
-        numbers=rows.numbers[part],
-        categories={name: texts[part] for name, texts in rows.categories.items()},
-        documents=None if rows.documents is None else rows.documents[part],
-        ids=None if rows.ids is None else rows.ids[part],
-        labels=None if rows.labels is None else rows.labels[part],
-        first=rows.first + start,
+        numbers=rows.numbers[chosen],
+        categories={name: values[chosen] for name, values in rows.categories.items()},
+        documents=documents,
+        ids=ids,
+        labels=labels,
+        first=rows.first + (chosen.start or 0 if isinstance(chosen, slice) else 0),
     )
 
 
@@ -264,12 +317,13 @@ def joined(parts: list[Rows]) -> Rows:
         head,
         numbers=stacked([part.numbers for part in parts]),
         categories={name: np.concatenate([part.categories[name] for part in parts]) for name in head.categories},
-        documents=_together([part.documents for part in parts]),
-        ids=_together([part.ids for part in parts]),
-        labels=_together([part.labels for part in parts]),
+        documents=together([part.documents for part in parts]),
+        ids=together([part.ids for part in parts]),
+        labels=together([part.labels for part in parts]),
     )
 
 
-def _together(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+def together(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Return ids or labels of all pieces, None where there are none."""
     arrays = [part for part in parts if part is not None]
     return np.concatenate(arrays) if arrays else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,11 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
 from kpca.data.arrays import ArrayReader, SlicedReader, SparseReader
+from kpca.data.formats import BY_NAME, by_name, format_of, unknown_suffix
 from kpca.data.frames import FrameReader, is_frame
-from kpca.data.rows import Indices, Reader, float_dtype, label, stacked
+from kpca.data.rows import (
+    NUMBER,
+    Columns,
+    Indices,
+    Reader,
+    Wanted,
+    check_rows,
+    float_dtype,
+    label,
+    quoted,
+    regrouped,
+    stacked,
+)
 
 CHUNK_BYTES = 8 << 20
 _MOST_ROWS = 1 << 16  # thin data: what is computed from a chunk is wider than the chunk
@@ -98,16 +110,16 @@ def as_source(X: Any) -> Source:
     """Return X as a source of chunks.
 
     X may be a NumPy array or memory map, a SciPy sparse matrix, anything with `shape` and slices of rows (Zarr, h5py,
-    dask), a data frame, the path of a .npy, .npz, .zarr, .parquet (a file or a folder), .feather, .csv or .tsv, or an
-    iterable of such pieces. A generator can be read once; an iterable that starts anew, such as a list, again and
-    again.
+    dask), a data frame, the path of a file or folder in any of the formats of `kpca.data.formats` whose columns are
+    all numbers, or an iterable of such pieces. A generator can be read once; an iterable that starts anew, such as a
+    list, again and again.
     """
     if isinstance(X, Source):
         return X
     if isinstance(X, (list, tuple)):
         return _of_list(X)
     if _is_reader_material(X):
-        return _Table(_reader(X))
+        return _Numbered(_reader(X))
     if isinstance(X, Iterable) and not isinstance(X, (bytes, dict)):
         return _Stream(X)
     raise InputError(
@@ -123,7 +135,7 @@ def _of_list(X: Any) -> Source:
     if not in_memory(X):
         return _Stream(X)
     try:
-        return _Table(ArrayReader(np.asarray(X)))
+        return _Numbered(ArrayReader(np.asarray(X)))
     except InputError:
         raise
     except (TypeError, ValueError) as error:
@@ -137,7 +149,7 @@ def _is_reader_material(X: Any) -> bool:
 def _reader(X: Any) -> Reader:
     """Open one array, frame or file."""
     if isinstance(X, (str, os.PathLike)):
-        return _file_reader(os.fspath(X))
+        return _file_reader(os.fsdecode(X))
     if sparse.issparse(X):
         return SparseReader(X)
     if isinstance(X, np.ndarray):
@@ -149,44 +161,70 @@ def _reader(X: Any) -> Reader:
     raise InputError(f"A chunk must be a 2-D array, a sparse matrix, a data frame or a path; got {type(X).__name__}.")
 
 
-def _file_reader(path: Any) -> Reader:
-    # Imported here: files are opened by few, and pyarrow and zarr are only wanted for their own.
-    from kpca.data import npy, text, zarr
-    from kpca.data.arrow import FeatherTable, ParquetTable
-    from kpca.data.columns import NumbersReader
+def _file_reader(path: str) -> Reader:
+    if by_name(path)[0] is None and not os.path.lexists(path):  # a text that is no path, more likely
+        raise unknown_suffix(path)
+    opened = BY_NAME[format_of(path)].open(path)
+    reader: Reader = NumbersReader(opened, path) if hasattr(opened, "kind") else opened
+    return reader
 
-    path = os.fsdecode(path)
 
-    def columns(make: Callable[[str], Any]) -> Callable[[str], Reader]:
-        return lambda path: NumbersReader(make(path), path)
+class NumbersReader:
+    """Columns of storage that are all numbers; one that keeps pandas' names of the rows is passed over."""
 
-    openers: dict[str, Callable[[str], Reader]] = {
-        ".npy": npy.open_npy,
-        ".npz": lambda path: npy.open_npz(path, memory_budget()),
-        ".zarr": lambda path: zarr.open_zarr(path, memory_budget()),
-        ".parquet": columns(ParquetTable),
-        ".feather": columns(FeatherTable),
-        ".arrow": columns(FeatherTable),
-        ".csv": columns(text.TextTable),
-        ".tsv": columns(text.TextTable),
-        ".csv.gz": columns(text.TextTable),
-        ".tsv.gz": columns(text.TextTable),
-    }
-    stem, suffix = os.path.splitext(path.rstrip("/").lower())
-    opener = openers.get(os.path.splitext(stem)[1] + suffix if suffix == ".gz" else suffix)
-    if opener is None:
-        raise InputError(f"A path must end in {', '.join(openers)}; got {path!r}.")
-    if not os.path.exists(path):
-        raise InputError(f"There must be data at {path!r}; there is no such file: check the path.")
-    return opener(path)
+    sparse = False
+
+    def __init__(self, table: Any, path: str) -> None:
+        self._table: Columns = table
+        names = [name for name in table.names if name not in table.hidden]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(
+                f"The columns of {path!r} must have different names; got {quoted(twice)} twice: rename some."
+            )
+        if hasattr(table, "scan"):
+            table.scan(names)
+            names = [name for name in names if not table.is_blank(name)]
+        if table.n_rows < 1 or not names:
+            raise InputError(f"{path!r} must have at least one row and one column; got {table.n_rows} row(s).")
+        for column, name in enumerate(names):
+            if table.kind(name) != NUMBER:
+                slip = getattr(table, "slip", lambda _: None)(name)
+                if slip:
+                    raise InputError(f"{slip}: correct it or drop the column.")
+                raise InputError(
+                    f"{path!r} must hold numbers only; column {column} ({quoted(name)}) is of type {table.kind(name)}: "
+                    "encode or drop it."
+                )
+        self.names: list[str] | None = names
+        self.n_rows, self.n_columns = table.n_rows, len(names)
+        self.dtype = np.dtype(np.float32 if all(map(table.is_single, names)) else np.float64)
+        self._wanted = Wanted(numbers=names)
+
+    def blocks(self, rows: int) -> Iterator[Any]:
+        """Yield the rows as they are stored together."""
+        for piece in self._table.pieces(self._wanted, self.dtype, rows):
+            yield piece.numbers
+
+    def take(self, indices: Indices) -> Any:
+        """Return these rows."""
+        if hasattr(self._table, "take"):
+            return self._table.take(self._wanted, self.dtype, indices)
+        taken = np.empty((len(indices), self.n_columns), dtype=self.dtype)
+        first = 0
+        for block in self.blocks(1 << 13):
+            here = slice(*np.searchsorted(indices, [first, first + len(block)]))
+            taken[here] = block[indices[here] - first]
+            first += len(block)
+        return taken
 
 
 def source_of(reader: Reader) -> Source:
     """Return the rows of a reader as a source, which cuts them into chunks and checks them."""
-    return _Table(reader)
+    return _Numbered(reader)
 
 
-class _Table:
+class _Numbered:
     """A source whose rows have numbers: an array, frame or file."""
 
     repeatable = True
@@ -314,11 +352,7 @@ def _after(piece: Any, rest: Iterator[Any]) -> Iterator[Any]:
 
 
 def _chunk_rows(source: Source, rows: int | None) -> int:
-    if rows is None:
-        return default_rows(source.n_columns, source.dtype, sparse=source.sparse)
-    if isinstance(rows, bool) or not isinstance(rows, Integral) or rows < 1:
-        raise InputError(f"rows must be None or a whole number of rows from 1; got {rows!r}.")
-    return int(rows)
+    return check_rows(rows, default_rows(source.n_columns, source.dtype, sparse=source.sparse))
 
 
 def _checked(block: Any, source: Source, numbers: Indices) -> Any:
@@ -358,22 +392,7 @@ def _positions(block: Any, bad: NDArray[np.bool_]) -> tuple[Any, Any]:
 
 
 def _regrouped(blocks: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Cut blocks of any length into chunks of `rows` rows; a block that is one already is passed on as it is."""
-    waiting: list[Any] = []
-    held = 0
-    for block in blocks:
-        start = 0
-        while start < block.shape[0]:
-            whole = start == 0 and block.shape[0] <= rows - held
-            part = block if whole else block[start : start + rows - held]
-            start += part.shape[0]
-            held += part.shape[0]
-            waiting.append(part)
-            if held == rows:
-                yield stacked(waiting)
-                waiting, held = [], 0
-    if held:
-        yield stacked(waiting)
+    return regrouped(blocks, rows, lambda block, part: block[part], stacked)
 
 
 def sample_rows(source: Source, count: int, seed: int) -> Any:

@@ -17,7 +17,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from kpca._base.errors import InputError
 from kpca._base.progress import row_monitor
 from kpca.data.roles import as_texts, inputs_of, listed, place, quote
-from kpca.data.rows import Layout, Rows, Table, Texts
+from kpca.data.rows import Layout, Rows, Table, Texts, part
 from kpca.data.sources import default_rows, sample_numbers
 
 FEWEST_DOCUMENTS = 2  # a word of one document makes it similar to no other
@@ -348,20 +348,6 @@ def check_table(table: Table) -> None:
 
 
 # -- Rows that lie in memory, as a table ------------------------------------------------------------------------------
-
-
-def part(rows: Rows, chosen: slice | NDArray[Any]) -> Rows:
-    """Return some of the rows: a slice, a mask or positions. `first` is kept right for slices only."""
-    start = rows.first + (chosen.start or 0 if isinstance(chosen, slice) else 0)
-    return replace(
-        rows,
-        numbers=rows.numbers[chosen],
-        categories={name: values[chosen] for name, values in rows.categories.items()},
-        documents=None if rows.documents is None else rows.documents[chosen],
-        ids=None if rows.ids is None else rows.ids[chosen],
-        labels=None if rows.labels is None else rows.labels[chosen],
-        first=start,
-    )
 
 
 class MemoryTable:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
-from kpca.data.arrow import pyarrow
-from kpca.data.columns import NUMBER, TEXT, Piece, Wanted
-from kpca.data.rows import Indices, quoted, unreadable
+from kpca._base.files import NewFile
+from kpca.data.arrow import Batches, pyarrow
+from kpca.data.rows import NUMBER, TEXT, Indices, Piece, Wanted, quoted, unreadable
 from kpca.data.text_blocks import TRUTH, BlockParser, Grid, one_chunk
 from kpca.data.text_lines import (
     BLOCK_BYTES,
@@ -33,6 +35,11 @@ class TextTable:
     """A text table; `scan` must have been called before its rows are read."""
 
     def __init__(self, path: str, *, delimiter: str | None = None, header: bool | None = None) -> None:
+        if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise InputError(f"must be a single character, and no quote; got {quoted(delimiter)}", param="delimiter")
+        if delimiter is not None and not delimiter.isascii():
+            given = f"must be a character of ASCII; got {quoted(delimiter)}: replace it in the file"
+            raise InputError(given, param="delimiter")
         self._arrow = pyarrow("Reading text tables")
         self.path, self._file = path, TextFile(path)
         head, complete = self._file.head(SAMPLE_BYTES)
@@ -426,3 +433,59 @@ class Scan:
         lines = self._parser.lines(block, max((row for _, row, _ in found), default=-1))
         for place, row, entry in found:
             self.facts[place].first_infinite = (lines[row], entry)
+
+
+# -- Text tables out ---------------------------------------------------------------------------------------------------
+
+
+class TextWriter:
+    """A text table, in a new file, compressed if its name says so, or on standard output ("-").
+
+    Floats have as many digits as it takes to read the same bits again.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        names: Sequence[str],
+        extras: Sequence[str],
+        dtype: np.dtype[Any],
+        *,
+        delimiter: str = ",",
+    ) -> None:
+        self._arrow = pyarrow("Writing text tables")
+        self._batch = Batches(self._arrow, names, extras, dtype)
+        self._delimiter, self._begun = delimiter, False
+        self._new = None if path == "-" else NewFile(path)
+        self._file: Any = sys.stdout.buffer if self._new is None else self._new.file
+        self._packed: Any = None
+        if path.lower().endswith(".gz"):
+            self._file = self._packed = gzip.GzipFile("", "wb", 6, self._file, mtime=0)
+
+    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
+        """Append rows."""
+        self._put(self._arrow.Table.from_batches([self._batch(chunk, extras)]))
+
+    def _put(self, table: Any) -> None:
+        csv, buffer = self._arrow.csv, self._arrow.BufferOutputStream()
+        csv.write_csv(table, buffer, csv.WriteOptions(include_header=not self._begun, delimiter=self._delimiter))
+        self._file.write(buffer.getvalue().to_pybytes())
+        self._begun = True
+
+    def finish(self) -> None:
+        """Write what is still to be written and give the file its name."""
+        if not self._begun:
+            self._put(self._batch.empty().empty_table())
+        if self._packed is not None:
+            self._packed.close()
+        if self._new is not None:
+            self._new.finish()
+        else:
+            self._file.flush()
+
+    def abandon(self) -> None:
+        """Remove what was written; what went to a stream is gone."""
+        if self._packed is not None:
+            self._packed.fileobj = None  # or it would write its last bytes when it is collected
+        if self._new is not None:
+            self._new.abandon()

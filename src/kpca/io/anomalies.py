@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.data.opening import open_writer
 from kpca.data.rows import Table
+from kpca.data.sinks import open_writer
 from kpca.detector.limits import STATISTICS, Statistics
 from kpca.io.results import ROW, beside_of, preparation_of, prepared_pieces, tell_left_out, values_of
 

@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
 from kpca._base.progress import row_monitor
 from kpca.data.images import ImageWriter
-from kpca.data.opening import open_writer
 from kpca.data.preparation import SHARE_OF_MEMORY, Preparation, Prepared
 from kpca.data.rows import Layout, Rows, Table, stacked
+from kpca.data.sinks import open_sink, open_writer, scores_in_chunks
+from kpca.data.sources import as_source
 
 MOST_ROWS = 20_000  # of a sample
 _STORED_PER_ROW = 256  # entries a sparse row is taken to have, if it has that many columns
@@ -137,21 +139,47 @@ def values_of(pipeline: Any, layout: Layout, part: Prepared) -> dict[str, Any]:
 FloatArray = NDArray[Any]
 
 
-def write_scores(pipeline: Any, table: Table, path: Any) -> int:
-    """Write the scores of the rows of a table to a file in any of the formats of `open_writer`; - is stdout.
+def write_scores(model: Any, X: Any, out: Any, rows: int | None = None) -> Any:
+    """Write the scores of rows to `out`, chunk by chunk; neither rows nor scores need fit into memory.
 
-    Returns how many rows were written: those with missing values are left out where the preparation drops them.
+    Parameters
+    ----------
+    model : fitted estimator with `transform`; for a table a pipeline, `Preparation` and then such an estimator.
+    X : array, frame, path or iterable of chunks, or a table that `open_table` opened
+        Of a table, ids and labels are written beside the scores.
+    out : array, memory map, Zarr array or path
+        An array of the shape of the scores, or a path in any of the formats of `open_writer`; a file appears whole or
+        not at all. Of a table only a path; "-" is standard output.
+    rows : int, optional
+        Rows per chunk; about 8 MiB of X if not given. A table has chunks of its own.
+
+    Returns
+    -------
+    out, as it was given. Of a table, how many rows were written: those with missing values are left out where the
+    preparation drops them.
     """
+    if hasattr(X, "layout"):
+        return _write_table_scores(model, X, out)
+    source = as_source(X)
+    parts = scores_in_chunks(model, model.transform, source, rows)
+    scores = next(parts)
+    names = [str(name) for name in model.get_feature_names_out()] if hasattr(model, "get_feature_names_out") else None
+    with open_sink(out, source.n_rows, scores.shape[1], scores.dtype, names=names) as sink:
+        for part in chain([scores], parts):
+            sink.write(part)
+    return out
+
+
+def _write_table_scores(pipeline: Any, table: Table, path: Any) -> int:
     model = pipeline[-1]
     names = [str(name) for name in model.get_feature_names_out()]
-    layout, count = preparation_of(pipeline).select(table).layout, 0
+    layout = preparation_of(pipeline).select(table).layout
     with open_writer(path, names, extras=beside_of(pipeline, layout)) as writer:
         for _, part in prepared_pieces(pipeline, table):
             writer.write(np.asarray(model.transform(part.X)), values_of(pipeline, layout, part))
-            count += len(part.kept)
             if not writer.wanted:  # whoever read it has gone
                 break
-    return count
+    return writer.n_rows
 
 
 def write_denoised(pipeline: Any, table: Table, path: Any) -> float:

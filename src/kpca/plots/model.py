@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kpca._base.errors import InputError
-from kpca.data.sinks import write_whole
+from kpca._base.files import write_whole
 from kpca.plots._cloud import class_legend
 from kpca.plots.axes import FloatArray, new_figure
 from kpca.plots.embedding import EmbeddingDisplay

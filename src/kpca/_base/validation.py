@@ -30,7 +30,8 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> An
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind == "c":
         raise InputError(_COMPLEX)
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    columns = getattr(X, "columns", None) if hasattr(X, "dtypes") else getattr(X, "column_names", None)  # of pyarrow
+    names = None if columns is None else [str(name) for name in columns]
     try:
         checked = validate_data(
             estimator,

@@ -23,7 +23,7 @@ from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
 from kpca.data import formats
 from kpca.data.arrays import ArrayReader, MatrixReader, SlicedReader, SparseReader
-from kpca.data.frames import FrameColumns, is_frame
+from kpca.data.frames import FrameColumns, is_any_frame
 from kpca.data.roles import Assigned, RelaidTable, Roles, assign, roles_of
 from kpca.data.rows import (
     NUMBER,
@@ -152,7 +152,7 @@ def table_of(
 ) -> Table:
     """Return a data frame (pandas, polars, pyarrow, ...), an array or a sparse matrix in memory as a table."""
     roles = roles_of(columns, drop, label, id, text)
-    if is_frame(X):
+    if is_any_frame(X):
         table = table_of_columns(name, FrameColumns(X), roles, lambda: _digest_of_rows(table))
         return table
     reader: MatrixReader

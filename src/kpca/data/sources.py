@@ -20,7 +20,7 @@ from scipy import sparse
 from kpca._base.errors import InputError
 from kpca.data.arrays import ArrayReader, SlicedReader, SparseReader
 from kpca.data.formats import BY_NAME, by_name, format_of, unknown_suffix
-from kpca.data.frames import FrameReader, is_frame
+from kpca.data.frames import FrameReader, is_any_frame
 from kpca.data.rows import (
     NUMBER,
     Columns,
@@ -99,7 +99,7 @@ def in_memory(X: Any) -> bool:
         return not (X and all(_is_reader_material(piece) and len(getattr(piece, "shape", (0, 0))) == 2 for piece in X))
     if isinstance(X, np.memmap | str | os.PathLike):
         return False
-    if isinstance(X, np.ndarray) or sparse.issparse(X) or is_frame(X):
+    if isinstance(X, np.ndarray) or sparse.issparse(X) or is_any_frame(X):
         return True
     if hasattr(X, "chunks"):  # a source, or an array that lies in chunks (Zarr, h5py, dask)
         return False
@@ -154,7 +154,7 @@ def _reader(X: Any) -> Reader:
         return SparseReader(X)
     if isinstance(X, np.ndarray):
         return ArrayReader(X)
-    if is_frame(X):
+    if is_any_frame(X):
         return FrameReader(X)
     if hasattr(X, "shape") and hasattr(X, "__getitem__"):
         return SlicedReader(X)

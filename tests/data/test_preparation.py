@@ -169,7 +169,7 @@ def test_odd_categories(value: str) -> None:
 
 def test_the_number_of_values_is_limited() -> None:
     rows = category_rows([f"v{number}" for number in range(1200)])
-    with pytest.raises(InputError, match=r"at most 1,000 different values; 'kind' of The data has more.*--id"):
+    with pytest.raises(InputError, match=r"at most 1,000 different values; 'kind' of The data has more.*with id"):
         Preparation(encode="onehot").fit(rows)
     assert Preparation(encode="onehot", max_categories=1200).fit(rows).n_features_out_ == 1200
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca.data.arrays import check_shape
-from kpca.data.rows import NUMBER, TEXT, Indices, Piece, Wanted, default_names, label
+from kpca.data.rows import NUMBER, TEXT, Indices, Piece, Wanted, default_names, is_missing, label
 
 _SINGLE = ("Float16", "Float32")
 _NESTED = ("List", "Array", "Struct", "Binary")
@@ -92,7 +91,7 @@ def _floats(column: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return a column of narwhals as floats, missing entries as NaN."""
     values = column.to_numpy()
     if values.dtype == object or str(column.dtype) == "Categorical":
-        values = [np.nan if _is_missing(value) else value for value in column.to_list()]
+        values = [np.nan if is_missing(value) else value for value in column.to_list()]
     return np.asarray(values, dtype=dtype)
 
 
@@ -149,7 +148,7 @@ class FrameColumns:
             yield Piece(numbers, texts, {name: array[part] for name, array in values.items()})
 
     def _objects(self, name: str, part: slice) -> list[Any]:
-        return [None if _is_missing(value) else value for value in self._column(name)[part].to_list()]
+        return [None if is_missing(value) else value for value in self._column(name)[part].to_list()]
 
     def _texts(self, name: str, part: slice) -> NDArray[Any]:
         texts = np.empty(part.stop - part.start, dtype=object)
@@ -169,17 +168,6 @@ class FrameColumns:
         values = np.empty(len(found), dtype=object)
         values[:] = found
         return values
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None:
-        return True
-    if isinstance(value, float):
-        return math.isnan(value)
-    return type(value).__name__ in ("NAType", "NaTType")
-
-
-# -- What columns and rows are called ---------------------------------------------------------------------------------
 
 
 def column_names(given: Sequence[Any] | None, known: Iterable[Any] | None, X: Any, d: int) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from kpca._base.errors import InputError
 from kpca._base.files import temporary_name
 from kpca._base.text import data_frame
 from kpca.data.arrays import MatrixReader
-from kpca.data.rows import Indices, float_dtype, stacked
+from kpca.data.rows import Indices, float_dtype, hint, is_missing, stacked
 
 
 def anndata(doing: str) -> Any:
@@ -358,13 +357,6 @@ def _texts(values: Any) -> NDArray[Any]:
     return texts
 
 
-def is_missing(value: Any) -> bool:
-    """Return True for None, NaN, NaT and the NA of pandas: all but the first are unequal to everything."""
-    if isinstance(value, str):
-        return False
-    return value is None or type(value).__name__ in {"NAType", "NaTType"} or bool(np.not_equal(value, value))
-
-
 def _unique(names: Iterable[Any]) -> list[str]:
     """Return names with -1, -2, ... behind those that have occurred before, as anndata makes them unique."""
     given = [str(name) for name in names]
@@ -378,15 +370,6 @@ def _unique(names: Iterable[Any]) -> list[str]:
         taken.add(found)
         unique.append(found)
     return unique
-
-
-def hint(given: str, known: Sequence[str]) -> str:
-    """Return how a sentence about an unknown name ends: the one that was meant, or those there are."""
-    close = difflib.get_close_matches(given, known, n=1)
-    if close:
-        return f": did you mean {close[0]!r}?"
-    some = ", ".join(map(repr, known[:8])) + (", …" if len(known) > 8 else "")
-    return f": there are {some}." if known else ": there are none."
 
 
 # -- Scores as an H5AD file: X holds them, obs what comes with the rows -----------------------------------------------

@@ -8,7 +8,6 @@ no other is named. Names used twice are refused where such a column is used.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -38,6 +37,7 @@ from kpca.data.rows import (
     check_room,
     check_rows,
     default_names,
+    digest_of_rows,
     float_dtype,
     joined,
     part,
@@ -46,7 +46,6 @@ from kpca.data.rows import (
 )
 from kpca.data.sources import default_rows
 
-_HASHED_AT_ONCE = 1 << 16  # rows
 _MOST_COLUMNS = 10_000_000  # of a matrix: each has a name; more than that is a slip, or an attack
 
 
@@ -153,7 +152,7 @@ def table_of(
     """Return a data frame (pandas, polars, pyarrow, ...), an array or a sparse matrix in memory as a table."""
     roles = roles_of(columns, drop, label, id, text)
     if is_any_frame(X):
-        table = table_of_columns(name, FrameColumns(X), roles, lambda: _digest_of_rows(table))
+        table = table_of_columns(name, FrameColumns(X), roles, lambda: digest_of_rows(table))
         return table
     reader: MatrixReader
     if sparse.issparse(X):
@@ -162,7 +161,7 @@ def table_of(
         reader = ArrayReader(_array(X))
     else:
         reader = SlicedReader(X)
-    matrix = MatrixTable(name, reader, roles, lambda: _digest_of_rows(matrix))
+    matrix = MatrixTable(name, reader, roles, lambda: digest_of_rows(matrix))
     return matrix
 
 
@@ -177,20 +176,6 @@ def _array(X: Any) -> NDArray[Any]:
         return np.asarray(X)
     except (TypeError, ValueError) as error:
         raise InputError("X must be a data frame, or rows of equal length; it is neither: make it an array.") from error
-
-
-def _digest_of_rows(table: Table) -> str:
-    """Return the SHA-256 of the columns that are analysed: a frame in memory has no bytes of its own."""
-    total = hashlib.sha256(repr(table.layout).encode())
-    for rows in table.chunks(_HASHED_AT_ONCE):
-        if sparse.issparse(rows.numbers):
-            for part in (rows.numbers.indptr, rows.numbers.indices, rows.numbers.data):
-                total.update(np.ascontiguousarray(part).view(np.uint8).data)
-        else:
-            total.update(np.ascontiguousarray(rows.numbers).view(np.uint8).data)
-        for texts in (*rows.categories.values(), rows.documents):
-            total.update(repr(None if texts is None else texts.tolist()).encode("utf-8", "backslashreplace"))
-    return total.hexdigest()
 
 
 # -- Tables over named columns: text, Parquet, Arrow and frames, with the types that their columns have ---------------
@@ -219,8 +204,7 @@ class ColumnTable:
         texts = [*layout.categories, *([layout.text] if layout.text is not None else [])]
         first = 0
         for piece in self._columns.pieces(Wanted(layout.numbers, texts, beside), self.dtype, rows):
-            check_finite(self.name, layout.numbers, piece.numbers, first)
-            yield Rows(
+            found = Rows(
                 layout,
                 piece.numbers,
                 {name: piece.texts[name] for name in layout.categories},
@@ -229,7 +213,9 @@ class ColumnTable:
                 None if layout.label is None else piece.values[layout.label],
                 first,
             )
-            first += len(piece.numbers)
+            check_finite(found, self.name)
+            yield found
+            first += len(found)
 
     def whole(self) -> Rows:
         """Return all rows, if there is room for them."""
@@ -361,9 +347,10 @@ class MatrixTable:
         first = 0
         for block in self._reader.blocks(rows):
             numbers = self._numbers(block)
-            check_finite(self.name, self.layout.numbers, numbers, first)
-            beside = [self._values(block, side, first) for side in (self._id, self._label)]
-            yield Rows(self.layout, numbers, ids=beside[0], labels=beside[1], first=first)
+            ids, labels = (self._values(block, side, first) for side in (self._id, self._label))
+            found = Rows(self.layout, numbers, ids=ids, labels=labels, first=first)
+            check_finite(found, self.name)
+            yield found
             first += block.shape[0]
 
     def _numbers(self, block: Any) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import hashlib
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -125,6 +128,30 @@ def printable(text: object, most: int = 60) -> str:
 def quoted(text: object, most: int = 60) -> str:
     """Return text as a message quotes it."""
     return repr(printable(text, most))
+
+
+def listed(names: Sequence[object], most: int = 12, *, raw: bool = False) -> str:
+    """Return names as messages list them, the first ones only where there are many."""
+    shown = [str(name) if raw else quoted(name) for name in names[:most]]
+    return ", ".join(shown) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def hint(given: str, known: Sequence[str]) -> str:
+    """Return how a sentence about an unknown name ends: the one that was meant, or those there are."""
+    same = [name for name in known if name.lower() == given.strip().lower()]
+    close = same or difflib.get_close_matches(given, known[:10_000], n=1)
+    if close:
+        return f": did you mean {quoted(close[0])}?"
+    return f": it has {listed(known, 8) or 'none'}."
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or the NA of pandas."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    return isinstance(value, float | np.floating) and math.isnan(value)
 
 
 def unreadable(path: str, what: str, error: BaseException) -> InputError:
@@ -252,21 +279,36 @@ def check_room(name: str, needed: int) -> None:
         )
 
 
-def check_finite(name: str, columns: Sequence[str], numbers: Any, first: int) -> None:
-    """Refuse infinity, naming the first place; NaN is a missing entry and stays."""
-    values = numbers.data if sparse.issparse(numbers) else numbers
+def check_finite(rows: Rows, name: str) -> bool:
+    """Return whether numbers are missing (NaN); refuse infinite ones, and name the first place."""
+    values = rows.numbers.data if sparse.issparse(rows.numbers) else rows.numbers
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(values, dtype=np.float64)):  # false alarms only cost the second look
+            return False
     infinite = np.isinf(values)
-    if not infinite.any():
-        return
-    if sparse.issparse(numbers):
-        place = int(np.flatnonzero(infinite)[0])
-        row, column = int(np.searchsorted(numbers.indptr, place, side="right")) - 1, int(numbers.indices[place])
+    if infinite.any():
+        raise InputError(
+            f"{name} must hold finite numbers; got infinity in {entry(rows, infinite)}",
+            remedy=("correct or remove such rows, or leave the column out with ", Setting("drop")),
+        )
+    return bool(np.isnan(values).any())
+
+
+def entry(rows: Rows, marked: NDArray[np.bool_]) -> str:
+    """Return how a message speaks of the first marked number; marks have the form of the stored values."""
+    if sparse.issparse(rows.numbers):
+        position = int(np.flatnonzero(marked)[0])
+        row = int(np.searchsorted(rows.numbers.indptr, position, side="right")) - 1
+        column = int(rows.numbers.indices[position])
     else:
-        row, column = (int(place[0]) for place in np.nonzero(infinite))
-    raise InputError(
-        f"Column {quoted(columns[column])} of {name!r} must be finite; row {first + row}, counted from 0, holds "
-        "infinity: correct it, leave the row out, or drop the column."
-    )
+        row, column = (int(number) for number in np.argwhere(marked)[0])
+    return f"{place(rows, row)} of column {quoted(rows.layout.numbers[column])}"
+
+
+def place(rows: Rows, position: int) -> str:
+    """Return how a message speaks of a row."""
+    known = "counted from 0" if rows.ids is None else f"id {quoted(rows.ids[position])}"
+    return f"row {rows.first + position} ({known})"
 
 
 def regrouped(
@@ -327,3 +369,15 @@ def together(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
     """Return ids or labels of all pieces, None where there are none."""
     arrays = [part for part in parts if part is not None]
     return np.concatenate(arrays) if arrays else None
+
+
+def digest_of_rows(table: Table) -> str:
+    """Return the SHA-256 of the columns that are analysed: rows in memory have no bytes of a file."""
+    total = hashlib.sha256(repr(table.layout).encode())
+    for rows in table.chunks(1 << 16):
+        numbers = rows.numbers
+        for array in (numbers.indptr, numbers.indices, numbers.data) if sparse.issparse(numbers) else (numbers,):
+            total.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+        for texts in (*rows.categories.values(), rows.documents):
+            total.update(repr(None if texts is None else texts.tolist()).encode("utf-8", "backslashreplace"))
+    return total.hexdigest()

@@ -15,7 +15,7 @@ from kpca._base.errors import InputError
 from kpca._base.files import silence_stdout, write_failed
 from kpca.data.arrays import release_pages
 from kpca.data.formats import BY_NAME, FORMATS, Format, by_name, check_format
-from kpca.data.rows import Writer, default_names, quoted
+from kpca.data.rows import Writer, default_names, listed, quoted
 from kpca.data.sources import Source
 
 _NOTHING: Mapping[str, NDArray[Any]] = {}
@@ -49,8 +49,8 @@ class TableWriter:
             raise InputError(f"Rows for {self._target} must have shape (m, {self._n_columns}); got {rows.shape}.")
         if set(extras) != set(self._extras):
             raise InputError(
-                f"Rows for {self._target} must come with the columns {self._listed(self._extras)}; got "
-                f"{self._listed(extras)}: write all of them."
+                f"Rows for {self._target} must come with the columns {listed(self._extras) or 'none'}; got "
+                f"{listed(list(extras)) or 'none'}: write all of them."
             )
         beside = {name: _column(extras[name]) for name in self._extras}
         for name, column in beside.items():
@@ -63,10 +63,6 @@ class TableWriter:
         if self.wanted and len(rows):
             self._guarded(lambda: self._writer.write(rows, beside))
             self.n_rows += len(rows)
-
-    @staticmethod
-    def _listed(names: Any) -> str:
-        return ", ".join(quoted(name) for name in names) or "none"
 
     def _guarded(self, work: Any) -> None:
         """Run something that writes; a reader that has gone away is no error, a full disk is one."""

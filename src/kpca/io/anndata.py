@@ -12,7 +12,8 @@ from scipy import sparse
 
 from kpca import __version__
 from kpca._base.errors import InputError
-from kpca.data.h5ad import anndata, hint, is_missing
+from kpca.data.h5ad import anndata
+from kpca.data.rows import hint, is_missing
 from kpca.estimators.kernel_pca import KernelPCA
 
 FloatArray = NDArray[Any]

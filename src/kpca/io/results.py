@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.config import memory_budget
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
 from kpca.data.images import ImageWriter
 from kpca.data.preparation import SHARE_OF_MEMORY, Preparation, Prepared
@@ -51,7 +51,8 @@ def tell_left_out(name: str, seen: int, kept: int) -> None:
     if seen and not kept:
         raise InputError(
             f"{name} must have at least one row without missing values, as rows with some are left out; each of its "
-            f"{seen:,} rows has some: fill them, or fit a model with --impute median."
+            f"{seen:,} rows has some",
+            remedy=("fill them, or fit a model with ", Setting("impute", "median")),
         )
     if kept < seen:
         left = f"{seen - kept:,} of {seen:,} rows {'was' if seen - kept == 1 else 'were'} left out"
@@ -90,7 +91,10 @@ def sampled_rows(pipeline: Any, table: Table, most: int, seed: int) -> tuple[Pre
             ids, labels = (None if one is None else one[chosen] for one in (part.ids, part.labels))
             parts.append(Prepared(part.X[chosen], ids, labels, part.kept[chosen]))
     if not parts:
-        raise InputError(f"{table.name!r} must have rows that are complete; all were left out: use --impute median.")
+        raise InputError(
+            f"{table.name!r} must have rows that are complete; all were left out",
+            remedy=("use ", Setting("impute", "median")),
+        )
     some = Prepared(
         stacked([part.X for part in parts]),
         joined([part.ids for part in parts]),

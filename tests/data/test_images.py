@@ -27,8 +27,8 @@ LEVELS = RNG.integers(0, 256, size=(7, 5)).astype(np.uint8)
 
 
 def write_images(folder: Path, rows: Any, ids: Any, image_shape: tuple[int, int]) -> None:
-    with ImageWriter(folder, image_shape) as writer:
-        writer.write(rows, ids)
+    with ImageWriter(folder, image_shape, "id") as writer:
+        writer.write(rows, {} if ids is None else {"id": ids})
 
 
 def save(path: Path, levels: Any = LEVELS, **options: Any) -> Path:

@@ -87,7 +87,8 @@ def size_of(path: Any) -> str:
 
 def shown_rows(pipeline: Any, table: Table) -> tuple[Any, Any]:
     """Return the scores of all rows and their labels, or None, for a picture."""
-    from kpca.io.results import joined, prepared_pieces
+    from kpca.data.rows import together as joined
+    from kpca.io.results import prepared_pieces
 
     scores, labels = [], []
     for _, part in prepared_pieces(pipeline, table):

@@ -111,7 +111,6 @@ class MatrixReader:
                 release_pages(self._X)
 
     def take(self, indices: Indices) -> Any:
-        """Return these rows."""
         return self._X[indices]
 
 
@@ -119,7 +118,6 @@ class ArrayReader(MatrixReader):
     """A NumPy array or memory map."""
 
     def take(self, indices: Indices) -> Any:
-        """Return a copy of these rows."""
         taken = np.empty((len(indices), self.n_columns), dtype=self._X.dtype)
         for start in range(0, len(indices), _ROWS_TAKEN_AT_ONCE):
             part = slice(start, start + _ROWS_TAKEN_AT_ONCE)

@@ -114,11 +114,9 @@ class _ArrowColumns:
         self.hidden = _hidden_columns(schema)
 
     def kind(self, name: str) -> str:
-        """Return what a column holds."""
         return _type_kind(self._arrow, self._schema.field(name).type)
 
     def is_single(self, name: str) -> bool:
-        """Whether float32 holds a column of numbers."""
         kind = self._schema.field(name).type
         return bool(self._arrow.types.is_floating(kind) and kind.bit_width <= 32)
 
@@ -187,7 +185,6 @@ class ParquetTable(_ArrowColumns):
                 yield batch
 
     def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
-        """Yield the batches of each file in turn."""
         columns = [*wanted.numbers, *wanted.texts, *wanted.values]
         missing = self._maybe_missing(wanted.values)
         for file, count in zip(self._paths, self._counts, strict=True):
@@ -368,7 +365,6 @@ class ParquetWriter:
         self._writer: Any = None
 
     def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
-        """Append rows as a row group."""
         batch = self._batch(chunk, extras)  # which decides on the schema
         self._put(batch)
 
@@ -384,12 +380,10 @@ class ParquetWriter:
         return self._arrow.parquet.ParquetWriter(self._new.file, schema, use_dictionary=False)
 
     def finish(self) -> None:
-        """Write the footer and give the file its name."""
         self._opened().close()
         self._new.finish()
 
     def abandon(self) -> None:
-        """Remove what was written."""
         if self._writer is not None:
             self._writer.is_open = False  # or pyarrow would write a footer, and complain, when it is collected
         self._new.abandon()
@@ -405,5 +399,4 @@ class FeatherWriter(ParquetWriter):
         return self._arrow.ipc.new_file(self._new.file, schema)
 
     def abandon(self) -> None:
-        """Remove what was written."""
         self._new.abandon()

@@ -40,11 +40,9 @@ class Format:
     reserved: tuple[str, ...] | None = None  # names that arrays beside the rows cannot have; None: they are no arrays
 
     def open(self, path: str, **options: Any) -> Any:
-        """Open a file or folder of this format."""
         return self._of(self.opens)(path, **{**self.options, **options})
 
     def writer(self, path: str, names: Sequence[str], extras: Sequence[str], dtype: Any) -> Writer:
-        """Return what writes a file of this format."""
         made: Writer = self._of(self.writes)(path, names, extras, dtype, **self.writing)
         return made
 

@@ -78,12 +78,10 @@ class FrameReader:
         return np.column_stack([_floats(part[name], self.dtype) for name in part.columns])
 
     def blocks(self, rows: int) -> Iterator[Any]:
-        """Yield slices of the frame as arrays."""
         for start in range(0, self.n_rows, rows):
             yield self._array(self._frame[start : start + rows])
 
     def take(self, indices: Indices) -> Any:
-        """Return these rows as an array."""
         return self._array(self._frame[indices])
 
 
@@ -118,7 +116,6 @@ class FrameColumns:
         return self._columns[self._place[name]]
 
     def kind(self, name: str) -> str:
-        """Return what a column holds."""
         column = self._column(name)
         dtype = str(column.dtype)
         if _is_number(column.dtype):
@@ -133,11 +130,9 @@ class FrameColumns:
         return dtype if dtype.startswith(_NESTED) else TEXT
 
     def is_single(self, name: str) -> bool:
-        """Whether float32 holds a column of numbers."""
         return str(self._column(name).dtype) in _SINGLE
 
     def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
-        """Yield slices of the frame."""
         values = {name: self._values(name) for name in wanted.values}
         for start in range(0, self.n_rows, rows):
             part = slice(start, min(start + rows, self.n_rows))

@@ -21,7 +21,7 @@ from kpca._base.errors import InputError
 from kpca._base.files import temporary_name
 from kpca._base.text import data_frame
 from kpca.data.arrays import MatrixReader
-from kpca.data.rows import Indices, float_dtype, hint, is_missing, stacked
+from kpca.data.rows import Indices, float_dtype, hint, is_missing, taken_in_passing
 
 
 def anndata(doing: str) -> Any:
@@ -169,12 +169,7 @@ class H5adReader(MatrixReader):
 
     def take(self, indices: Indices) -> Any:
         """Return these rows, reading those between them too, a chunk at a time."""
-        parts, first = [], 0
-        for block in self.blocks(_ROWS_AT_ONCE):
-            here = slice(*np.searchsorted(indices, [first, first + block.shape[0]]))
-            parts.append(block[indices[here] - first])
-            first += block.shape[0]
-        return stacked(parts)
+        return taken_in_passing(self.blocks(_ROWS_AT_ONCE), indices)
 
     def _read(self, matrix: Any, start: int, stop: int) -> Any:
         """Return some rows of the matrix: of a dense one by slices, of a sparse one by its row pointers."""
@@ -391,7 +386,6 @@ class _Held:
         self.error: OSError | None = None
 
     def check(self) -> None:
-        """Raise what has gone wrong so far."""
         if self.error is not None:
             raise self.error
 
@@ -436,11 +430,9 @@ class _Held:
             return size or 0
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place."""
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """Return the place."""
         return self._file.tell()
 
     def flush(self) -> None:
@@ -473,7 +465,6 @@ class H5adWriter:
         )
 
     def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
-        """Append rows."""
         start = self._X.shape[0]
         self._X.resize(start + len(chunk), axis=0)
         self._X[start:] = chunk
@@ -497,7 +488,6 @@ class H5adWriter:
         os.replace(self._temporary, os.path.realpath(self._target))
 
     def abandon(self) -> None:
-        """Remove the file; the target is as it was."""
         self._file.close()
         self._held.close(lasting=False)
         with contextlib.suppress(FileNotFoundError):

@@ -7,10 +7,10 @@ import hashlib
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -213,12 +213,10 @@ class ImageReader(MatrixReader):
         return np.array([getattr(picture, what) for picture in self._pictures], dtype=object)
 
     def blocks(self, rows: int) -> Iterator[Any]:
-        """Yield rows of grey levels."""
         for start in range(0, self.n_rows, rows):
             yield self._levels(self._pictures[start : start + rows])
 
     def take(self, indices: Indices) -> Any:
-        """Return the grey levels of these pictures."""
         return self._levels([self._pictures[number] for number in indices])
 
     def _levels(self, pictures: list[_Picture]) -> NDArray[np.float32]:
@@ -255,9 +253,9 @@ class ImageReader(MatrixReader):
 class ImageWriter:
     """A new folder of pictures, a PNG of 8 bits for each row; it appears whole or not at all."""
 
-    def __init__(self, folder: str | os.PathLike[str], image_shape: tuple[int, int]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], image_shape: tuple[int, int], id: str | None = None) -> None:
         self._target = os.path.realpath(os.fsdecode(os.fspath(folder)))
-        self._shape = image_shape
+        self._shape, self._id = image_shape, id  # which of the columns beside the rows names the files
         self._taken: set[str] = set()  # names of files, in lower case: some file systems know no other
         self._folders: set[str] = set()
         self._next: dict[str, int] = {}  # the number of the next file that would be called the same
@@ -275,9 +273,10 @@ class ImageWriter:
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def write(self, rows: NDArray[Any], ids: Any = None) -> None:
+    def write(self, rows: NDArray[Any], extras: Mapping[str, Any] = MappingProxyType({})) -> None:
         """Write rows of grey levels; ids name the files, row numbers where there are none."""
         rows = np.asarray(rows)
+        ids = None if self._id is None else extras.get(self._id)
         height, width = self._shape
         if rows.ndim != 2 or rows.shape[1] != height * width:
             raise InputError(
@@ -317,7 +316,6 @@ class ImageWriter:
         return found
 
     def finish(self) -> None:
-        """Give the folder its name."""
         try:
             os.rename(self._temporary, self._target)
         except OSError as error:
@@ -325,7 +323,6 @@ class ImageWriter:
             raise self._unwritable(error) from error
 
     def abandon(self) -> None:
-        """Remove what was written."""
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self._temporary)
 

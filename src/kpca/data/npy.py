@@ -45,7 +45,6 @@ class _Header:
 
     @property
     def n_bytes(self) -> int:
-        """Of the array in memory."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
@@ -251,7 +250,6 @@ class NpyWriter:
         return self._new.file.tell()
 
     def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
-        """Append rows."""
         self._new.file.write(np.ascontiguousarray(chunk, dtype=self._dtype).data)
         self._rows += len(chunk)
 
@@ -263,7 +261,6 @@ class NpyWriter:
         self._new.finish()
 
     def abandon(self) -> None:
-        """Remove what was written."""
         self._new.abandon()
 
 
@@ -284,14 +281,12 @@ class NpzWriter:
             raise
 
     def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
-        """Append rows."""
         self._waiting.file.write(np.ascontiguousarray(chunk, dtype=self._dtype).data)
         self._rows += len(chunk)
         for name, held in self._extras.items():
             held.append(extras[name])
 
     def finish(self) -> None:
-        """Put the archive together and give it its name."""
         self._waiting.file.flush()
         with zipfile.ZipFile(self._new.file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as zipped:
             with zipped.open(f"{ROWS}.npy", "w", force_zip64=True) as member:
@@ -307,6 +302,5 @@ class NpzWriter:
         self._waiting.abandon()
 
     def abandon(self) -> None:
-        """Remove what was written."""
         self._waiting.abandon()
         self._new.abandon()

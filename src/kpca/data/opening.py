@@ -194,7 +194,6 @@ class ColumnTable:
         self.dtype: np.dtype[Any] = np.dtype(np.float32 if single else np.float64)
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
-        """Yield checked chunks."""
         count = check_rows(rows, default_rows(max(len(self.layout.numbers), 1), self.dtype))
         return regrouped(self._pieces(count), count, part, joined)
 
@@ -233,7 +232,6 @@ class ColumnTable:
         return RelaidTable(ColumnTable(self.name, self._columns, own, self._digest), layout)
 
     def digest(self) -> str:
-        """Return the SHA-256 of the file, or of the columns of a frame."""
         return self._digest()
 
 
@@ -339,7 +337,6 @@ class MatrixTable:
         return places[column]
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
-        """Yield checked chunks."""
         count = check_rows(rows, default_rows(self._reader.n_columns, self.dtype, sparse=self.sparse))
         return regrouped(self._pieces(count), count, part, joined)
 
@@ -375,7 +372,6 @@ class MatrixTable:
         return joined(list(self.chunks()))
 
     def digest(self) -> str:
-        """Return the SHA-256 of the file, or of the array."""
         return self._digest()
 
 

@@ -94,13 +94,13 @@ def assign(
         for option, given in (("label", roles.label), ("id", roles.id), ("text", roles.text))
     )
     beside = [("label", label), ("id", id), ("text", text)]
-    for (one, first), (other, second) in itertools.combinations(beside, 2):
+    for (one, first), (another, second) in itertools.combinations(beside, 2):
         if first is not None and first == second:
-            raise _two_roles(where, first, f"the {one}", f"the {other}")
+            raise _two_roles(where, first, f"the {one}", f"the {another}")
     dropped = {find("drop", given) for given in roles.drop or ()}
-    for option, name in beside:
-        if name in dropped:
-            raise _two_roles(where, name, "dropped", f"the {option}")
+    for option, other in beside:
+        if other in dropped:
+            raise _two_roles(where, other, "dropped", f"the {option}")
     if roles.columns is None:
         used = [name for name in names if name not in hidden and name not in dropped and name not in (label, id, text)]
     else:
@@ -308,13 +308,11 @@ class RelaidTable:
         self.digest = table.digest
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
-        """Yield the rows in pieces."""
         rows = rows or default_rows(max(len(inputs_of(self._table.layout)), 1), self.dtype, sparse=self.sparse)
         for chunk in self._table.chunks(rows):
             yield relaid(chunk, self.layout, self.name)
 
     def whole(self) -> Rows:
-        """Return all rows."""
         return relaid(self._table.whole(), self.layout, self.name)
 
 

@@ -331,6 +331,16 @@ def regrouped(
         yield join(waiting)
 
 
+def taken_in_passing(blocks: Iterator[Any], indices: Indices) -> Any:
+    """Return the rows of these numbers, which ascend, from blocks that hold all rows."""
+    parts, first = [], 0
+    for block in blocks:
+        here = slice(*np.searchsorted(indices, [first, first + block.shape[0]]))
+        parts.append(block[indices[here] - first])
+        first += block.shape[0]
+    return stacked(parts)
+
+
 def n_rows_of(piece: Any) -> int:
     """Return the number of rows of an array, a sparse matrix or `Rows`."""
     return len(piece) if isinstance(piece, Rows) else int(piece.shape[0])

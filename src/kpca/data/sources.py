@@ -33,6 +33,7 @@ from kpca.data.rows import (
     quoted,
     regrouped,
     stacked,
+    taken_in_passing,
 )
 
 CHUNK_BYTES = 8 << 20
@@ -202,21 +203,13 @@ class NumbersReader:
         self._wanted = Wanted(numbers=names)
 
     def blocks(self, rows: int) -> Iterator[Any]:
-        """Yield the rows as they are stored together."""
         for piece in self._table.pieces(self._wanted, self.dtype, rows):
             yield piece.numbers
 
     def take(self, indices: Indices) -> Any:
-        """Return these rows."""
         if hasattr(self._table, "take"):
             return self._table.take(self._wanted, self.dtype, indices)
-        taken = np.empty((len(indices), self.n_columns), dtype=self.dtype)
-        first = 0
-        for block in self.blocks(1 << 13):
-            here = slice(*np.searchsorted(indices, [first, first + len(block)]))
-            taken[here] = block[indices[here] - first]
-            first += len(block)
-        return taken
+        return taken_in_passing(self.blocks(1 << 13), indices)
 
 
 def source_of(reader: Reader) -> Source:
@@ -239,12 +232,10 @@ class _Numbered:
         self.names = reader.names
 
     def chunks(self, rows: int | None = None) -> Iterator[Any]:
-        """Yield checked chunks."""
         rows = _chunk_rows(self, rows)
         return _regrouped(self._checked(rows), rows)
 
     def batches(self) -> Iterator[Any]:
-        """Yield checked chunks."""
         return self.chunks()
 
     def _checked(self, rows: int) -> Iterator[Any]:

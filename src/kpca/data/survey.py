@@ -213,7 +213,6 @@ class Survey:
         return sparse.vstack(self._parts, format="csr") if self._parts else None
 
     def take(self, rows: Rows) -> None:
-        """Take in the next rows."""
         if rows.numbers.shape[1] != len(self.layout.numbers):
             raise InputError(
                 f"{self.name} must have {len(self.layout.numbers)} columns of numbers; {place(rows, 0)} has "
@@ -335,7 +334,6 @@ class MemoryTable:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows."""
         return len(self._rows)
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
@@ -345,9 +343,7 @@ class MemoryTable:
             yield part(self._rows, slice(start, start + rows))
 
     def whole(self) -> Rows:
-        """Return all rows."""
         return self._rows
 
     def digest(self) -> str:
-        """Return the SHA-256 of the columns that are analysed."""
         return digest_of_rows(self)

@@ -151,7 +151,6 @@ class TextTable:
     # --- rows ---
 
     def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
-        """Yield the rows block by block."""
         seen = 0
         for block in self._data_blocks():
             piece = self._piece(block, wanted, dtype)
@@ -463,7 +462,6 @@ class TextWriter:
             self._file = self._packed = gzip.GzipFile("", "wb", 6, self._file, mtime=0)
 
     def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
-        """Append rows."""
         self._put(self._arrow.Table.from_batches([self._batch(chunk, extras)]))
 
     def _put(self, table: Any) -> None:

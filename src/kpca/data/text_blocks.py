@@ -165,7 +165,6 @@ class Grid:
         return np.asarray(found).reshape(self.n_rows, len(places))
 
     def column(self, place: int) -> Any:
-        """Return a column as texts."""
         return self._taken(np.array([place]))
 
 

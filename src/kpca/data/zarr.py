@@ -110,7 +110,6 @@ class ZarrWriter:
         return self._array
 
     def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
-        """Append rows."""
         array = self._open(len(chunk))
         array.resize((self._rows + len(chunk), self._n_columns))
         array[self._rows : self._rows + len(chunk)] = chunk
@@ -138,6 +137,5 @@ class ZarrWriter:
         shutil.rmtree(aside)
 
     def abandon(self) -> None:
-        """Remove what was written."""
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self._temporary)

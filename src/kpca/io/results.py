@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -20,7 +20,7 @@ from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
 from kpca.data.images import ImageWriter
 from kpca.data.preparation import SHARE_OF_MEMORY, Preparation, Prepared
-from kpca.data.rows import Layout, Rows, Table, stacked
+from kpca.data.rows import Layout, Rows, Table, stacked, together
 from kpca.data.sinks import open_sink, open_writer, scores_in_chunks
 from kpca.data.sources import as_source
 
@@ -97,17 +97,11 @@ def sampled_rows(pipeline: Any, table: Table, most: int, seed: int) -> tuple[Pre
         )
     some = Prepared(
         stacked([part.X for part in parts]),
-        joined([part.ids for part in parts]),
-        joined([part.labels for part in parts]),
+        together([part.ids for part in parts]),
+        together([part.labels for part in parts]),
         np.concatenate([part.kept for part in parts]),
     )
     return some, complete
-
-
-def joined(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
-    """Return ids or labels of all pieces, None where there are none."""
-    there = [part for part in parts if part is not None]
-    return np.concatenate(there) if there else None
 
 
 def preparation_of(pipeline: Any) -> Preparation:
@@ -118,24 +112,17 @@ def preparation_of(pipeline: Any) -> Preparation:
     return first
 
 
-def columns_beside(layout: Layout) -> list[str]:
-    return [name for name in (layout.id, layout.label) if name is not None]
-
-
 def beside_of(pipeline: Any, layout: Layout) -> list[str]:
     """Return the columns that stand beside the results: ids, labels, or the number of a row where some are dropped."""
-    beside = columns_beside(layout)
+    beside = [name for name in (layout.id, layout.label) if name is not None]
     return [ROW, *beside] if preparation_of(pipeline).drops and layout.id is None else beside
 
 
-def values_beside(layout: Layout, ids: Any, labels: Any) -> dict[str, Any]:
-    values = {layout.id: ids, layout.label: labels}
-    return {name: array for name, array in values.items() if name is not None}
-
-
-def values_of(pipeline: Any, layout: Layout, part: Prepared) -> dict[str, Any]:
-    values = values_beside(layout, part.ids, part.labels)
-    return {ROW: np.asarray(part.kept), **values} if ROW in beside_of(pipeline, layout) else values
+def values_of(names: list[str], layout: Layout, part: Prepared | Rows) -> dict[str, Any]:
+    """Return the columns of these names that stand beside some rows."""
+    kept = part.kept if isinstance(part, Prepared) else None
+    values = {ROW: kept, layout.id: part.ids, layout.label: part.labels}
+    return {name: values[name] for name in names}
 
 
 # -- Scores, cleaned rows and rows restored from scores, written in chunks with the ids and labels of the rows --------
@@ -178,9 +165,10 @@ def _write_table_scores(pipeline: Any, table: Table, path: Any) -> int:
     model = pipeline[-1]
     names = [str(name) for name in model.get_feature_names_out()]
     layout = preparation_of(pipeline).select(table).layout
-    with open_writer(path, names, extras=beside_of(pipeline, layout)) as writer:
+    beside = beside_of(pipeline, layout)
+    with open_writer(path, names, extras=beside) as writer:
         for _, part in prepared_pieces(pipeline, table):
-            writer.write(np.asarray(model.transform(part.X)), values_of(pipeline, layout, part))
+            writer.write(np.asarray(model.transform(part.X)), values_of(beside, layout, part))
             if not writer.wanted:  # whoever read it has gone
                 break
     return writer.n_rows
@@ -191,20 +179,15 @@ def write_denoised(pipeline: Any, table: Table, path: Any) -> float:
 
     Returns the share of the variance of the prepared rows that was removed.
     """
-    preparation, model = preparation_of(pipeline), pipeline[-1]
-    removed, layout = _Lost(), preparation.layout_
-
-    def denoised(part: Prepared) -> Rows:
-        clean = model.denoise(part.X)
-        removed.add(part.X, clean)
-        return preparation.inverse_transform(clean)
-
-    beside = preparation.select(table).layout
-    extras = [*beside_of(pipeline, beside), *layout.categories]
-    with _open_rows(preparation, path, extras, beside.id) as writer:
+    preparation, model, removed = preparation_of(pipeline), pipeline[-1], _Lost()
+    layout = preparation.select(table).layout
+    beside = beside_of(pipeline, layout)
+    with _open_rows(preparation, path, [*beside, *preparation.layout_.categories], layout.id) as writer:
         for _, part in prepared_pieces(pipeline, table):
-            rows = denoised(part)
-            writer.write(rows.numbers, {**values_of(pipeline, beside, part), **rows.categories})
+            clean = model.denoise(part.X)
+            removed.add(part.X, clean)
+            rows = preparation.inverse_transform(clean)
+            writer.write(rows.numbers, {**values_of(beside, layout, part), **rows.categories})
     return removed.share
 
 
@@ -225,7 +208,7 @@ def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Tabl
     """Write the rows of data that a table of scores stands for, in the units of the data of the fit."""
     preparation, model = preparation_of(pipeline), pipeline[-1]
     wanted = [str(name) for name in model.get_feature_names_out()]
-    beside = columns_beside(scores.layout)
+    beside = [name for name in (scores.layout.id, scores.layout.label) if name is not None]
     places = _places(scores, wanted)
     lost = _Lost()
     truth = None if original is None else _Aligned(pipeline, original)
@@ -237,7 +220,7 @@ def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Tabl
             if truth is not None:
                 lost.add(truth.next(len(rows)), restored)
             back = preparation.inverse_transform(restored)
-            writer.write(back.numbers, {**values_beside(rows.layout, rows.ids, rows.labels), **back.categories})
+            writer.write(back.numbers, {**values_of(beside, rows.layout, rows), **back.categories})
             count += len(rows)
             if monitor is not None:
                 monitor(len(rows))
@@ -250,26 +233,8 @@ def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Tabl
 def _open_rows(preparation: Preparation, path: Any, extras: list[str], id: str | None) -> Any:
     """Return a writer of rows in the units of the fit; pictures go into a folder, if the path is that of one."""
     if preparation.image_shape_ is not None and path != "-" and not os.path.splitext(os.fsdecode(path))[1]:
-        return _Pictures(ImageWriter(path, preparation.image_shape_), id)
+        return ImageWriter(path, preparation.image_shape_, id)
     return open_writer(path, list(preparation.layout_.numbers), extras=extras)
-
-
-class _Pictures:
-    """A folder of pictures, written to as tables are."""
-
-    def __init__(self, writer: ImageWriter, id: str | None) -> None:
-        self._writer, self._id = writer, id
-
-    def write(self, numbers: FloatArray, extras: Mapping[str, Any]) -> None:
-        """Write rows as pictures, each named by its id."""
-        self._writer.write(numbers, extras.get(self._id) if self._id is not None else None)
-
-    def __enter__(self) -> _Pictures:
-        self._writer.__enter__()
-        return self
-
-    def __exit__(self, *failure: Any) -> None:
-        self._writer.__exit__(*failure)
 
 
 class _Lost:
@@ -281,7 +246,6 @@ class _Lost:
         self._sum: FloatArray = np.zeros(0)
 
     def add(self, X: FloatArray, other: FloatArray) -> None:
-        """Take some rows, and what they became."""
         X = np.asarray(X, dtype=np.float64)
         if self._origin is None:
             self._origin = X.mean(axis=0)  # sums about it do not cancel
@@ -308,7 +272,6 @@ class _Aligned:
         self._left: FloatArray | None = None
 
     def next(self, count: int) -> FloatArray:
-        """Return the next so many rows."""
         taken: list[FloatArray] = [] if self._left is None else [self._left]
         while sum(map(len, taken)) < count:
             part = next(self._parts, None)
@@ -332,16 +295,14 @@ def _places(scores: Table, wanted: list[str]) -> list[int]:
     found = list(scores.layout.numbers)
     more = f"{wanted[0].rstrip('0123456789')}{len(wanted)}"
     if more in found and more not in wanted:
-        raise InputError(
-            f"{scores.name!r} must have the columns of scores {wanted[0]} to {wanted[-1]}; {more!r} is one of a model "
-            "with more components: give a file that `kpca transform` wrote for this model."
-        )
-    if all(name in found for name in wanted):
+        wrong = f"{more!r} is one of a model with more components"
+    elif all(name in found for name in wanted):
         return [found.index(name) for name in wanted]
-    if len(found) == len(wanted):
+    elif len(found) == len(wanted):
         return list(range(len(found)))
-    missing = [name for name in wanted if name not in found]
+    else:
+        wrong = f"{next(name for name in wanted if name not in found)!r} is missing"
     raise InputError(
-        f"{scores.name!r} must have the columns of scores {wanted[0]} to {wanted[-1]}; {missing[0]!r} is missing: give "
-        "a file that `kpca transform` wrote for this model."
+        f"{scores.name!r} must have the columns of scores {wanted[0]} to {wanted[-1]}; {wrong}: give a file that `kpca "
+        "transform` wrote for this model."
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca._base.files import NewFile
-from kpca.data.rows import NUMBER, TEXT, Indices, Piece, Wanted, quoted, unreadable
+from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, quoted, rows_of, unreadable
 
 
 def pyarrow(doing: str) -> Any:
@@ -95,14 +95,17 @@ def _values_of(arrow: Any, column: Any, *, missing: bool) -> NDArray[Any]:
     return objects
 
 
-def piece_of(arrow: Any, batch: Any, wanted: Wanted, dtype: np.dtype[Any], missing: Collection[str]) -> Piece:
+def _piece_of(arrow: Any, batch: Any, layout: Layout, dtype: np.dtype[Any], missing: Collection[str]) -> Rows:
     """Return a record batch of Arrow as arrays; `missing` are the values of which some are missing somewhere."""
-    numbers = np.empty((batch.num_rows, len(wanted.numbers)), dtype=dtype)
-    for place, name in enumerate(wanted.numbers):
+    numbers = np.empty((batch.num_rows, len(layout.numbers)), dtype=dtype)
+    for place, name in enumerate(layout.numbers):
         numbers[:, place] = _numbers_of(arrow, batch.column(name), dtype)
-    texts = {name: _texts_of(arrow, batch.column(name)) for name in wanted.texts}
-    values = {name: _values_of(arrow, batch.column(name), missing=name in missing) for name in wanted.values}
-    return Piece(numbers, texts, values)
+    return rows_of(
+        layout,
+        numbers,
+        lambda name: _texts_of(arrow, batch.column(name)),
+        lambda name: _values_of(arrow, batch.column(name), missing=name in missing),
+    )
 
 
 class _ArrowColumns:
@@ -184,14 +187,14 @@ class ParquetTable(_ArrowColumns):
                     return
                 yield batch
 
-    def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
-        columns = [*wanted.numbers, *wanted.texts, *wanted.values]
-        missing = self._maybe_missing(wanted.values)
+    def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
+        columns = [*layout.numbers, *layout.texts, *layout.beside]
+        missing = self._maybe_missing(layout.beside)
         for file, count in zip(self._paths, self._counts, strict=True):
             seen = 0
             for batch in self.batches(file, columns, rows):
                 seen += batch.num_rows
-                yield piece_of(self._arrow, batch, wanted, dtype, missing)
+                yield _piece_of(self._arrow, batch, layout, dtype, missing)
             if seen != count:
                 raise InputError(f"{file!r} must stay as it is while it is read; it had {count} rows, then {seen}.")
 
@@ -209,18 +212,18 @@ class ParquetTable(_ArrowColumns):
                         found.add(name)
         return found
 
-    def take(self, wanted: Wanted, dtype: np.dtype[Any], indices: Indices) -> Any:
+    def take(self, layout: Layout, dtype: np.dtype[Any], indices: Indices) -> Any:
         """Return the numbers of these rows, reading only the row groups they lie in."""
-        taken = np.empty((len(indices), len(wanted.numbers)), dtype=dtype)
+        taken = np.empty((len(indices), len(layout.numbers)), dtype=dtype)
         done, first = 0, 0
         for file, count in zip(self._paths, self._counts, strict=True):
             end = done + int(np.searchsorted(indices[done:], first + count))
             if end > done:
-                taken[done:end] = self._take_from(file, wanted, dtype, indices[done:end] - first)
+                taken[done:end] = self._take_from(file, layout, dtype, indices[done:end] - first)
             done, first = end, first + count
         return taken
 
-    def _take_from(self, file: str, wanted: Wanted, dtype: np.dtype[Any], indices: Indices) -> NDArray[Any]:
+    def _take_from(self, file: str, layout: Layout, dtype: np.dtype[Any], indices: Indices) -> NDArray[Any]:
         with self._open(file) as table:
             lengths = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
         ends = np.cumsum(lengths)
@@ -228,8 +231,8 @@ class ParquetTable(_ArrowColumns):
         starts = np.concatenate([[0], np.cumsum(np.asarray(lengths)[groups])])  # of each group among those read
         places = indices - (ends - lengths)[groups][inverse] + starts[inverse]
         parts, first = [], 0
-        for batch in self.batches(file, wanted.numbers, 1 << 13, groups.tolist()):
-            block = piece_of(self._arrow, batch, wanted, dtype, ()).numbers
+        for batch in self.batches(file, layout.numbers, 1 << 13, groups.tolist()):
+            block = _piece_of(self._arrow, batch, layout, dtype, ()).numbers
             inside = places[(places >= first) & (places < first + len(block))] - first
             parts.append(block[inside])
             first += len(block)
@@ -296,7 +299,7 @@ class FeatherTable(_ArrowColumns):
                 batch.validate(full=True)
                 yield batch, reader.schema
 
-    def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
+    def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
         """Yield the rows of each batch, cut where it is long."""
         seen = 0
         missing = [name for place, name in enumerate(self.names) if place in self._missing]
@@ -306,7 +309,7 @@ class FeatherTable(_ArrowColumns):
             for start in range(0, batch.num_rows, rows):
                 part = batch.slice(start, rows)
                 seen += part.num_rows
-                yield piece_of(self._arrow, part, wanted, dtype, missing)
+                yield _piece_of(self._arrow, part, layout, dtype, missing)
         if seen != self.n_rows:
             raise InputError(f"{self.path!r} must stay as it is while it is read; it has changed: read it again.")
 

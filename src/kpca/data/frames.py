@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca.data.arrays import check_shape
-from kpca.data.rows import NUMBER, TEXT, Indices, Piece, Wanted, default_names, is_missing, label
+from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, default_names, is_missing, label, rows_of
 
 _SINGLE = ("Float16", "Float32")
 _NESTED = ("List", "Array", "Struct", "Binary")
@@ -132,20 +133,19 @@ class FrameColumns:
     def is_single(self, name: str) -> bool:
         return str(self._column(name).dtype) in _SINGLE
 
-    def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
-        values = {name: self._values(name) for name in wanted.values}
+    def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
+        values = {name: self._values(name) for name in layout.beside}
         for start in range(0, self.n_rows, rows):
             part = slice(start, min(start + rows, self.n_rows))
-            numbers = np.empty((part.stop - part.start, len(wanted.numbers)), dtype=dtype)
-            for place, name in enumerate(wanted.numbers):
+            numbers = np.empty((part.stop - part.start, len(layout.numbers)), dtype=dtype)
+            for place, name in enumerate(layout.numbers):
                 numbers[:, place] = _floats(self._column(name)[part], dtype)
-            texts = {name: self._texts(name, part) for name in wanted.texts}
-            yield Piece(numbers, texts, {name: array[part] for name, array in values.items()})
+            yield rows_of(layout, numbers, partial(self._texts, part), lambda name, part=part: values[name][part])  # type: ignore[misc]
 
     def _objects(self, name: str, part: slice) -> list[Any]:
         return [None if is_missing(value) else value for value in self._column(name)[part].to_list()]
 
-    def _texts(self, name: str, part: slice) -> NDArray[Any]:
+    def _texts(self, part: slice, name: str) -> NDArray[Any]:
         texts = np.empty(part.stop - part.start, dtype=object)
         texts[:] = [None if value is None else str(value) for value in self._objects(name, part)]
         return texts

@@ -32,7 +32,6 @@ from kpca.data.rows import (
     Rows,
     Sides,
     Table,
-    Wanted,
     check_finite,
     check_room,
     check_rows,
@@ -198,20 +197,9 @@ class ColumnTable:
         return regrouped(self._pieces(count), count, part, joined)
 
     def _pieces(self, rows: int) -> Iterator[Rows]:
-        layout = self.layout
-        beside = [name for name in (layout.id, layout.label) if name is not None]
-        texts = [*layout.categories, *([layout.text] if layout.text is not None else [])]
         first = 0
-        for piece in self._columns.pieces(Wanted(layout.numbers, texts, beside), self.dtype, rows):
-            found = Rows(
-                layout,
-                piece.numbers,
-                {name: piece.texts[name] for name in layout.categories},
-                None if layout.text is None else piece.texts[layout.text],
-                None if layout.id is None else piece.values[layout.id],
-                None if layout.label is None else piece.values[layout.label],
-                first,
-            )
+        for piece in self._columns.pieces(self.layout, self.dtype, rows):
+            found = replace(piece, first=first)
             check_finite(found, self.name)
             yield found
             first += len(found)

@@ -174,7 +174,7 @@ def _check_names(where: str, names: Sequence[str], wanted: set[Any]) -> None:
 
 def inputs_of(layout: Layout) -> tuple[str, ...]:
     """Return the names of the columns that describe a row; its id and label do not."""
-    return (*layout.numbers, *layout.categories, *([] if layout.text is None else [layout.text]))
+    return (*layout.numbers, *layout.texts)
 
 
 def as_texts(values: NDArray[Any]) -> Texts:

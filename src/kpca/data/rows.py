@@ -51,24 +51,6 @@ class Reader(Protocol):
 NUMBER, TEXT = "number", "text"
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """The columns to be read, by what they are to become."""
-
-    numbers: Sequence[str] = ()  # floats; missing ones are NaN
-    texts: Sequence[str] = ()  # objects; missing ones are None
-    values: Sequence[str] = ()  # ids and labels: as they are stored
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Some rows of some columns."""
-
-    numbers: NDArray[Any]  # shape: (m, p)
-    texts: dict[str, NDArray[Any]] = field(default_factory=dict)
-    values: dict[str, NDArray[Any]] = field(default_factory=dict)
-
-
 class Columns(Protocol):
     """Named columns of any types in storage: text tables, Parquet, Arrow files, data frames."""
 
@@ -82,8 +64,8 @@ class Columns(Protocol):
     def is_single(self, name: str) -> bool:
         """Whether float32 holds a column of numbers."""
 
-    def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
-        """Yield all rows in order, in pieces that suit the storage and hold about `rows` rows."""
+    def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
+        """Yield the columns of a layout, all rows in order, in pieces that suit the storage, of about `rows` rows."""
 
 
 class Writer(Protocol):
@@ -202,6 +184,16 @@ class Layout:
     id: str | None = None
     label: str | None = None
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns that hold texts: categories and documents."""
+        return self.categories if self.text is None else (*self.categories, self.text)
+
+    @property
+    def beside(self) -> list[str]:
+        """The columns that are not analysed: id and label."""
+        return [name for name in (self.id, self.label) if name is not None]
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -217,6 +209,20 @@ class Rows:
 
     def __len__(self) -> int:
         return int(self.numbers.shape[0])
+
+
+def rows_of(
+    layout: Layout, numbers: Any, text: Callable[[str], NDArray[Any]], value: Callable[[str], NDArray[Any]]
+) -> Rows:
+    """Return rows whose other columns are found by their names: as texts, or as values for id and label."""
+    return Rows(
+        layout,
+        numbers,
+        {name: text(name) for name in layout.categories},
+        None if layout.text is None else text(layout.text),
+        None if layout.id is None else value(layout.id),
+        None if layout.label is None else value(layout.label),
+    )
 
 
 class Table(Protocol):

@@ -7,7 +7,6 @@ memory, a Parquet folder or a generator.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Iterator
 from numbers import Integral
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.errors import InputError
+from kpca._base.validation import check_finite
 from kpca.data.arrays import ArrayReader, SlicedReader, SparseReader
 from kpca.data.formats import BY_NAME, by_name, format_of, unknown_suffix
 from kpca.data.frames import FrameReader, is_any_frame
@@ -25,11 +25,10 @@ from kpca.data.rows import (
     NUMBER,
     Columns,
     Indices,
+    Layout,
     Reader,
-    Wanted,
     check_rows,
     float_dtype,
-    label,
     quoted,
     regrouped,
     stacked,
@@ -200,15 +199,15 @@ class NumbersReader:
         self.names: list[str] | None = names
         self.n_rows, self.n_columns = table.n_rows, len(names)
         self.dtype = np.dtype(np.float32 if all(map(table.is_single, names)) else np.float64)
-        self._wanted = Wanted(numbers=names)
+        self._layout = Layout(tuple(names))
 
     def blocks(self, rows: int) -> Iterator[Any]:
-        for piece in self._table.pieces(self._wanted, self.dtype, rows):
+        for piece in self._table.pieces(self._layout, self.dtype, rows):
             yield piece.numbers
 
     def take(self, indices: Indices) -> Any:
         if hasattr(self._table, "take"):
-            return self._table.take(self._wanted, self.dtype, indices)
+            return self._table.take(self._layout, self.dtype, indices)
         return taken_in_passing(self.blocks(1 << 13), indices)
 
 
@@ -355,31 +354,8 @@ def _checked(block: Any, source: Source, numbers: Indices) -> Any:
         block = block.tocsr().astype(source.dtype, copy=False)
     else:
         block = np.ascontiguousarray(block, dtype=source.dtype)
-    values = block.data if sparse.issparse(block) else block
-    with np.errstate(over="ignore", invalid="ignore"):
-        if math.isfinite(float(np.sum(values, dtype=np.float64))):  # false alarms only cost the second look
-            return block
-    bad = ~np.isfinite(values)
-    if not bad.any():
-        return block
-    rows, columns = _positions(block, bad)
-    column = int(columns.min())
-    row = int(rows[columns == column].min())
-    value = block[row, column]
-    what = "NaN" if np.isnan(value) else "infinity"
-    raise InputError(
-        f"X must be finite; got {what} first in {label(column, source.names)}, row {numbers[row]}: remove or impute "
-        "such rows (infinity, NaN)."
-    )
-
-
-def _positions(block: Any, bad: NDArray[np.bool_]) -> tuple[Any, Any]:
-    """Return the rows and columns of the entries marked in `bad`, which has the form of the stored values."""
-    if not sparse.issparse(block):
-        rows, columns = np.nonzero(bad)
-        return rows, columns
-    rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-    return rows[bad], block.indices[bad]
+    check_finite(block, source.names, numbers)
+    return block
 
 
 def _regrouped(blocks: Iterator[Any], rows: int) -> Iterator[Any]:

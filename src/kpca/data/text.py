@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kpca._base.errors import InputError
 from kpca._base.files import NewFile
 from kpca.data.arrow import Batches, pyarrow
-from kpca.data.rows import NUMBER, TEXT, Indices, Piece, Wanted, quoted, unreadable
+from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, quoted, rows_of, unreadable
 from kpca.data.text_blocks import TRUTH, BlockParser, Grid, one_chunk
 from kpca.data.text_lines import (
     BLOCK_BYTES,
@@ -150,19 +150,19 @@ class TextTable:
 
     # --- rows ---
 
-    def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
+    def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
         seen = 0
         for block in self._data_blocks():
-            piece = self._piece(block, wanted, dtype)
+            piece = self._piece(block, layout, dtype)
             seen += len(piece.numbers)
             yield piece
         if seen != self.n_rows:
             raise self._changed()
 
-    def take(self, wanted: Wanted, dtype: np.dtype[Any], indices: Indices) -> NDArray[Any]:
+    def take(self, layout: Layout, dtype: np.dtype[Any], indices: Indices) -> NDArray[Any]:
         """Return the numbers of these rows, reading only the blocks they lie in where the file can be searched."""
         bounds = [*(first for _, _, _, first in self._blocks), self.n_rows]
-        taken = np.empty((len(indices), len(wanted.numbers)), dtype=dtype)
+        taken = np.empty((len(indices), len(layout.numbers)), dtype=dtype)
         stream = None if self._file.seekable else self._data_blocks()
         for number, (offset, length, line, first) in enumerate(self._blocks):
             here = slice(*np.searchsorted(indices, bounds[number : number + 2]))
@@ -170,7 +170,7 @@ class TextTable:
             if here.start == here.stop:
                 continue
             block = self._file.block(offset, length, line) if stream is None else block
-            numbers = self._piece(block, wanted, dtype).numbers if block is not None else taken[:0]
+            numbers = self._piece(block, layout, dtype).numbers if block is not None else taken[:0]
             inside = indices[here] - first
             if inside[-1] >= len(numbers):
                 raise self._changed()
@@ -180,9 +180,9 @@ class TextTable:
     def _changed(self) -> InputError:
         return InputError(f"{self.path!r} must stay as it is while it is read; it has changed: read it again.")
 
-    def _piece(self, block: Block, wanted: Wanted, dtype: np.dtype[Any]) -> Piece:
-        places = [self._place[name] for name in wanted.numbers]
-        others = [self._place[name] for name in (*wanted.texts, *wanted.values)]
+    def _piece(self, block: Block, layout: Layout, dtype: np.dtype[Any]) -> Rows:
+        places = [self._place[name] for name in layout.numbers]
+        others = [self._place[name] for name in (*layout.texts, *layout.beside)]
         grid = self._parser.grid(block)
         numbers = None
         if grid is not None and not any(self._facts[place].state == TRUTH for place in places):
@@ -201,12 +201,15 @@ class TextTable:
             for number, place in enumerate(places):
                 numbers[:, number] = table.column(str(place)).cast(self._arrow.float64()).to_numpy()
             columns = {place: table.column(str(place)) for place in others}
-        texts = {name: self._texts(columns[self._place[name]]) for name in wanted.texts}
         try:
-            values = {name: self._values(self._place[name], columns[self._place[name]]) for name in wanted.values}
+            return rows_of(
+                layout,
+                numbers.astype(dtype, copy=False),
+                lambda name: self._texts(columns[self._place[name]]),
+                lambda name: self._values(self._place[name], columns[self._place[name]]),
+            )
         except (TypeError, ValueError) as failure:  # an entry is none of what all were
             raise self._changed() from failure
-        return Piece(numbers.astype(dtype, copy=False), texts, values)
 
     def _texts(self, entries: Any) -> NDArray[Any]:
         texts = np.empty(len(entries), dtype=object)

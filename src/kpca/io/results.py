@@ -114,8 +114,7 @@ def preparation_of(pipeline: Any) -> Preparation:
 
 def beside_of(pipeline: Any, layout: Layout) -> list[str]:
     """Return the columns that stand beside the results: ids, labels, or the number of a row where some are dropped."""
-    beside = [name for name in (layout.id, layout.label) if name is not None]
-    return [ROW, *beside] if preparation_of(pipeline).drops and layout.id is None else beside
+    return [ROW, *layout.beside] if preparation_of(pipeline).drops and layout.id is None else layout.beside
 
 
 def values_of(names: list[str], layout: Layout, part: Prepared | Rows) -> dict[str, Any]:
@@ -208,7 +207,7 @@ def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Tabl
     """Write the rows of data that a table of scores stands for, in the units of the data of the fit."""
     preparation, model = preparation_of(pipeline), pipeline[-1]
     wanted = [str(name) for name in model.get_feature_names_out()]
-    beside = [name for name in (scores.layout.id, scores.layout.label) if name is not None]
+    beside = scores.layout.beside
     places = _places(scores, wanted)
     lost = _Lost()
     truth = None if original is None else _Aligned(pipeline, original)

@@ -216,32 +216,54 @@ def source_of(reader: Reader) -> Source:
     return _Numbered(reader)
 
 
-class _Numbered:
+class _Chunked:
+    """What the two kinds of sources have in common: rows that come from readers are checked and cut."""
+
+    def __init__(self, reader: Reader, n_rows: int | None) -> None:
+        self.n_rows, self.n_columns, self.dtype = n_rows, reader.n_columns, reader.dtype
+        self.sparse, self.names = reader.sparse, reader.names
+
+    def _step(self, rows: int | None) -> int:
+        return check_rows(rows, default_rows(self.n_columns, self.dtype, sparse=self.sparse))
+
+    def _cut(self, blocks: Iterator[Any], rows: int) -> Iterator[Any]:
+        return regrouped(blocks, rows, lambda block, part: block[part], stacked)
+
+    def _checked(self, blocks: Iterator[Any]) -> Iterator[Any]:
+        first = 0
+        for block in blocks:
+            yield self._as_given(block, np.arange(first, first + block.shape[0]))
+            first += block.shape[0]
+
+    def _as_given(self, block: Any, numbers: Indices) -> Any:
+        """Return a block as floats in C order or CSR, all finite; `numbers` are those of its rows in the source."""
+        if len(block.shape) != 2 or block.shape[1] != self.n_columns:
+            raise InputError(f"All rows must have {self.n_columns} columns; got a block of shape {block.shape}.")
+        float_dtype(block.dtype)
+        if sparse.issparse(block):
+            block = block.tocsr().astype(self.dtype, copy=False)
+        else:
+            block = np.ascontiguousarray(block, dtype=self.dtype)
+        check_finite(block, self.names, numbers)
+        return block
+
+
+class _Numbered(_Chunked):
     """A source whose rows have numbers: an array, frame or file."""
 
     repeatable = True
     random_access = True
 
     def __init__(self, reader: Reader) -> None:
+        super().__init__(reader, reader.n_rows)
         self._reader = reader
-        self.n_rows: int | None = reader.n_rows
-        self.n_columns = reader.n_columns
-        self.dtype = reader.dtype
-        self.sparse = reader.sparse
-        self.names = reader.names
 
     def chunks(self, rows: int | None = None) -> Iterator[Any]:
-        rows = _chunk_rows(self, rows)
-        return _regrouped(self._checked(rows), rows)
+        rows = self._step(rows)
+        return self._cut(self._checked(self._reader.blocks(rows)), rows)
 
     def batches(self) -> Iterator[Any]:
         return self.chunks()
-
-    def _checked(self, rows: int) -> Iterator[Any]:
-        first = 0
-        for block in self._reader.blocks(rows):
-            yield _checked(block, self, np.arange(first, first + block.shape[0]))
-            first += block.shape[0]
 
     def rows(self, indices: Any) -> Any:
         """Return checked rows, in the order asked for."""
@@ -252,11 +274,11 @@ class _Numbered:
         if wanted.size and not (wanted.min() >= 0 and wanted.max() < n):
             raise InputError(f"Row numbers must be from 0 to {n - 1}; got {wanted.min()} to {wanted.max()}.")
         distinct, inverse = np.unique(wanted.astype(np.int64), return_inverse=True)
-        taken = _checked(self._reader.take(distinct), self, distinct)
+        taken = self._as_given(self._reader.take(distinct), distinct)
         return taken if np.array_equal(distinct, wanted) else taken[inverse]
 
 
-class _Stream:
+class _Stream(_Chunked):
     """A source of pieces that come one after another; how many there are is known at the end."""
 
     random_access = False
@@ -265,27 +287,22 @@ class _Stream:
         self._pieces = pieces
         iterator = iter(pieces)
         self.repeatable = iterator is not pieces
-        self._started: tuple[Any, Iterator[Any]] | None = None  # a generator whose first piece is taken out already
         piece = next(iterator, None)
         if piece is None:
             raise InputError("X must have at least one chunk of rows; the iterable gave none.")
-        first = _reader(piece)
-        if not self.repeatable:
-            self._started = (piece, iterator)
-        self.n_columns, self.dtype = first.n_columns, first.dtype
-        self.sparse, self.names = first.sparse, first.names
-        self.n_rows: int | None = None
-        if isinstance(pieces, (list, tuple)) and all(hasattr(piece, "shape") for piece in pieces):
-            self.n_rows = sum(int(piece.shape[0]) for piece in pieces)
+        known = isinstance(pieces, (list, tuple)) and all(hasattr(piece, "shape") for piece in pieces)
+        super().__init__(_reader(piece), sum(int(piece.shape[0]) for piece in pieces) if known else None)
+        # a generator whose first piece is taken out already
+        self._started: tuple[Any, Iterator[Any]] | None = None if self.repeatable else (piece, iterator)
 
     def chunks(self, rows: int | None = None) -> Iterator[Any]:
         """Yield checked chunks, cut anew: where the pieces end does not matter."""
-        rows = _chunk_rows(self, rows)
-        return _regrouped(self._checked(rows, self._restart()), rows)
+        rows = self._step(rows)
+        return self._cut(self._checked(self._blocks(rows, self._restart())), rows)
 
     def batches(self) -> Iterator[Any]:
         """Yield checked pieces as they come, without waiting for a chunk to fill."""
-        return self._checked(_chunk_rows(self, None), self._restart())
+        return self._checked(self._blocks(self._step(None), self._restart()))
 
     def _restart(self) -> Iterator[Any]:
         if self.repeatable:
@@ -298,13 +315,13 @@ class _Stream:
         (piece, rest), self._started = self._started, None
         return _after(piece, rest)
 
-    def _checked(self, rows: int, pieces: Iterator[Any]) -> Iterator[Any]:
+    def _blocks(self, rows: int, pieces: Iterator[Any]) -> Iterator[Any]:
         first = 0
         for number, piece in enumerate(pieces):
             reader = _reader(piece)
             self._check_piece(reader, number)
             for block in reader.blocks(rows):
-                yield _checked(block, self, np.arange(first, first + block.shape[0]))
+                yield block
                 first += block.shape[0]
         if self.n_rows is not None and first != self.n_rows:
             raise InputError(f"X must give the same rows each time it is read; it gave {self.n_rows}, then {first}.")
@@ -339,27 +356,6 @@ def _after(piece: Any, rest: Iterator[Any]) -> Iterator[Any]:
     yield piece
     del piece  # not kept in memory while the others are read
     yield from rest
-
-
-def _chunk_rows(source: Source, rows: int | None) -> int:
-    return check_rows(rows, default_rows(source.n_columns, source.dtype, sparse=source.sparse))
-
-
-def _checked(block: Any, source: Source, numbers: Indices) -> Any:
-    """Return a block as floats in C order or CSR, all finite; `numbers` are those of its rows in the whole source."""
-    if len(block.shape) != 2 or block.shape[1] != source.n_columns:
-        raise InputError(f"All rows must have {source.n_columns} columns; got a block of shape {block.shape}.")
-    float_dtype(block.dtype)
-    if sparse.issparse(block):
-        block = block.tocsr().astype(source.dtype, copy=False)
-    else:
-        block = np.ascontiguousarray(block, dtype=source.dtype)
-    check_finite(block, source.names, numbers)
-    return block
-
-
-def _regrouped(blocks: Iterator[Any], rows: int) -> Iterator[Any]:
-    return regrouped(blocks, rows, lambda block, part: block[part], stacked)
 
 
 def sample_rows(source: Source, count: int, seed: int) -> Any:

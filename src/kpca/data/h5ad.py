@@ -7,8 +7,7 @@ import os
 import subprocess
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -346,25 +345,17 @@ def _of_codes(codes: NDArray[Any], categories: NDArray[Any]) -> NDArray[Any]:
 def _texts(values: Any) -> NDArray[Any]:
     """Return texts; None for what is missing.  # shape: (n,)"""
     texts = np.empty(len(values), dtype=object)
-    for number, value in enumerate(values):
-        text = value.decode() if isinstance(value, bytes) else str(value)
-        texts[number] = None if is_missing(value) else text
+    decoded = (value.decode() if isinstance(value, bytes) else value for value in values)
+    texts[:] = [None if is_missing(value) else str(value) for value in decoded]
     return texts
 
 
-def _unique(names: Iterable[Any]) -> list[str]:
+def _unique(names: NDArray[Any]) -> list[str]:
     """Return names with -1, -2, ... behind those that have occurred before, as anndata makes them unique."""
-    given = [str(name) for name in names]
-    taken, seen = set(given), Counter[str]()
-    unique = []
-    for name in given:
-        number, seen[name] = seen[name], seen[name] + 1
-        found = name
-        while number and found in taken:
-            found, number = f"{name}-{number}", number + 1
-        taken.add(found)
-        unique.append(found)
-    return unique
+    index = data_frame({}, index=[str(name) for name in names]).index
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that some had such an end before
+        return [str(name) for name in anndata("Reading H5AD").utils.make_index_unique(index)]
 
 
 # -- Scores as an H5AD file: X holds them, obs what comes with the rows -----------------------------------------------

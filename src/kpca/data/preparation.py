@@ -320,13 +320,13 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return with_layout(table, layout_for(self.layout_, table))
 
-    # -- the way back -----------------------------------------------------------------------------------------------
+    # -- the inverse map --------------------------------------------------------------------------------------------
 
     def inverse_transform(self, X: Any) -> Rows:
         """Return rows in the units of the file: numbers unscaled, of each category the value of the largest column."""
         self._check_fitted()
         if self.vectorizer_ is not None:
-            raise InputError("Weights of words must stay as they are: TF-IDF has no way back to documents.")
+            raise InputError("Weights of words must stay as they are: TF-IDF has no inverse map to documents.")
         X = X if sparse.issparse(X) else np.asarray(plain(X))
         if X.ndim != 2 or X.shape[1] != self.n_features_out_:
             raise InputError(
@@ -336,7 +336,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X = X.astype(self.dtype_ if float_dtype(X.dtype).itemsize == 4 else float_dtype(X.dtype), copy=False)
         p = len(self.layout_.numbers)
         numbers = X[:, :p] if not sparse.issparse(X) else sparse.csr_array(X)[:, :p]
-        if self.scaler_ is not None and len(X.shape) == 2 and X.shape[0]:
+        if self.scaler_ is not None and X.shape[0]:
             numbers = self.scaler_.inverse_transform(numbers)
         layout = replace(self.layout_, id=None, label=None)
         texts = {} if self.encoder_ is None else decoded(self.encoder_, X[:, p:], layout.categories)

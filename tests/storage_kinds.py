@@ -135,6 +135,7 @@ KINDS: dict[str, Callable[[FloatArray, Path], Any]] = {
         "Float64" if X.dtype == np.float64 else "Float32"
     ),
     "polars": lambda X, _: polars.DataFrame(X, schema=NAMES),
+    "pyarrow": lambda X, _: pyarrow.table({name: X[:, column] for column, name in enumerate(NAMES)}),
     "sliceable": lambda X, _: Sliceable(X, 60),
     "whole in one chunk": lambda X, _: Sliceable(X, N),
     "lazy": lambda X, _: Lazy(X),

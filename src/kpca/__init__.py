@@ -66,7 +66,7 @@ _HOME = {
     "save": "io",
     "selection": "selection",
     "set_config": "_base.config",
-    "write_scores": "data.sinks",
+    "write_scores": "io.results",
 }
 
 if TYPE_CHECKING:
@@ -74,14 +74,13 @@ if TYPE_CHECKING:
     from kpca._base.config import config, get_config, set_config
     from kpca._base.errors import Cancelled, InputError
     from kpca.comparison import compare
-    from kpca.data.sinks import write_scores
     from kpca.detector import KernelPCADetector
     from kpca.estimators.compress import compress
     from kpca.estimators.incremental import IncrementalKernelPCA
     from kpca.estimators.kernel_pca import KernelPCA
     from kpca.estimators.plan import Plan, plan
     from kpca.features import Nystroem, RandomFeatures
-    from kpca.io import load, save
+    from kpca.io import load, save, write_scores
 else:
     # Hidden from type checkers: they would take a module with __getattr__ to have every name.
     def __getattr__(name: str) -> Any:

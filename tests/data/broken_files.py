@@ -110,7 +110,7 @@ text("excel", b"PK\x03\x04" + bytes(100), "CSV", file="x.xlsx")
 text("a_pickle", pickle.dumps([1, 2, 3]), "never read", file="x.pkl")
 text("no_suffix", NUMBERS, "must end in", file="x")
 text("unknown_suffix", NUMBERS, "must end in", file="x.dat7")
-text("header_for_numpy", b"\x93NUMPY" + bytes(40), "text tables", file="x.npy", header=True)
+text("header_for_numpy", b"\x93NUMPY" + bytes(40), "header is for csv and tsv", file="x.npy", header=True)
 text("gz_of_nothing_more", b"\x1f\x8b", "gzip", file="x.csv.gz")
 text("gz_cut_short", gzip.compress(NUMBERS.encode() * 50)[:-30], "gzip", file="x.csv.gz")
 text("gz_wrong_checksum", gzip.compress(NUMBERS.encode())[:-8] + bytes(8), "gzip", file="x.csv.gz")
@@ -177,7 +177,7 @@ def link_to_itself(folder: Path) -> Path:
     return folder / "x.csv"
 
 
-@broken("no such file")
+@broken("File not found")
 def no_file(folder: Path) -> Path:
     return folder / "x.csv"
 
@@ -221,7 +221,7 @@ npy("npy_3_d", np.zeros((2, 3, 4)), "2-D")
 npy("npy_no_rows", np.zeros((0, 3)), "at least one row")
 npy("npy_no_columns", np.zeros((3, 0)), "at least one row")
 npy("npy_pickle", np.array([[Explosive()]], dtype=object), "Python objects")
-npy("npy_infinity", np.array([[1.0, 2.0], [3.0, np.inf]]), "Column 'x1' .* row 1")
+npy("npy_infinity", np.array([[1.0, 2.0], [3.0, np.inf]]), "row 1 .* of column 'x1'")
 npy("npy_unknown_column", ROWS, "it has no 'x3'", columns=["x3"])
 npy("npy_text_role", ROWS, "texts", text="x1")
 npy("npy_array_role", ROWS, "leave it out", array="X")
@@ -282,7 +282,11 @@ npz("sparse_many_columns", "columns", {**PARTS, "shape": np.array([20, 10**15])}
 npz("sparse_huge_csc", "cannot be read", {**PARTS, "format": np.array(b"csc"), "shape": np.array([10**14, 20])})
 npz("sparse_without_data", "it lacks data", {k: v for k, v in PARTS.items() if k != "data"})
 npz("sparse_of_unknown_format", "it lacks a known format", {**PARTS, "format": np.array(b"xyz")})
-npz("sparse_infinity", "Column 'x2' .* row", {**PARTS, "data": np.where(CSR.data == CSR.data.max(), np.inf, CSR.data)})
+npz(
+    "sparse_infinity",
+    "row 19 .* of column 'x2'",
+    {**PARTS, "data": np.where(CSR.data == CSR.data.max(), np.inf, CSR.data)},
+)
 npz("sparse_complex", "real numbers", {**PARTS, "data": CSR.data * 1j})
 npz("sparse_texts", "cannot be read|numbers only", {**PARTS, "data": CSR.data.astype(str)})
 COO = {"format": np.array(b"coo"), "shape": np.array([20, 3]), "data": np.ones(2), "row": np.array([0, 25])}
@@ -391,7 +395,7 @@ for FILE, WORD in (("x.parquet", "parquet"), ("x.feather", "feather")):
     arrow(f"{WORD}_structs", "type 'struct<", {"a": [1.0], "b": [{"c": 1}]}, FILE)
     arrow(f"{WORD}_binary", "type 'binary'", {"a": [1.0], "b": [b"x"]}, FILE)
     arrow(f"{WORD}_no_rows", "at least one row", {"a": pa.array([], pa.float64())}, FILE)
-    arrow(f"{WORD}_infinity", "Column 'b' .* row 2", {"a": [1.0, 2, 3], "b": [1.0, 2, -np.inf]}, FILE)
+    arrow(f"{WORD}_infinity", "row 2 .* of column 'b'", {"a": [1.0, 2, 3], "b": [1.0, 2, -np.inf]}, FILE)
     arrow(f"{WORD}_unknown_column", "did you mean 'alpha'", {"alpha": [1.0], "b": [2.0]}, FILE, drop=["alpa"])
     arrow(f"{WORD}_list_as_id", "to be id", {"a": [1.0], "b": [[1.0, 2.0]]}, FILE, id="b")
 

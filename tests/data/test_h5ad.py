@@ -21,9 +21,11 @@ from scipy import sparse
 
 from kpca import InputError, config
 from kpca.data import h5ad
-from kpca.data.h5ad import open_h5ad
-from kpca.data.h5ad_writer import H5adWriter
+from kpca.data.formats import digest_of
+from kpca.data.opening import MatrixTable
+from kpca.data.roles import roles_of
 from kpca.data.rows import Table
+from kpca.data.sinks import open_writer
 
 pytestmark = pytest.mark.usefixtures("at_once")
 LOOK_FIRST = h5ad.look_first  # before the fixture replaces it
@@ -33,6 +35,15 @@ LOOK_FIRST = h5ad.look_first  # before the fixture replaces it
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that are known to be whole, or harmlessly broken, are read without a first look, which takes a process."""
     monkeypatch.setattr(h5ad, "look_first", lambda name, columns: None)
+
+
+def open_h5ad(
+    path: Path, *, columns: Any = None, drop: Any = None, label: Any = None, id: Any = None, **options: Any
+) -> MatrixTable:
+    """As `open_table` does, which has no way to choose a layer or an embedding."""
+    beside = [name for name in (label, id) if name is not None]
+    reader = h5ad.H5adReader(str(path), beside=beside, **options)
+    return MatrixTable(str(path), reader, roles_of(columns, drop, label, id, None), lambda: digest_of(str(path)))
 
 
 def written(path: Path, form: str = "csr", dtype: Any = np.float32, n: int = 50, d: int = 6) -> Any:
@@ -165,7 +176,7 @@ def refused(path: Any, **options: Any) -> str:
         ({"id": "xyz"}, "'number'"),
         ({"layer": "twise"}, "did you mean 'twice'?"),
         ({"use_rep": "X_umap"}, "'X_pca'"),
-        ({"drop": [f"gene{number}" for number in range(6)]}, "all are dropped"),
+        ({"drop": [f"gene{number}" for number in range(6)]}, "all of its 6 are left out"),
     ],
 )
 def test_unknown_names(options: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -339,7 +350,7 @@ def test_scores_with_ids_and_labels_come_back(tmp_path: Path) -> None:
         "limit": np.linspace(0, 1, 70),
         "day": np.datetime64("2024-02-28") + np.arange(70),
     }
-    with H5adWriter(path, ["K0", "K1", "K2"], extras=list(columns)) as writer:
+    with open_writer(path, ["K0", "K1", "K2"], extras=list(columns)) as writer:
         for part in (slice(0, 0), slice(0, 33), slice(33, 70)):
             writer.write(scores[part], {name: values[part] for name, values in columns.items()})
     back = ad.read_h5ad(path)
@@ -355,7 +366,7 @@ def test_scores_with_ids_and_labels_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_without_other_columns(dtype: Any, tmp_path: Path) -> None:
-    with H5adWriter(tmp_path / "a.h5ad", ["a"], dtype=dtype) as writer:
+    with open_writer(tmp_path / "a.h5ad", ["a"], dtype=dtype) as writer:
         writer.write(np.ones((2, 1)))
     back = ad.read_h5ad(tmp_path / "a.h5ad")
     assert back.X.dtype == dtype and back.obs_names.tolist() == ["0", "1"] and back.shape == (2, 1)
@@ -364,20 +375,20 @@ def test_without_other_columns(dtype: Any, tmp_path: Path) -> None:
 def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.h5ad"
     path.write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), H5adWriter(path, ["a"]) as writer:
+    with pytest.raises(KeyboardInterrupt), open_writer(path, ["a"]) as writer:
         writer.write(np.ones((2, 1)))
         raise KeyboardInterrupt
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
-    with pytest.raises(InputError, match="must come with"), H5adWriter(path, ["a"], extras=["id"]) as writer:
+    with pytest.raises(InputError, match="must come with"), open_writer(path, ["a"], extras=["id"]) as writer:
         writer.write(np.ones((2, 1)))
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
 
 
 def test_what_a_file_cannot_hold_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'/'"):
-        H5adWriter(tmp_path / "a.h5ad", ["a"], extras=["a/b"])
+        open_writer(tmp_path / "a.h5ad", ["a"], extras=["a/b"])
     with pytest.raises(InputError, match="folder"):
-        H5adWriter(tmp_path / "none" / "a.h5ad", ["a"])
+        open_writer(tmp_path / "none" / "a.h5ad", ["a"])
     assert not list(tmp_path.iterdir())
 
 
@@ -393,10 +404,10 @@ def test_a_write_that_fails_does_not_end_the_process(tmp_path: Path) -> None:
 import resource, sys
 import numpy as np
 from kpca._base.errors import InputError
-from kpca.data.h5ad_writer import H5adWriter
+from kpca.data.sinks import open_writer
 resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))  # as good as a full disk
 try:
-    with H5adWriter(sys.argv[1], ["a", "b"]) as writer:
+    with open_writer(sys.argv[1], ["a", "b"]) as writer:
         for _ in range(20):
             writer.write(np.ones((2000, 2)))
 except InputError as error:

@@ -15,14 +15,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import kpca
 from kpca._base.errors import InputError
-from kpca.data.images import ImageWriter, open_images, read_grey, write_images
-from kpca.data.opening import open_table, open_writer
+from kpca.data.images import ImageReader, ImageWriter, read_grey
+from kpca.data.opening import open_table
 from kpca.data.preparation import Preparation
+from kpca.data.sinks import open_writer
 
 Image = pytest.importorskip("PIL.Image")
 
 RNG = np.random.default_rng(0)
 LEVELS = RNG.integers(0, 256, size=(7, 5)).astype(np.uint8)
+
+
+def write_images(folder: Path, rows: Any, ids: Any, image_shape: tuple[int, int]) -> None:
+    with ImageWriter(folder, image_shape, "id") as writer:
+        writer.write(rows, {} if ids is None else {"id": ids})
 
 
 def save(path: Path, levels: Any = LEVELS, **options: Any) -> Path:
@@ -45,7 +51,7 @@ def refusal(call: Any) -> str:
 def test_formats_without_loss(suffix: str, tmp_path: Path) -> None:
     options = {"lossless": True} if suffix == ".webp" else {}
     save(tmp_path / f"x{suffix}", **options)
-    table = open_images(tmp_path)
+    table = open_table(tmp_path)
     assert table.image_shape == (7, 5) and table.dtype == np.float32 and not table.sparse
     found = table.whole().numbers
     assert found.dtype == np.float32
@@ -55,7 +61,7 @@ def test_formats_without_loss(suffix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".jpg", ".jpeg"])
 def test_jpeg_is_near(suffix: str, tmp_path: Path) -> None:
     save(tmp_path / f"x{suffix}", np.full((16, 16), 100, np.uint8))
-    assert_allclose(open_images(tmp_path).whole().numbers, 100 / 255, atol=0.01)
+    assert_allclose(open_table(tmp_path).whole().numbers, 100 / 255, atol=0.01)
 
 
 def test_sixteen_bits(tmp_path: Path) -> None:
@@ -121,7 +127,7 @@ def make_folder(folder: Path) -> list[str]:
 
 def test_rows_ids_and_labels(tmp_path: Path) -> None:
     make_folder(tmp_path)
-    table = open_images(tmp_path)
+    table = open_table(tmp_path)
     rows = table.whole()
     assert list(rows.ids) == ["a/x.bmp", "b/10.png", "b/2.png", "top.png"]
     assert list(rows.labels) == ["a", "b", "b", None]
@@ -133,25 +139,25 @@ def test_rows_ids_and_labels(tmp_path: Path) -> None:
     assert_array_equal(np.vstack([part.numbers for part in parts]), rows.numbers)
     before = table.digest()
     save(tmp_path / "top.png", np.full((3, 2), 99, np.uint8))
-    assert open_images(tmp_path).digest() != before
+    assert open_table(tmp_path).digest() != before
 
 
 def test_no_labels_without_subfolders(tmp_path: Path) -> None:
     save(tmp_path / "x.png")
-    assert open_images(tmp_path).layout.label is None and open_images(tmp_path).whole().labels is None
+    assert open_table(tmp_path).layout.label is None and open_table(tmp_path).whole().labels is None
 
 
 def test_a_folder_of_images_is_prepared_and_written_back(tmp_path: Path) -> None:
     for number in range(12):
         save(tmp_path / "in" / f"{number:02d}.png", RNG.integers(0, 256, (4, 3)).astype(np.uint8))
-    table = open_images(tmp_path / "in")
+    table = open_table(tmp_path / "in")
     preparation = Preparation(scale="standard").fit(table)
     X = preparation.transform(table)
     assert X.dtype == np.float32 and preparation.image_shape_ == (4, 3)
     back = preparation.inverse_transform(X).numbers
     write_images(tmp_path / "out", back, table.whole().ids, (4, 3))
-    assert_array_equal(open_images(tmp_path / "out").whole().numbers, table.whole().numbers)
-    assert list(open_images(tmp_path / "out").whole().ids) == list(table.whole().ids)
+    assert_array_equal(open_table(tmp_path / "out").whole().numbers, table.whole().numbers)
+    assert list(open_table(tmp_path / "out").whole().ids) == list(table.whole().ids)
     with kpca.config(memory_limit=100):
         assert_array_equal(np.vstack(list(preparation.transform(table).chunks(5))), X)
 
@@ -162,9 +168,9 @@ def test_a_folder_of_images_is_prepared_and_written_back(tmp_path: Path) -> None
 def test_sizes_must_agree_unless_one_is_given(tmp_path: Path) -> None:
     save(tmp_path / "a.png", np.zeros((4, 6), np.uint8))
     save(tmp_path / "b.png", np.full((8, 8), 255, np.uint8))
-    message = refusal(lambda: open_images(tmp_path).whole())
-    assert "4 × 6 pixels" in message and "b.png' has 8 × 8" in message and "size=" in message
-    table = open_images(tmp_path, size=(2, 3))
+    message = refusal(lambda: open_table(tmp_path).whole())
+    assert "4 × 6 pixels" in message and "b.png' has 8 × 8" in message and "a size (height, width)" in message
+    table = open_table(tmp_path, size=(2, 3))
     assert table.image_shape == (2, 3)
     assert_array_equal(table.whole().numbers, [[0.0] * 6, [1.0] * 6])
 
@@ -172,31 +178,33 @@ def test_sizes_must_agree_unless_one_is_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [3, (3,), (0, 4), (2.5, 2), ("a", "b"), (-1, 2), (10**5, 10**5)])
 def test_wrong_sizes(size: Any, tmp_path: Path) -> None:
     save(tmp_path / "a.png")
-    assert "size must be (height, width)" in refusal(lambda: open_images(tmp_path, size=size))
+    assert "size must be (height, width)" in refusal(lambda: open_table(tmp_path, size=size))
 
 
 def test_resizing_averages(tmp_path: Path) -> None:
     chess = (np.indices((64, 64)).sum(axis=0) % 2 * 255).astype(np.uint8)
     save(tmp_path / "a.png", chess)
-    assert_allclose(open_images(tmp_path, size=(4, 4)).whole().numbers, 0.5, atol=0.02)
+    assert_allclose(open_table(tmp_path, size=(4, 4)).whole().numbers, 0.5, atol=0.02)
 
 
 def test_more_pixels_than_columns_may_be(tmp_path: Path) -> None:
     save(tmp_path / "a.png", np.zeros((2049, 2048), np.uint8))
-    assert "has 2049 × 2048: open the folder with size=" in refusal(lambda: open_images(tmp_path))
-    assert open_images(tmp_path, size=(4, 4)).whole().numbers.shape == (1, 16)
+    assert "has 2049 × 2048: give a smaller size" in refusal(lambda: open_table(tmp_path))
+    assert open_table(tmp_path, size=(4, 4)).whole().numbers.shape == (1, 16)
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
 def test_folders_without_images(tmp_path: Path) -> None:
-    assert refusal(lambda: open_images(tmp_path)).endswith("it holds none.")
+    assert "images; it is empty" in refusal(lambda: open_table(tmp_path))
     (tmp_path / "a.txt").write_text("x")
     (tmp_path / ".b.png").write_text("x")
-    assert refusal(lambda: open_images(tmp_path)).endswith("it holds none; 1 other file was ignored.")
-    assert "there is none" in refusal(lambda: open_images(tmp_path / "nowhere"))
-    assert "it is a file" in refusal(lambda: open_images(tmp_path / "a.txt"))
+    assert refusal(lambda: open_table(tmp_path)).endswith("it holds none; 1 other file was ignored.")
+    assert "File not found" in refusal(lambda: open_table(tmp_path / "nowhere"))
+    assert "size is for images; " in refusal(lambda: open_table(tmp_path / "a.txt", size=(2, 2)))
+    assert "No such file" in refusal(lambda: ImageReader(str(tmp_path / "nowhere")))
+    assert "Not a directory" in refusal(lambda: ImageReader(str(tmp_path / "a.txt")))
 
 
 @pytest.mark.parametrize("suffix", [".png", ".jpg", ".gif", ".bmp", ".tif", ".webp", ".pgm"])
@@ -206,7 +214,7 @@ def test_broken_images_are_named(suffix: str, tmp_path: Path) -> None:
     whole = path.read_bytes()
     for content in (b"", b"nothing of the kind", whole[: len(whole) // 2], whole[:12], b"%!PS-Adobe-3.0 EPSF-3.0\n"):
         path.write_bytes(content)
-        message = refusal(lambda: open_images(tmp_path).whole())
+        message = refusal(lambda: open_table(tmp_path).whole())
         assert path.name in message and good.name not in message
 
 
@@ -226,20 +234,20 @@ def test_far_too_large_images(side: int, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(bomb(side, side))
     for size in (None, (8, 8)):
         assert "a.png' must have at most 89,478,485 pixels" in refusal(
-            lambda size=size: open_images(tmp_path, size=size).whole()
+            lambda size=size: open_table(tmp_path, size=size).whole()
         )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_no_permission(tmp_path: Path) -> None:
     save(tmp_path / "a.png").chmod(0)
-    assert "no permission" in refusal(lambda: open_images(tmp_path))
+    assert "no permission" in refusal(lambda: open_table(tmp_path))
 
 
 def test_missing_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path / "a.png")
     monkeypatch.setitem(sys.modules, "PIL", None)
-    assert refusal(lambda: open_images(tmp_path)) == "Reading images needs pillow: pip install 'kpca[images]'."
+    assert refusal(lambda: open_table(tmp_path)) == "Reading images needs pillow: pip install 'kpca[images]'."
 
 
 def test_links_that_lead_nowhere_are_no_images(tmp_path: Path) -> None:
@@ -248,14 +256,14 @@ def test_links_that_lead_nowhere_are_no_images(tmp_path: Path) -> None:
     (tmp_path / "gone.png").symlink_to("nowhere.png")
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "self.png").symlink_to("self.png")
-    assert [path for rows in open_images(tmp_path).chunks() for path in rows.ids] == ["a.png"]  # type: ignore[union-attr]
+    assert [path for rows in open_table(tmp_path).chunks() for path in rows.ids] == ["a.png"]  # type: ignore[union-attr]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
 def test_names_that_are_no_unicode_can_be_written_anywhere(tmp_path: Path) -> None:
     save(tmp_path / "in" / "a.png")
     os.rename(tmp_path / "in" / "a.png", os.fsencode(tmp_path / "in") + b"/\xff.png")
-    table = open_images(tmp_path / "in")
+    table = open_table(tmp_path / "in")
     ids = table.whole().ids
     assert ids is not None and ids.tolist() == ["\\xff.png"]
     assert len(table.digest()) == 64
@@ -265,19 +273,19 @@ def test_names_that_are_no_unicode_can_be_written_anywhere(tmp_path: Path) -> No
 
 
 def test_an_image_that_goes_away_has_no_digest(tmp_path: Path) -> None:
-    table = open_images(save(tmp_path / "a.png").parent)
+    table = open_table(save(tmp_path / "a.png").parent)
     (tmp_path / "a.png").unlink()
     assert "a.png' must stay readable" in refusal(table.digest)
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1.5, True])
 def test_wrong_numbers_of_rows(rows: Any, tmp_path: Path) -> None:
-    table = open_images(save(tmp_path / "a.png").parent)
+    table = open_table(save(tmp_path / "a.png").parent)
     assert "rows must be" in refusal(lambda: table.chunks(rows))
 
 
 def test_more_images_than_memory_are_not_taken_whole(tmp_path: Path) -> None:
-    table = open_images(save(tmp_path / "a.png", np.zeros((2000, 2000), np.uint8)).parent)
+    table = open_table(save(tmp_path / "a.png", np.zeros((2000, 2000), np.uint8)).parent)
     with kpca.config(memory_limit="8MiB"):
         assert "must fit into memory to be taken whole" in refusal(table.whole)
 
@@ -312,7 +320,7 @@ def test_files_and_folders_of_one_name(tmp_path: Path) -> None:
 def test_levels_are_cut_off(tmp_path: Path) -> None:
     write_images(tmp_path / "out", np.array([[-0.5, 0.0, 0.5, 1.7]]), None, (2, 2))
     assert written(tmp_path / "out") == ["000000.png"]
-    assert_allclose(open_images(tmp_path / "out").whole().numbers, [[0, 0, 128 / 255, 1]], atol=1e-6)
+    assert_allclose(open_table(tmp_path / "out").whole().numbers, [[0, 0, 128 / 255, 1]], atol=1e-6)
 
 
 def test_all_or_nothing(tmp_path: Path) -> None:
@@ -336,7 +344,6 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     write_images(tmp_path / "empty", np.zeros((1, 4)), None, (2, 2))
     assert written(tmp_path / "empty") == ["000000.png"]
     assert "must exist" in refusal(lambda: write_images(tmp_path / "no" / "out", np.zeros((1, 4)), None, (2, 2)))
-    assert "image_shape must be" in refusal(lambda: write_images(tmp_path / "new", np.zeros((1, 4))))
 
 
 def test_chunks_are_numbered_on(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_odd_categories(value: str) -> None:
 
 def test_the_number_of_values_is_limited() -> None:
     rows = category_rows([f"v{number}" for number in range(1200)])
-    with pytest.raises(InputError, match=r"at most 1,000 different values; 'kind' of The data has more.*--id"):
+    with pytest.raises(InputError, match=r"at most 1,000 different values; 'kind' of The data has more.*with id"):
         Preparation(encode="onehot").fit(rows)
     assert Preparation(encode="onehot", max_categories=1200).fit(rows).n_features_out_ == 1200
 
@@ -253,7 +253,7 @@ def test_words_are_forgotten_where_there_are_too_many(monkeypatch: pytest.Monkey
     assert "forgotten" in preparation.describe()[0]
 
 
-# --- the way back -----------------------------------------------------------------------------------------------------
+# --- the inverse map --------------------------------------------------------------------------------------------------
 
 NUMBERS = arrays(
     np.float64, st.tuples(st.integers(1, 12), st.integers(1, 4)), elements=st.floats(-1e6, 1e6, allow_subnormal=False)
@@ -285,7 +285,7 @@ def test_mixed_rows_there_and_back(scale: str) -> None:
 
 def test_no_way_back_from_words_or_other_shapes() -> None:
     texts = Preparation().fit(text_rows(["good day", "good night"]))
-    with pytest.raises(InputError, match="no way back to documents"):
+    with pytest.raises(InputError, match="no inverse map to documents"):
         texts.inverse_transform(np.zeros((1, 1)))
     numbers = Preparation().fit(numeric_rows(np.eye(3)))
     for wrong in (np.zeros((2, 2)), np.zeros(3)):

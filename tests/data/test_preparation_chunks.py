@@ -304,7 +304,7 @@ print(type(source).__name__, abs(total) < 1e-3, peak() - base)
 def test_memory_stays_flat() -> None:
     command = [sys.executable, "-c", FLAT]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout.split()
-    assert done[:2] == ["_Table", "True"]
+    assert done[:2] == ["_Numbered", "True"]
     assert float(done[2]) < 90
 
 

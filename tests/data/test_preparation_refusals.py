@@ -64,19 +64,19 @@ def test_missing_numbers_are_named() -> None:
     table = MemoryTable(rows, "data.csv")
     assert refusal(lambda: Preparation(encode="onehot").fit(table)) == (
         "data.csv must have a number in every row; 3 are missing or NaN ('a' 1, 'c' 2), the first in row 3 (id 'r3') "
-        "of column 'c': use --impute median, mean or drop."
+        "of column 'c': use impute='median', mean or drop."
     )
     fitted = Preparation(encode="onehot").fit(mixed_rows(20, holes=False))
     message = refusal(lambda: fitted.transform(table))
-    assert "column 'c' lacks 2" in message and "row 3" in message and "fit a model with --impute" in message
+    assert "column 'c' lacks 2" in message and "row 3" in message and "fit a model with impute=" in message
 
 
 def test_categories_are_named_all_at_once() -> None:
     message = refusal(lambda: Preparation(impute="median").fit(MemoryTable(mixed_rows(), "data.csv")))
     assert message == (
         "data.csv must hold numbers, or be told what to do with the other columns; 'colour' (3 different values), "
-        "'home town' (3 different values) hold texts: name one with --label or --id, leave some out with --drop, or "
-        "use --encode onehot."
+        "'home town' (3 different values) hold texts: name one with label or id, leave some out with drop, or "
+        "use encode='onehot'."
     )
     many = category_rows([f"v{row}" for row in range(150_000)])
     assert "at least " in refusal(lambda: Preparation().fit(many))
@@ -92,7 +92,7 @@ def test_columns_without_anything(impute: str | None) -> None:
     rows.numbers[:, 1] = np.nan
     rows = replace(rows, categories={**rows.categories, "colour": texts(*[None] * 30)})
     message = refusal(lambda: Preparation(encode="onehot", impute=impute).fit(rows))
-    assert "there is nothing in 'b b', 'colour': leave them out with --drop" in message
+    assert "there is nothing in 'b b', 'colour': leave them out with drop" in message
 
 
 def test_all_rows_dropped() -> None:

@@ -22,11 +22,12 @@ from scipy import sparse
 from kpca import KernelPCA
 from kpca._base import files
 from kpca._base.errors import InputError
-from kpca.data.sinks import open_sink, write_scores
+from kpca.data.sinks import open_sink
 from kpca.data.sources import as_source
+from kpca.io.results import write_scores
 
 FloatArray = NDArray[Any]
-SUFFIXES = [".npy", ".zarr", ".parquet"]
+SUFFIXES = [".npy", ".zarr", ".parquet"]  # which keep the type of the numbers
 N, K = 101, 4
 
 
@@ -216,7 +217,7 @@ def test_second_rename_of_a_folder_fails(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("out.csv", "must end in .npy, .zarr, .parquet"),
+        ("out.dat", "must end in .csv, .tsv, .npy"),
         ("no/such/folder/out.npy", "must exist"),
         ("no/such/folder/out.zarr", "must exist"),
         ("no/such/folder/out.parquet", "must exist"),

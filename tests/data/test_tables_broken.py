@@ -98,7 +98,7 @@ def test_what_is_no_path(path: Any) -> None:
         ({"delimiter": "é"}, "ASCII"),
         ({"columns": 3.5}, "columns must be a list"),
         ({"columns": []}, "left to analyse"),
-        ({"array": "X"}, "array is for .npz"),
+        ({"array": "X"}, "array is for npz and zarr"),
     ],
 )
 def test_options_refused(options: dict[str, Any], says: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import narwhals
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,7 +17,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 import zarr
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import kpca
@@ -291,10 +292,10 @@ def test_standard_input_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def frames() -> dict[str, Any]:
-    return {"pandas": FRAME, "polars": pl.from_pandas(FRAME)}
+    return {"pandas": FRAME, "polars": pl.from_pandas(FRAME), "pyarrow": pa.Table.from_pandas(FRAME)}
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_frames(library: str) -> None:
     table = table_of(frames()[library], id="who", label="kind")
     assert_array_equal(table.whole().numbers, X)
@@ -304,6 +305,36 @@ def test_frames(library: str) -> None:
     assert table.digest() == table_of(frames()[library], id="who", label="kind").digest()
     assert table.digest() != table_of(frames()[library], id="who", drop=["kind", "c"]).digest()
     assert table_of(frames()[library]).layout.categories == ("who",)
+
+
+def test_columns_of_pyarrow_of_any_type() -> None:
+    columns = {
+        "whole": [1, None, 3],
+        "truth": [True, False, None],
+        "group": pa.array(["u", "v", "u"]).dictionary_encode(),
+        "when": pa.array([0, None, 3600], pa.timestamp("s")),
+        "nothing": pa.nulls(3),
+    }
+    rows = table_of(pa.table(columns)).whole()
+    assert rows.layout.numbers == ("whole", "truth", "nothing") and rows.layout.categories == ("group", "when")
+    assert_array_equal(rows.numbers, [[1, 1, np.nan], [np.nan, 0, np.nan], [3, np.nan, np.nan]])
+    assert rows.categories["group"].tolist() == ["u", "v", "u"]
+    assert rows.categories["when"].tolist() == ["1970-01-01 00:00:00", None, "1970-01-01 01:00:00"]
+    assert table_of(pa.table(columns), label="whole").whole().labels.tolist() == [1, None, 3]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_models_of_frames(library: str) -> None:
+    """Fitted to a frame of any library, a model knows the names and gives the same scores as for the array."""
+    rows = np.where(np.isnan(X), 0.0, X)
+    frame = pd.DataFrame(rows, columns=list(NAMES))
+    given = {"pandas": frame, "polars": pl.from_pandas(frame), "pyarrow": pa.Table.from_pandas(frame)}[library]
+    truth = kpca.KernelPCA(2, kernel="rbf", gamma=0.5).fit(rows).transform(rows)
+    model = kpca.KernelPCA(2, kernel="rbf", gamma=0.5).fit(given)
+    assert list(model.feature_names_in_) == list(NAMES)
+    assert_allclose(model.transform(given), truth, atol=1e-12)
+    with pytest.raises(InputError, match=r"first in column 1 \('b'\)"):
+        kpca.KernelPCA(2).fit(narwhals.from_native(frames()[library]).select(NAMES).to_native())
 
 
 def test_index_of_a_frame_is_the_id() -> None:
@@ -331,8 +362,11 @@ def test_arrays_in_memory(make: Callable[[Any], Any]) -> None:
         (pd.DataFrame(index=[0, 1]), "left to analyse"),
         (pd.DataFrame(index=range(2)), "at least one column"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "different names"),
-        (pd.DataFrame({"a": [1.0, np.inf]}), "row 1, counted from 0"),
+        (pd.DataFrame({"a": [1.0, np.inf]}), r"row 1 \(counted from 0\) of column 'a'"),
         (pl.DataFrame({"a": [[1, 2]]}), "type 'List"),
+        (pa.table({"a": [[1, 2]]}), "type 'List"),
+        (pa.table([[1.0], [2.0]], names=["a", "a"]), "different names"),
+        (pa.table({"a": [1.0, np.inf]}), r"row 1 \(counted from 0\) of column 'a'"),
         (np.zeros(3), "2-D"),
         ([[1], [1, 2]], "rows of equal length"),
         (np.array([["a"]]), "numbers only"),

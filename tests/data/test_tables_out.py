@@ -18,7 +18,8 @@ from numpy.testing import assert_array_equal
 
 from kpca import InputError
 from kpca._base import files
-from kpca.data.opening import open_table, open_writer
+from kpca.data.opening import open_table
+from kpca.data.sinks import open_writer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*Zarr V3 specification.*", "ignore::FutureWarning")
 SUFFIXES = [".csv", ".csv.gz", ".tsv", ".npz", ".parquet", ".feather", ".arrow", ".zarr"]
@@ -264,7 +265,7 @@ def test_no_permission(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 SCRIPT = """
 import numpy as np
-from kpca.data.opening import open_writer
+from kpca.data.sinks import open_writer
 with open_writer("-", ["a", "b"], extras=["id"]) as writer:
     for start in range({chunks}):
         writer.write(np.full((1000, 2), 0.1), {{"id": np.arange(1000)}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import sys
@@ -47,6 +48,34 @@ class NewFile:
             self.file.close()
         with contextlib.suppress(FileNotFoundError):
             os.remove(self._temporary)
+
+
+def write_failed(target: str, error: OSError, *, kept: bool) -> InputError:
+    """Return the sentence for a target that could not be written."""
+    after = "what was there before is unchanged" if kept else "it holds the rows written until then"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return InputError(
+            f"The disk must have room for {target}, and it is full: make room or choose another place; {after}."
+        )
+    return InputError(f"{target} must be writable; the system says: {error.strerror or error}; {after}.")
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file that appears whole or not at all; a failure leaves what was there as it was."""
+    target = os.fsdecode(path)
+    if os.path.isdir(target):
+        raise InputError(f"{target!r} must be a file or new; it is a folder: choose another name.")
+    new = None
+    try:
+        new = NewFile(target)
+        new.file.write(content)
+        new.finish()
+        new = None
+    except OSError as error:
+        raise write_failed(repr(target), error, kept=True) from error
+    finally:
+        if new is not None:
+            new.abandon()
 
 
 def open_new(path: str) -> BinaryIO:

@@ -31,7 +31,8 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> An
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind == "c":
         raise InputError(_COMPLEX)
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    columns = getattr(X, "columns", None) if hasattr(X, "dtypes") else getattr(X, "column_names", None)  # of pyarrow
+    names = None if columns is None else [str(name) for name in columns]
     try:
         checked = validate_data(
             estimator,
@@ -52,11 +53,12 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> An
             said = f"must hold numbers only; {text.rstrip('.')}"
             raise InputError(said, param="X", remedy="encode or drop such columns") from error
         raise InputError(text) from error
-    _check_finite(checked, names)
+    check_finite(checked, names)
     return checked
 
 
-def _check_finite(X: Any, names: list[str] | None) -> None:
+def check_finite(X: Any, names: list[str] | None, numbers: Any = None) -> None:
+    """Refuse NaN and infinity in an array or CSR; `numbers` are those of its rows, if a message is to name one."""
     values = X.data if sparse.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
         if math.isfinite(float(np.sum(values, dtype=np.float64))):  # cheap, and false alarms only cost the second look
@@ -64,10 +66,13 @@ def _check_finite(X: Any, names: list[str] | None) -> None:
     bad = ~np.isfinite(values)
     if not bad.any():
         return
-    columns = X.tocoo().col[bad] if sparse.issparse(X) else np.nonzero(bad)[1]
-    column = int(columns.min())
-    what = "NaN" if np.isnan(values[bad][columns == column]).any() else "infinity"
+    places = np.argwhere(bad) if not sparse.issparse(X) else np.column_stack(X.tocoo().coords)[bad]
+    column = int(places[:, 1].min())
+    there = places[:, 1] == column
+    found = values[bad][there][: None if numbers is None else 1]
+    what = "NaN" if np.isnan(found).any() else "infinity"
     label = f"column {column}" + (f" ({names[column]!r})" if names and column < len(names) else "")
+    label += "" if numbers is None else f", row {numbers[places[there][0, 0]]}"
     raise InputError(
         f"must be finite; got {what} first in {label}", param="X", remedy="remove or impute such rows (infinity, NaN)"
     )

@@ -389,7 +389,8 @@ def shown_rows(fitted: Fitted, data: Data) -> tuple[Any, Any]:
     """Return the scores of all rows and their labels, or None, for a picture."""
     import numpy as np
 
-    from kpca.io.results import joined, prepared_pieces
+    from kpca.data.rows import together as joined
+    from kpca.io.results import prepared_pieces
 
     scores, labels = [], []
     for _, part in prepared_pieces(fitted.pipeline, data.table):

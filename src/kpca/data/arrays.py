@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from kpca._base.errors import InputError
-from kpca.data.rows import Indices, float_dtype, printable
+from kpca._base.errors import InputError, Setting
+from kpca.data.rows import Indices, Sides, float_dtype, printable, quoted
 
 _ROWS_TAKEN_AT_ONCE = 256  # of a memory map: each row may bring in pages of its own
 _WIDEST_BLOCK = 4  # a block is at most this many times longer than asked, to save decoding a stored chunk again
@@ -68,19 +69,41 @@ def check_shape(X: Any, where: str = "X") -> tuple[int, int]:
     return n_rows, n_columns
 
 
-class ArrayReader:
-    """A NumPy array or memory map; blocks are views."""
+def chosen_array(path: str, array: str | None, matrices: list[str], shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Return which of the arrays of a file holds the rows: the one that is named, or the only matrix."""
+    if array is not None:
+        if array not in shapes:
+            has = ", ".join(quoted(name, 30) for name in list(shapes)[:20])
+            raise InputError(f"{path!r} must hold the array that is named; it has no {quoted(array)}: it has {has}.")
+        return array
+    if len(matrices) == 1:
+        return matrices[0]
+    if not matrices and len(shapes) == 1:
+        return next(iter(shapes))  # the reader says what is wrong with it
+    has = ", ".join(f"{quoted(name, 30)} of shape {shape}" for name, shape in list(shapes.items())[:20]) or "none"
+    one = (matrices or list(shapes) or ["X"])[0]
+    raise InputError(
+        f"{path!r} must hold one 2-D array of numbers, or be told which holds the rows; it holds {has}",
+        remedy=("name one by ", Setting("array", one), ", for instance, or save it alone"),
+    )
+
+
+class MatrixReader:
+    """What all matrices have; storage adds what it keeps beside the rows."""
 
     sparse = False
     names: list[str] | None = None
+    sides: Sides = MappingProxyType({})  # arrays beside the rows, which can be id or label
+    beside: Mapping[str, str] = MappingProxyType({})  # role -> the side that has it if no other is named
+    image_shape: tuple[int, int] | None = None
 
-    def __init__(self, X: np.ndarray[Any, Any], where: str = "X") -> None:
+    def __init__(self, X: Any, where: str = "X", dtype: Any = None) -> None:
         self.n_rows, self.n_columns = check_shape(X, where)
-        self.dtype = float_dtype(X.dtype, where)
-        self._X = X
+        self.dtype = float_dtype(X.dtype if dtype is None else dtype, where)
+        self._X, self._where = X, where
 
     def blocks(self, rows: int) -> Iterator[Any]:
-        """Yield views; the pages of a memory map are given back once its block is done with."""
+        """Yield slices, of a NumPy array views; the pages of a memory map are given back once a block is done with."""
         for start in range(0, self.n_rows, rows):
             try:
                 yield plain(self._X[start : start + rows])
@@ -88,7 +111,13 @@ class ArrayReader:
                 release_pages(self._X)
 
     def take(self, indices: Indices) -> Any:
-        """Return a copy of these rows."""
+        return self._X[indices]
+
+
+class ArrayReader(MatrixReader):
+    """A NumPy array or memory map."""
+
+    def take(self, indices: Indices) -> Any:
         taken = np.empty((len(indices), self.n_columns), dtype=self._X.dtype)
         for start in range(0, len(indices), _ROWS_TAKEN_AT_ONCE):
             part = slice(start, start + _ROWS_TAKEN_AT_ONCE)
@@ -97,41 +126,26 @@ class ArrayReader:
         return taken
 
 
-class SparseReader:
+class SparseReader(MatrixReader):
     """A SciPy sparse matrix; other formats than CSR are converted once."""
 
     sparse = True
-    names: list[str] | None = None
 
     def __init__(self, X: Any, where: str = "X") -> None:
-        self.n_rows, self.n_columns = check_shape(X, where)
-        self.dtype = float_dtype(X.dtype, where)
+        super().__init__(X, where)
         self._X = X.tocsr()
 
-    def blocks(self, rows: int) -> Iterator[Any]:
-        """Yield CSR slices."""
-        for start in range(0, self.n_rows, rows):
-            yield self._X[start : start + rows]
 
-    def take(self, indices: Indices) -> Any:
-        """Return these rows as CSR."""
-        return self._X[indices]
-
-
-class SlicedReader:
+class SlicedReader(MatrixReader):
     """Anything with `shape` and slices of rows: Zarr arrays, h5py datasets, dask arrays."""
 
-    sparse = False
-    names: list[str] | None = None
-
     def __init__(self, X: Any, where: str = "X") -> None:
-        self.n_rows, self.n_columns = check_shape(X, where)
-        self._X, self._where = X, where
+        check_shape(X, where)
         try:
             dtype = np.dtype(X.dtype)
         except (AttributeError, TypeError):  # an array of another library names its types differently
             dtype = plain(X[:1]).dtype
-        self.dtype = float_dtype(dtype, where)
+        super().__init__(X, where, dtype)
 
     def _stored_rows(self) -> int:
         """Return how many rows are stored, hence decoded, together."""

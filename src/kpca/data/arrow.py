@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
-from kpca.data.columns import Piece, Wanted, piece_of, type_kind
-from kpca.data.rows import Indices, unreadable
+from kpca._base.files import NewFile
+from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, quoted, rows_of, unreadable
 
 
 def pyarrow(doing: str) -> Any:
@@ -29,48 +29,150 @@ def pyarrow(doing: str) -> Any:
     return pyarrow
 
 
+# -- Columns of Arrow as arrays ----------------------------------------------------------------------------------------
+
+
+def _type_kind(arrow: Any, kind: Any) -> str:
+    """Return what a column of this type of Arrow is."""
+    types = arrow.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        return NUMBER
+    if types.is_null(kind):
+        return NUMBER
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_temporal(kind) or _is_view(types, kind):
+        return TEXT
+    return str(kind)
+
+
+def _is_view(types: Any, kind: Any) -> bool:
+    return hasattr(types, "is_string_view") and bool(types.is_string_view(kind))
+
+
+def _numbers_of(arrow: Any, column: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a column of Arrow as floats, missing entries as NaN."""
+    kind = arrow.float32() if dtype == np.float32 else arrow.float64()
+    if arrow.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if arrow.types.is_boolean(column.type):
+        column = column.cast(arrow.uint8())
+    values: NDArray[Any] = column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _texts_of(arrow: Any, column: Any) -> NDArray[Any]:
+    """Return a column of Arrow as texts, dates as ISO 8601 writes them, missing entries as None."""
+    if arrow.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    moment = arrow.types.is_temporal(column.type)
+    column = column.cast(arrow.string())
+    if moment:  # how many digits a second has differs from file to file
+        column = arrow.compute.replace_substring_regex(column, r"(:\d\d)(\.\d*?)0+(\D*)$", r"\1\2\3")
+        column = arrow.compute.replace_substring_regex(column, r"(:\d\d)\.(\D*)$", r"\1\2")
+    texts = np.empty(len(column), dtype=object)
+    texts[:] = column.to_pylist()
+    return texts
+
+
+def _values_of(arrow: Any, column: Any, *, missing: bool) -> NDArray[Any]:
+    """Return a column of Arrow in NumPy's type for it, or as objects where texts are or entries may be missing."""
+    types = arrow.types
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if types.is_floating(column.type) or (
+        (types.is_integer(column.type) or types.is_boolean(column.type)) and not missing
+    ):
+        found: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return found
+    if (types.is_timestamp(column.type) and column.type.tz is None) and not missing:
+        moments: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return moments
+    if types.is_date32(column.type) and not missing:
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype="datetime64[D]")
+    objects = np.empty(len(column), dtype=object)
+    objects[:] = column.to_pylist()
+    return objects
+
+
+def _piece_of(arrow: Any, batch: Any, layout: Layout, dtype: np.dtype[Any], missing: Collection[str]) -> Rows:
+    """Return a record batch of Arrow as arrays; `missing` are the values of which some are missing somewhere."""
+    numbers = np.empty((batch.num_rows, len(layout.numbers)), dtype=dtype)
+    for place, name in enumerate(layout.numbers):
+        numbers[:, place] = _numbers_of(arrow, batch.column(name), dtype)
+    return rows_of(
+        layout,
+        numbers,
+        lambda name: _texts_of(arrow, batch.column(name)),
+        lambda name: _values_of(arrow, batch.column(name), missing=name in missing),
+    )
+
+
+class _ArrowColumns:
+    """Columns with a schema of Arrow."""
+
+    def __init__(self, arrow: Any, schema: Any, n_rows: int) -> None:
+        self._arrow, self._schema, self.n_rows = arrow, schema, n_rows
+        self.names: list[str] = list(schema.names)
+        self.hidden = _hidden_columns(schema)
+
+    def kind(self, name: str) -> str:
+        return _type_kind(self._arrow, self._schema.field(name).type)
+
+    def is_single(self, name: str) -> bool:
+        kind = self._schema.field(name).type
+        return bool(self._arrow.types.is_floating(kind) and kind.bit_width <= 32)
+
+
+def _checked_schema(schema: Any, path: str, what: str) -> Any:
+    """Return a schema whose names and metadata can be read: they are decoded only when they are looked at."""
+    try:
+        list(schema.names), schema.pandas_metadata
+    except (ValueError, TypeError) as error:
+        raise unreadable(path, what, error) from error
+    return schema
+
+
+def _hidden_columns(schema: Any) -> tuple[str, ...]:
+    """Return the columns in which pandas keeps the names of the rows."""
+    about = schema.pandas_metadata
+    kept = about.get("index_columns") if isinstance(about, dict) else None
+    kept = kept if isinstance(kept, list) else []
+    return tuple(name for name in kept if isinstance(name, str) and name in schema.names)
+
+
 # -- Parquet files, one or a folder of them ---------------------------------------------------------------------------
 
 _KIND = "Parquet file"
 _BUFFER_BYTES = 1 << 16  # read a column piece by piece, not all of a row group at once
 
 
-class ParquetTable:
+class ParquetTable(_ArrowColumns):
     """A Parquet file, or the files of a folder in the order of their names, with the same columns of any types."""
 
     def __init__(self, path: str) -> None:
         self._arrow = pyarrow("Reading Parquet")
-        self.path, self._paths = path, _files(path)
+        self._paths = _files(path)
         self._counts: list[int] = []  # rows of each file
-        self._schema: Any = None
+        first: Any = None
         for file in self._paths:
             with self._open(file) as table:
-                schema = checked_schema(table.schema_arrow, file, _KIND)
+                schema = _checked_schema(table.schema_arrow, file, _KIND)
                 self._counts.append(table.metadata.num_rows)
-            if self._schema is not None and not _same(schema, self._schema):
+            first = schema if first is None else first
+            # only whether columns may be null need not agree
+            if list(schema.names) != list(first.names) or list(schema.types) != list(first.types):
                 raise InputError(
                     f"The files of {path!r} must have the same columns in the same order; {file!r} differs from "
                     f"{self._paths[0]!r}: give each kind a folder of its own."
                 )
-            self._schema = schema if self._schema is None else self._schema
-        self.names: list[str] = list(self._schema.names)
-        self.hidden = hidden_columns(self._schema)
-        self.n_rows = sum(self._counts)
+        super().__init__(self._arrow, first, sum(self._counts))
 
     def _open(self, file: str) -> Any:
         try:
             return self._arrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER_BYTES)
         except (self._arrow.ArrowException, OSError) as error:
             raise unreadable(file, _KIND, error) from error
-
-    def kind(self, name: str) -> str:
-        """Return what a column holds."""
-        return type_kind(self._arrow, self._schema.field(name).type)
-
-    def is_single(self, name: str) -> bool:
-        """Whether float32 holds a column of numbers."""
-        kind = self._schema.field(name).type
-        return bool(self._arrow.types.is_floating(kind) and kind.bit_width <= 32)
 
     def batches(self, file: str, columns: Sequence[str], rows: int, groups: list[int] | None = None) -> Iterator[Any]:
         """Yield record batches of up to `rows` rows of a file, or of some of its row groups."""
@@ -85,15 +187,14 @@ class ParquetTable:
                     return
                 yield batch
 
-    def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
-        """Yield the batches of each file in turn."""
-        columns = [*wanted.numbers, *wanted.texts, *wanted.values]
-        missing = self._maybe_missing(wanted.values)
+    def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
+        columns = [*layout.numbers, *layout.texts, *layout.beside]
+        missing = self._maybe_missing(layout.beside)
         for file, count in zip(self._paths, self._counts, strict=True):
             seen = 0
             for batch in self.batches(file, columns, rows):
                 seen += batch.num_rows
-                yield piece_of(self._arrow, batch, wanted, dtype, missing)
+                yield _piece_of(self._arrow, batch, layout, dtype, missing)
             if seen != count:
                 raise InputError(f"{file!r} must stay as it is while it is read; it had {count} rows, then {seen}.")
 
@@ -111,18 +212,18 @@ class ParquetTable:
                         found.add(name)
         return found
 
-    def take(self, wanted: Wanted, dtype: np.dtype[Any], indices: Indices) -> Any:
+    def take(self, layout: Layout, dtype: np.dtype[Any], indices: Indices) -> Any:
         """Return the numbers of these rows, reading only the row groups they lie in."""
-        taken = np.empty((len(indices), len(wanted.numbers)), dtype=dtype)
+        taken = np.empty((len(indices), len(layout.numbers)), dtype=dtype)
         done, first = 0, 0
         for file, count in zip(self._paths, self._counts, strict=True):
             end = done + int(np.searchsorted(indices[done:], first + count))
             if end > done:
-                taken[done:end] = self._take_from(file, wanted, dtype, indices[done:end] - first)
+                taken[done:end] = self._take_from(file, layout, dtype, indices[done:end] - first)
             done, first = end, first + count
         return taken
 
-    def _take_from(self, file: str, wanted: Wanted, dtype: np.dtype[Any], indices: Indices) -> NDArray[Any]:
+    def _take_from(self, file: str, layout: Layout, dtype: np.dtype[Any], indices: Indices) -> NDArray[Any]:
         with self._open(file) as table:
             lengths = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
         ends = np.cumsum(lengths)
@@ -130,8 +231,8 @@ class ParquetTable:
         starts = np.concatenate([[0], np.cumsum(np.asarray(lengths)[groups])])  # of each group among those read
         places = indices - (ends - lengths)[groups][inverse] + starts[inverse]
         parts, first = [], 0
-        for batch in self.batches(file, wanted.numbers, 1 << 13, groups.tolist()):
-            block = piece_of(self._arrow, batch, wanted, dtype, ()).numbers
+        for batch in self.batches(file, layout.numbers, 1 << 13, groups.tolist()):
+            block = _piece_of(self._arrow, batch, layout, dtype, ()).numbers
             inside = places[(places >= first) & (places < first + len(block))] - first
             parts.append(block[inside])
             first += len(block)
@@ -147,35 +248,13 @@ def _files(path: str) -> list[str]:
     return found
 
 
-def checked_schema(schema: Any, path: str, what: str) -> Any:
-    """Return a schema whose names and metadata can be read: they are decoded only when they are looked at."""
-    try:
-        list(schema.names), schema.pandas_metadata
-    except (ValueError, TypeError) as error:
-        raise unreadable(path, what, error) from error
-    return schema
-
-
-def hidden_columns(schema: Any) -> tuple[str, ...]:
-    """Return the columns in which pandas keeps the names of the rows."""
-    about = schema.pandas_metadata
-    kept = about.get("index_columns") if isinstance(about, dict) else None
-    kept = kept if isinstance(kept, list) else []
-    return tuple(name for name in kept if isinstance(name, str) and name in schema.names)
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether two files have the same columns; only whether they may be null need not agree."""
-    return list(one.names) == list(other.names) and list(one.types) == list(other.types)
-
-
 # -- Arrow files: Feather and the two forms of Arrow IPC, file and stream ---------------------------------------------
 
 _FILE_MARK = b"ARROW1"
 _ARROW_KIND = "Arrow or Feather file"
 
 
-class FeatherTable:
+class FeatherTable(_ArrowColumns):
     """An Arrow file; its batches are mapped, so memory holds those that are looked at."""
 
     def __init__(self, path: str) -> None:
@@ -189,17 +268,15 @@ class FeatherTable:
                 "again."
             )
         self._is_file = mark == _FILE_MARK
-        self.n_rows = 0
+        n_rows = 0
         self._missing: set[int] = set()  # places of columns in which entries are missing
         schema: Any = None
         for batch, fresh in self._batches():
             schema = fresh
             if batch is not None:
-                self.n_rows += batch.num_rows
+                n_rows += batch.num_rows
                 self._missing |= {place for place, column in enumerate(batch.columns) if column.null_count}
-        self._schema = schema
-        self.names: list[str] = list(schema.names)
-        self.hidden = hidden_columns(schema)
+        super().__init__(self._arrow, schema, n_rows)
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -215,28 +292,14 @@ class FeatherTable:
     def _batches(self) -> Iterator[tuple[Any, Any]]:
         """Yield the batches with their schema; None first, so that the schema is there without batches."""
         with self._opened() as reader:
-            checked_schema(reader.schema, self.path, _ARROW_KIND)
+            _checked_schema(reader.schema, self.path, _ARROW_KIND)
             yield None, reader.schema
-            if self._is_file:
-                for number in range(reader.num_record_batches):
-                    batch = reader.get_batch(number)
-                    batch.validate(full=True)
-                    yield batch, reader.schema
-                return
-            for batch in reader:
+            batches = map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader
+            for batch in batches:
                 batch.validate(full=True)
                 yield batch, reader.schema
 
-    def kind(self, name: str) -> str:
-        """Return what a column holds."""
-        return type_kind(self._arrow, self._schema.field(name).type)
-
-    def is_single(self, name: str) -> bool:
-        """Whether float32 holds a column of numbers."""
-        kind = self._schema.field(name).type
-        return bool(self._arrow.types.is_floating(kind) and kind.bit_width <= 32)
-
-    def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
+    def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
         """Yield the rows of each batch, cut where it is long."""
         seen = 0
         missing = [name for place, name in enumerate(self.names) if place in self._missing]
@@ -246,6 +309,97 @@ class FeatherTable:
             for start in range(0, batch.num_rows, rows):
                 part = batch.slice(start, rows)
                 seen += part.num_rows
-                yield piece_of(self._arrow, part, wanted, dtype, missing)
+                yield _piece_of(self._arrow, part, layout, dtype, missing)
         if seen != self.n_rows:
             raise InputError(f"{self.path!r} must stay as it is while it is read; it has changed: read it again.")
+
+
+# -- Rows out: Parquet and Arrow files, with columns of any type beside the numbers; the batches serve text too --------
+
+
+class Batches:
+    """Turns rows into record batches of one schema, which the first rows decide."""
+
+    def __init__(self, arrow: Any, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any]) -> None:
+        self._arrow, self._names, self._extras = arrow, list(names), list(extras)
+        self._kind = arrow.float32() if dtype == np.float32 else arrow.float64()
+        self.schema: Any = None if extras else arrow.schema([(name, self._kind) for name in names])
+
+    def __call__(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> Any:
+        beside = [self._extra(name, np.asarray(extras[name])) for name in self._extras]
+        if self.schema is None:
+            fields = [(name, column.type) for name, column in zip(self._extras, beside, strict=True)]
+            self.schema = self._arrow.schema([*fields, *((name, self._kind) for name in self._names)])
+        numbers = [
+            self._arrow.array(np.ascontiguousarray(chunk[:, place]), type=self._kind) for place in range(chunk.shape[1])
+        ]
+        return self._arrow.RecordBatch.from_arrays([*beside, *numbers], schema=self.schema)
+
+    def empty(self) -> Any:
+        """Return the schema of a table that has got no rows."""
+        if self.schema is None:
+            texts = [(name, self._arrow.string()) for name in self._extras]
+            self.schema = self._arrow.schema([*texts, *((name, self._kind) for name in self._names)])
+        return self.schema
+
+    def _extra(self, name: str, values: NDArray[Any]) -> Any:
+        """Return a column of any type; what is of several types becomes text."""
+        kind = None if self.schema is None else self.schema.field(self._extras.index(name)).type
+        given: Any = values.tolist() if values.dtype.kind == "O" else values
+        try:
+            column = self._arrow.array(given, type=kind)
+        except (self._arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
+            if kind is not None and kind != self._arrow.string():
+                raise InputError(
+                    f"Column {quoted(name)} must be of one type in all rows; it began as {kind} and then held "
+                    "others: make all of it texts."
+                ) from error
+            return self._arrow.array([None if value is None else str(value) for value in values.tolist()])
+        return column.cast(self._arrow.string()) if self._arrow.types.is_null(column.type) else column
+
+
+class ParquetWriter:
+    """A Parquet file, one row group per chunk."""
+
+    def __init__(self, path: str, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any]) -> None:
+        self._arrow = pyarrow("Writing Parquet")
+        self._batch = Batches(self._arrow, names, extras, dtype)
+        self._new = NewFile(path)
+        self._writer: Any = None
+
+    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
+        batch = self._batch(chunk, extras)  # which decides on the schema
+        self._put(batch)
+
+    def _put(self, batch: Any) -> None:
+        self._opened().write_batch(batch, row_group_size=max(batch.num_rows, 1))
+
+    def _opened(self) -> Any:
+        if self._writer is None:
+            self._writer = self._open(self._batch.empty())
+        return self._writer
+
+    def _open(self, schema: Any) -> Any:
+        return self._arrow.parquet.ParquetWriter(self._new.file, schema, use_dictionary=False)
+
+    def finish(self) -> None:
+        self._opened().close()
+        self._new.finish()
+
+    def abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.is_open = False  # or pyarrow would write a footer, and complain, when it is collected
+        self._new.abandon()
+
+
+class FeatherWriter(ParquetWriter):
+    """An Arrow file, one batch per chunk, uncompressed so that it can be mapped."""
+
+    def _put(self, batch: Any) -> None:
+        self._opened().write_batch(batch)
+
+    def _open(self, schema: Any) -> Any:
+        return self._arrow.ipc.new_file(self._new.file, schema)
+
+    def abandon(self) -> None:
+        self._new.abandon()

@@ -12,9 +12,8 @@ from scipy import sparse
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 
-from kpca._base.errors import InputError
-from kpca.data.roles import as_texts, listed, quote
-from kpca.data.rows import Rows, Texts
+from kpca._base.errors import InputError, Setting
+from kpca.data.rows import Rows, Texts, listed, quoted
 from kpca.data.survey import Survey
 
 
@@ -42,7 +41,7 @@ def encoded(encoder: OneHotEncoder, rows: Rows, columns: tuple[str, ...], warned
     codes = np.empty((len(rows), len(columns)), dtype=np.int64)  # the column of the result, -1 for unknown values
     start = 0
     for place, column in enumerate(columns):
-        values, texts = encoder.categories_[place].tolist(), as_texts(rows.categories[column]).tolist()
+        values, texts = encoder.categories_[place].tolist(), rows.categories[column].tolist()
         found = {value: start + number for number, value in enumerate(values)}
         codes[:, place] = [found.get(text, -1) for text in texts]
         start += len(values)
@@ -56,9 +55,9 @@ def encoded(encoder: OneHotEncoder, rows: Rows, columns: tuple[str, ...], warned
 
 
 def _warn(column: str, unknown: list[str | None], n_rows: int) -> None:
-    first = "a missing value" if unknown[0] is None else quote(unknown[0])
+    first = "a missing value" if unknown[0] is None else quoted(unknown[0])
     warnings.warn(
-        f"Column {quote(column)} holds {first}, which the fit has not seen; {len(unknown):,} of {n_rows:,} "
+        f"Column {quoted(column)} holds {first}, which the fit has not seen; {len(unknown):,} of {n_rows:,} "
         "rows have such values and are 0 in all of its columns of 0 and 1.",
         stacklevel=3,
     )
@@ -155,8 +154,8 @@ def check_scaler(scaler: Any, names: tuple[str, ...], name: str) -> None:
     if bad.any():
         raise InputError(
             f"{name} must have columns whose spread is a number; that of "
-            f"{listed([names[column] for column in np.flatnonzero(bad)])} is too large or too small: divide the "
-            "column by a power of ten, or leave it out with --drop."
+            f"{listed([names[column] for column in np.flatnonzero(bad)])} is too large or too small",
+            remedy=("divide the column by a power of ten, or leave it out with ", Setting("drop")),
         )
 
 
@@ -175,7 +174,7 @@ def sentences(survey: Survey, impute: str | None, scaler: Any, words: str) -> li
         verb = "was" if lost == 1 else "were"
         said.append(f"{lost:,} of {survey.n_rows:,} rows {verb} left out, because values are missing in them.")
     elif survey.missing.any():
-        holes = [f"{quote(names[column])} {survey.missing[column]:,}" for column in np.flatnonzero(survey.missing)]
+        holes = [f"{quoted(names[column])} {survey.missing[column]:,}" for column in np.flatnonzero(survey.missing)]
         of = f" (the {impute}s{sampled})" if sampled and impute == "median" else ""
         said.append(
             f"{_count(int(survey.missing.sum()), 'missing number')} replaced by the {impute} of the column{of}: "
@@ -183,7 +182,7 @@ def sentences(survey: Survey, impute: str | None, scaler: Any, words: str) -> li
         )
     if survey.values:
         counts = [
-            f"{quote(column)} ({len(values):,}{', one of them for missing' if None in values else ''})"
+            f"{quoted(column)} ({len(values):,}{', one of them for missing' if None in values else ''})"
             for column, values in survey.values.items()
         ]
         said.append(f"Each value became a column of 0 and 1, not scaled: {listed(counts, raw=True)}.")

@@ -1,69 +1,108 @@
-"""Which format a path has: by its name, compared with its first bytes before anything reads it."""
+"""The table of formats, and which of them a path has: by its name, compared with its first bytes before it is read."""
 
 from __future__ import annotations
 
 import atexit
 import hashlib
+import importlib
 import os
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from kpca._base.errors import InputError
-from kpca.data.rows import quoted
+from kpca._base.errors import InputError, Setting
+from kpca.data.rows import ROWS, Writer, quoted
 
 STANDARD_INPUT = "standard input"
-FORMATS = ("csv", "tsv", "npy", "npz", "parquet", "feather", "arrow", "zarr", "h5ad")
-_SUFFIXES = {
-    ".csv": "csv",
-    ".txt": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".npy": "npy",
-    ".npz": "npz",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "feather",
-    ".arrow": "arrow",
-    ".ipc": "arrow",
-    ".zarr": "zarr",
-    ".h5ad": "h5ad",
-}
-_MARKS = [
-    (b"PAR1", "parquet", "a Parquet file"),
-    (b"\x93NUMPY", "npy", "a NumPy file (.npy)"),
-    (b"PK\x03\x04", "npz", "a ZIP archive, as .npz and Excel's .xlsx are"),
-    (b"PK\x05\x06", "npz", "an empty ZIP archive"),
-    (b"ARROW1", "arrow", "an Arrow file"),
-    (b"FEA1", "arrow", "a Feather file of version 1"),
-    (b"\xff\xff\xff\xff", "arrow", "an Arrow stream"),
-    (b"\x89HDF\r\n\x1a\n", "h5ad", "an HDF5 file, as .h5ad is"),
-    (b"\x1f\x8b", "csv", "a file compressed by gzip"),
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of storage: what names and first bytes it is known by, and what opens and writes it.
+
+    To add one, write a file with its reader (a `MatrixReader`, or `Columns`) and its writer, and a row below.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    home: str  # the file of this folder that knows it
+    opens: str  # what there takes a path, and the options below, and gives a `MatrixReader` or `Columns`
+    writes: str  # what there takes a path, names, extras and a dtype, and gives a `Writer`; "" if nothing does
+    marks: tuple[tuple[bytes, str], ...] = ()  # first bytes, and what a file is that begins so
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the opener, with what each is if it is not given
+    writing: Mapping[str, Any] = field(default_factory=dict)  # options of the writer
+    one_array: bool = False  # whether it holds one array of numbers and nothing beside
+    reserved: tuple[str, ...] | None = None  # names that arrays beside the rows cannot have; None: they are no arrays
+
+    def open(self, path: str, **options: Any) -> Any:
+        return self._of(self.opens)(path, **{**self.options, **options})
+
+    def writer(self, path: str, names: Sequence[str], extras: Sequence[str], dtype: Any) -> Writer:
+        made: Writer = self._of(self.writes)(path, names, extras, dtype, **self.writing)
+        return made
+
+    def _of(self, name: str) -> Any:
+        # Imported here: one is wanted of many, and their libraries take time to load.
+        return getattr(importlib.import_module(f"kpca.data.{self.home}"), name)
+
+
+_TEXT = {"header": None, "delimiter": None}
+_ARROW = (
+    (b"ARROW1", "an Arrow file"),
+    (b"FEA1", "a Feather file of version 1"),
+    (b"\xff\xff\xff\xff", "an Arrow stream"),
+)
+_ZIP = ((b"PK\x03\x04", "a ZIP archive, as .npz and Excel's .xlsx are"), (b"PK\x05\x06", "an empty ZIP archive"))
+_TABLE = (
+    Format(
+        "csv", (".csv", ".txt"), "text", "TextTable", "TextWriter", ((b"\x1f\x8b", "a file compressed by gzip"),), _TEXT
+    ),
+    Format(
+        *("tsv", (".tsv", ".tab"), "text", "TextTable", "TextWriter"),
+        options={**_TEXT, "delimiter": "\t"},
+        writing={"delimiter": "\t"},
+    ),
+    Format("npy", (".npy",), "npy", "open_npy", "NpyWriter", ((b"\x93NUMPY", "a NumPy file (.npy)"),), one_array=True),
+    Format("npz", (".npz",), "npy", "open_npz", "NpzWriter", _ZIP, {"array": None}, reserved=(ROWS, "names")),
+    Format("parquet", (".parquet", ".pq"), "arrow", "ParquetTable", "ParquetWriter", ((b"PAR1", "a Parquet file"),)),
+    Format("feather", (".feather",), "arrow", "FeatherTable", "FeatherWriter"),
+    Format("arrow", (".arrow", ".ipc"), "arrow", "FeatherTable", "FeatherWriter", _ARROW),
+    Format("zarr", (".zarr",), "zarr", "open_zarr", "ZarrWriter", (), {"array": None}, reserved=(ROWS,)),
+    Format(
+        *("h5ad", (".h5ad",), "h5ad", "H5adReader", "H5adWriter"),
+        ((b"\x89HDF\r\n\x1a\n", "an HDF5 file, as .h5ad is"),),
+        {"beside": ()},
+    ),
+    Format("images", (), "images", "ImageReader", "", options={"size": None}),
+)
+BY_NAME = {format.name: format for format in _TABLE}
+FORMATS = tuple(format.name for format in _TABLE if format.suffixes)
+_SUFFIXES = {suffix: format.name for format in _TABLE for suffix in format.suffixes}
+_MARKS = [(mark, format.name, words) for format in _TABLE for mark, words in format.marks] + [
     (b"\x28\xb5\x2f\xfd", "", "a file compressed by zstd"),
     (b"BZh", "", "a file compressed by bzip2"),
     (b"\xfd7zXZ", "", "a file compressed by xz"),
     (b"\xd0\xcf\x11\xe0", "", "an old Excel file"),
     (b"%PDF", "", "a PDF file"),
     (b"\x89PNG", "", "a picture"),
-    (b"\x80\x02", "", "a pickle"),
-    (b"\x80\x03", "", "a pickle"),
-    (b"\x80\x04", "", "a pickle"),
-    (b"\x80\x05", "", "a pickle"),
+    *((bytes([0x80, version]), "", "a pickle") for version in range(2, 6)),
 ]
 _FAMILY = {"tsv": "csv", "feather": "arrow"}  # formats that have the same first bytes
+_SHEET, _PICKLE = (
+    "save the sheet as CSV in UTF-8",
+    "pickles are never read, as they may run code: save it as .npy, .npz or .parquet",
+)
 _FOREIGN = {
-    ".xlsx": "save the sheet as CSV in UTF-8",
-    ".xls": "save the sheet as CSV in UTF-8",
-    ".ods": "save the sheet as CSV in UTF-8",
-    ".pkl": "pickles are never read, as they may run code: save it as .npy, .npz or .parquet",
-    ".pickle": "pickles are never read, as they may run code: save it as .npy, .npz or .parquet",
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), _SHEET),
+    **dict.fromkeys((".pkl", ".pickle"), _PICKLE),
     ".json": "save it as CSV or Parquet",
     ".mat": "save it as .npy or .npz",
-    ".h5": "save it as .h5ad, .npy or .zarr",
-    ".hdf5": "save it as .h5ad, .npy or .zarr",
+    **dict.fromkeys((".h5", ".hdf5"), "save it as .h5ad, .npy or .zarr"),
     ".kpca": "this is a model: give the data it is to be used on",
 }
 
@@ -79,7 +118,7 @@ def by_name(path: str) -> tuple[str | None, bool]:
 def check_format(format: object) -> str:
     """Return a format that was named, or refuse."""
     if format not in FORMATS:
-        raise InputError(f"format must be one of {', '.join(FORMATS)}; got {quoted(format)}.")
+        raise InputError(f"must be one of {', '.join(FORMATS)}; got {quoted(format)}", param="format")
     return str(format)
 
 
@@ -88,11 +127,8 @@ def check_there(path: str) -> os.stat_result:
     try:
         status = os.stat(path)
     except FileNotFoundError as error:
-        if os.path.islink(path):
-            raise InputError(
-                f"There must be data at {path!r}; it is a link to a file that is gone: mend it."
-            ) from error
-        raise InputError(f"There must be data at {path!r}; there is no such file: check the path.") from error
+        what = " is a link to a file that is gone: mend it." if os.path.islink(path) else ": check the path."
+        raise InputError(f"File not found: {path!r}{what}") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path!r} must be the path of a file; the system says: {reason}: check the path.") from error
@@ -122,9 +158,7 @@ def format_of(path: str, format: str | None = None) -> str:
     if found == "zarr":
         raise InputError(f"{path!r} must be a folder, as Zarr arrays are; it is a file: check what it is.")
     if found is None:
-        suffix = os.path.splitext(path.lower())[1]
-        remedy = _FOREIGN.get(suffix, "rename it, or name its format")
-        raise InputError(f"{path!r} must end in {', '.join(_SUFFIXES)} (text also in .gz); it does not: {remedy}.")
+        raise unknown_suffix(path)
     if compressed and found not in ("csv", "tsv"):
         raise InputError(f"{path!r} must not be compressed, as only text tables may be: unpack it first.")
     if status.st_size == 0:
@@ -133,11 +167,18 @@ def format_of(path: str, format: str | None = None) -> str:
     return found
 
 
+def unknown_suffix(path: str) -> InputError:
+    """Return the sentence for a path whose name says no format."""
+    known = f"{path!r} must end in {', '.join(_SUFFIXES)} (text also in .gz); it does not"
+    remedy = _FOREIGN.get(os.path.splitext(path.lower())[1])
+    return InputError(known, remedy=remedy or ("rename it, or name its ", Setting("format")))
+
+
 def _folder_format(path: str, found: str | None) -> str:
     inside = os.listdir(path)
     if found == "zarr" or {"zarr.json", ".zarray", ".zgroup"} & set(inside):
         return "zarr"
-    if found in ("csv", "tsv", "npy", "npz", "feather", "arrow", "h5ad"):
+    if found not in (None, "parquet"):
         raise InputError(f"{path!r} must be a file; it is a folder: give the path of a file in it.")
     if found == "parquet" or any(name.endswith((".parquet", ".pq")) for name in inside):
         return "parquet"
@@ -146,9 +187,11 @@ def _folder_format(path: str, found: str | None) -> str:
     return "images"
 
 
-def sniffed(head: bytes) -> str | None:
-    """Return the format that the first bytes of a file say."""
-    return next((format for mark, format, _ in _MARKS if head.startswith(mark) and format), None)
+def sniffed(path: str) -> str:
+    """Return the format that the first bytes of a file say, "csv" if they say none."""
+    with open(path, "rb") as file:
+        head = file.read(8)
+    return next((format for mark, format, _ in _MARKS if head.startswith(mark) and format), "csv")
 
 
 def _check_mark(path: str, format: str) -> None:

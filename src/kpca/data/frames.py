@@ -1,10 +1,10 @@
-"""Rows in data frames, pandas and polars, known by what they can do: neither library is imported."""
+"""Rows in data frames of any library, through narwhals: pandas, polars, Modin, cuDF and tables of pyarrow."""
 
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,48 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca.data.arrays import check_shape
-from kpca.data.columns import NUMBER, TEXT, Piece, Wanted
-from kpca.data.rows import NUMBERS, Indices, label
+from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, default_names, is_missing, label, rows_of
+
+_SINGLE = ("Float16", "Float32")
+_NESTED = ("List", "Array", "Struct", "Binary")
+
+
+def is_any_frame(X: Any) -> bool:
+    """Whether X is a data frame of any library, a table of pyarrow included."""
+    if not hasattr(X, "columns"):
+        return False
+    from narwhals.dependencies import is_into_dataframe  # here: most X are arrays, and it takes time to load
+
+    return bool(is_into_dataframe(X))
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame of pandas or polars."""
-    return hasattr(X, "columns") and hasattr(X, "to_numpy") and hasattr(X, "shape")
+    """Whether X is a data frame whose `columns` are names; those of a table of pyarrow are not."""
+    if not is_any_frame(X):
+        return False
+    from narwhals.dependencies import is_pyarrow_table
+
+    return not is_pyarrow_table(X)
+
+
+def _names_of(X: Any) -> list[str]:
+    return [str(name) for name in (X.columns if is_frame(X) else X.column_names)]
+
+
+def _numbered(X: Any) -> Any:
+    """Return a frame of narwhals whose columns are called by their places, as names may come twice."""
+    import narwhals
+
+    if hasattr(X, "set_axis"):  # pandas and its relatives
+        X = X.set_axis([str(place) for place in range(X.shape[1])], axis="columns")
+    elif hasattr(X, "rename_columns"):  # pyarrow
+        X = X.rename_columns([str(place) for place in range(X.shape[1])])
+    frame = narwhals.from_native(X, eager_only=True)
+    return frame.rename({name: str(place) for place, name in enumerate(frame.columns)})
+
+
+def _is_number(dtype: Any) -> bool:
+    return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
 
 
 class FrameReader:
@@ -27,124 +62,90 @@ class FrameReader:
     sparse = False
 
     def __init__(self, frame: Any) -> None:
-        self._frame = frame
-        self._pandas = hasattr(frame, "iloc")
-        self.names: list[str] | None = [str(name) for name in frame.columns]
+        self.names: list[str] | None = _names_of(frame)
         self.n_rows, self.n_columns = check_shape(frame)
-        single = [_is_single(dtype, label(column, self.names)) for column, dtype in enumerate(frame.dtypes)]
-        self.dtype = np.dtype(np.float32 if all(single) else np.float64)
+        self._frame = _numbered(frame)
+        dtypes = list(self._frame.schema.values())
+        for column, dtype in enumerate(dtypes):
+            if not _is_number(dtype):
+                where = label(column, self.names)
+                raise InputError(f"X must hold numbers only; {where} is of type {dtype}: encode or drop it.")
+        self.dtype = np.dtype(np.float32 if all(str(dtype) in _SINGLE for dtype in dtypes) else np.float64)
 
     def _array(self, part: Any) -> Any:
-        if self._pandas:
-            return part.to_numpy(dtype=self.dtype, na_value=np.nan)
-        return np.asarray(part.to_numpy(), dtype=self.dtype)
+        block = part.to_numpy()
+        if block.dtype != object:
+            return np.asarray(block, dtype=self.dtype)
+        return np.column_stack([_floats(part[name], self.dtype) for name in part.columns])
 
     def blocks(self, rows: int) -> Iterator[Any]:
-        """Yield slices of the frame as arrays."""
         for start in range(0, self.n_rows, rows):
-            part = self._frame.iloc[start : start + rows] if self._pandas else self._frame.slice(start, rows)
-            yield self._array(part)
+            yield self._array(self._frame[start : start + rows])
 
     def take(self, indices: Indices) -> Any:
-        """Return these rows as an array."""
-        return self._array(self._frame.iloc[indices] if self._pandas else self._frame[indices])
+        return self._array(self._frame[indices])
 
 
-def _is_single(dtype: Any, where: str) -> bool:
-    """Whether float32 holds a column of this type; text, dates and other types that are no numbers are refused."""
-    kind = getattr(dtype, "kind", None)
-    if kind is not None:  # pandas: NumPy's types, and its own, which imitate them
-        number, single = kind in NUMBERS, kind == "f" and getattr(dtype, "itemsize", 8) <= 4
-    else:  # polars
-        number = dtype.is_numeric() or str(dtype) == "Boolean"
-        single = str(dtype) in {"Float16", "Float32"}
-    if not number:
-        raise InputError(f"X must hold numbers only; {where} is of type {dtype}: encode or drop it.")
-    return single
-
-
-# -- Data frames as columns of any types: pandas and polars, known by what they can do --------------------------------
+def _floats(column: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a column of narwhals as floats, missing entries as NaN."""
+    values = column.to_numpy()
+    if values.dtype == object or str(column.dtype) == "Categorical":
+        values = [np.nan if is_missing(value) else value for value in column.to_list()]
+    return np.asarray(values, dtype=dtype)
 
 
 class FrameColumns:
     """The columns of a data frame. The index of a pandas frame is the id if it is more than a count of the rows."""
 
     def __init__(self, frame: Any) -> None:
-        self._pandas = hasattr(frame, "iloc")
-        self.hidden: tuple[str, ...] = ()
-        if self._pandas and not _counts(frame.index):
-            name = frame.index.name if isinstance(frame.index.name, str) else "index"
-            while name in set(map(str, frame.columns)):
+        import narwhals
+
+        self.names, self.hidden, self.n_rows = _names_of(frame), tuple[str, ...](), int(frame.shape[0])
+        columns = _numbered(frame)
+        self._columns = [columns[name] for name in columns.columns]
+        index = narwhals.maybe_get_index(columns)
+        # one that only numbers the rows, or has several levels, is no id
+        if index is not None and type(index).__name__ not in ("RangeIndex", "MultiIndex"):
+            name = index.name if isinstance(index.name, str) else "index"
+            while name in self.names:
                 name += "_"
-            frame = frame.copy(deep=False)
-            frame.insert(0, name, list(frame.index), allow_duplicates=True)
-            self.hidden = (name,)
-        self._frame = frame
-        self.names = [str(name) for name in frame.columns]
+            self.names, self.hidden = [name, *self.names], (name,)
+            self._columns.insert(0, narwhals.from_native(index.to_series(), series_only=True))
         self._place = {name: place for place, name in reversed(list(enumerate(self.names)))}
-        self.n_rows = int(frame.shape[0])
-        self._dtypes = list(frame.dtypes)
 
     def _column(self, name: str) -> Any:
-        place = self._place[name]
-        return self._frame.iloc[:, place] if self._pandas else self._frame[:, place]
+        return self._columns[self._place[name]]
 
     def kind(self, name: str) -> str:
-        """Return what a column holds."""
-        dtype = self._dtypes[self._place[name]]
-        if not self._pandas:
-            words = str(dtype)
-            if dtype.is_numeric() or words in ("Boolean", "Null"):
-                return NUMBER
-            return words if words.startswith(("List", "Array", "Struct", "Object", "Binary")) else TEXT
-        if hasattr(dtype, "categories"):
-            return NUMBER if getattr(dtype.categories, "dtype", dtype).kind in NUMBERS else TEXT
-        if getattr(dtype, "kind", "O") in NUMBERS:
+        column = self._column(name)
+        dtype = str(column.dtype)
+        if _is_number(column.dtype):
             return NUMBER
-        if getattr(dtype, "kind", "O") == "c":
-            return str(dtype)
-        return self._object_kind(name)
-
-    def _object_kind(self, name: str) -> str:
-        """Return what a column of objects holds: texts and the like, or containers, which cannot be used."""
-        nested = next(
-            (type(v).__name__ for v in self._column(name) if isinstance(v, list | dict | set | tuple | np.ndarray)),
-            None,
-        )
-        return TEXT if nested is None else nested
+        if dtype == "Categorical":
+            return NUMBER if _is_number(column.cat.get_categories().dtype) else TEXT
+        if dtype == "Unknown":
+            return NUMBER if column.is_null().all() else str(column.to_native().dtype)
+        if dtype == "Object":  # texts and the like, or containers, which cannot be used
+            nested = (type(v).__name__ for v in column if isinstance(v, list | dict | set | tuple | np.ndarray))
+            return next(nested, TEXT)
+        return dtype if dtype.startswith(_NESTED) else TEXT
 
     def is_single(self, name: str) -> bool:
-        """Whether float32 holds a column of numbers."""
-        dtype = self._dtypes[self._place[name]]
-        if not self._pandas:
-            return str(dtype) in ("Float16", "Float32")
-        return getattr(dtype, "kind", "O") == "f" and getattr(dtype, "itemsize", 8) <= 4
+        return str(self._column(name).dtype) in _SINGLE
 
-    def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
-        """Yield slices of the frame."""
-        values = {name: self._values(name) for name in wanted.values}
+    def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
+        values = {name: self._values(name) for name in layout.beside}
         for start in range(0, self.n_rows, rows):
             part = slice(start, min(start + rows, self.n_rows))
-            numbers = np.empty((part.stop - part.start, len(wanted.numbers)), dtype=dtype)
-            for place, name in enumerate(wanted.numbers):
-                numbers[:, place] = self._numbers(name, part, dtype)
-            texts = {name: self._texts(name, part) for name in wanted.texts}
-            yield Piece(numbers, texts, {name: array[part] for name, array in values.items()})
-
-    def _numbers(self, name: str, part: slice, dtype: np.dtype[Any]) -> NDArray[Any]:
-        column = self._column(name)[part] if not self._pandas else self._column(name).iloc[part]
-        if not self._pandas:
-            return np.array(column.cast(float).to_numpy(), dtype=dtype)
-        if hasattr(column.dtype, "categories"):
-            return np.array([np.nan if _is_missing(value) else value for value in column], dtype=dtype)
-        return np.asarray(column.to_numpy(dtype=dtype, na_value=np.nan))
+            numbers = np.empty((part.stop - part.start, len(layout.numbers)), dtype=dtype)
+            for place, name in enumerate(layout.numbers):
+                numbers[:, place] = _floats(self._column(name)[part], dtype)
+            yield rows_of(layout, numbers, partial(self._texts, part), lambda name, part=part: values[name][part])  # type: ignore[misc]
 
     def _objects(self, name: str, part: slice) -> list[Any]:
-        column = self._column(name)
-        found = column[part].to_list() if not self._pandas else column.iloc[part].tolist()
-        return [None if _is_missing(value) else value for value in found]
+        return [None if is_missing(value) else value for value in self._column(name)[part].to_list()]
 
-    def _texts(self, name: str, part: slice) -> NDArray[Any]:
+    def _texts(self, part: slice, name: str) -> NDArray[Any]:
         texts = np.empty(part.stop - part.start, dtype=object)
         texts[:] = [None if value is None else str(value) for value in self._objects(name, part)]
         return texts
@@ -164,22 +165,6 @@ class FrameColumns:
         return values
 
 
-def _counts(index: Any) -> bool:
-    """Whether an index of pandas only numbers the rows, or has several levels."""
-    return type(index).__name__ in ("RangeIndex", "MultiIndex")
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None:
-        return True
-    if isinstance(value, float):
-        return math.isnan(value)
-    return type(value).__name__ in ("NAType", "NaTType")
-
-
-# -- What columns and rows are called ---------------------------------------------------------------------------------
-
-
 def column_names(given: Sequence[Any] | None, known: Iterable[Any] | None, X: Any, d: int) -> tuple[str, ...]:
     """Return the names of d columns: those given, those of the fit, those of the data frame X, or x0, x1, ..."""
     if given is not None:
@@ -193,9 +178,9 @@ def column_names(given: Sequence[Any] | None, known: Iterable[Any] | None, X: An
         found = tuple(str(name) for name in known)
         if len(found) == d:  # the names of a fit to lagged or transformed rows are others than those asked for
             return found
-    if is_frame(X) and len(X.columns) == d:
-        return tuple(str(name) for name in X.columns)
-    return tuple(f"x{column}" for column in range(d))
+    if is_any_frame(X) and X.shape[1] == d:
+        return tuple(_names_of(X))
+    return tuple(default_names(d))
 
 
 def row_labels(ids: Any, X: Any, m: int) -> NDArray[Any]:

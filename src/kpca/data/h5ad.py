@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
-import hashlib
 import os
 import subprocess
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +17,10 @@ from scipy import sparse
 
 from kpca._base.config import MEMORY_LIMIT, memory_budget
 from kpca._base.errors import InputError
-from kpca.data.rows import Layout, Rows, float_dtype
-from kpca.data.sources import default_rows
+from kpca._base.files import temporary_name
+from kpca._base.text import data_frame
+from kpca.data.arrays import MatrixReader
+from kpca.data.rows import Indices, float_dtype, hint, is_missing, taken_in_passing
 
 
 def anndata(doing: str) -> Any:
@@ -119,149 +118,81 @@ def _damaged(name: str, reason: str) -> InputError:
     return InputError(f"{name!r} must be a whole H5AD file; it cannot be read ({reason}): write it again.")
 
 
-# -- An H5AD file as a table: cells are rows, genes number columns, annotations of cells labels and ids ---------------
+# -- The matrix of an H5AD file: cells are rows, genes columns, annotations of cells stand beside them -----------------
 
 _NAME_BYTES = 100  # of a name in memory, roughly
-_DIGEST_BYTES = 1 << 20
 OBS_NAMES = "obs_names"  # what the index of the cells is called as a column
 
 
-@dataclass(frozen=True)
-class H5adTable:
-    """A matrix of an H5AD file with the names of its rows and columns; rows are read when they are asked for."""
+class H5adReader(MatrixReader):
+    """A matrix of an H5AD file; rows are read when they are asked for.
 
-    name: str
-    layout: Layout
-    n_rows: int
-    dtype: np.dtype[Any]
-    sparse: bool
-    place: str  # of the matrix in the file
-    selected: NDArray[np.intp] | None  # the columns taken, None for all
-    ids: NDArray[Any]
-    labels: NDArray[Any] | None
-    by_column: bool  # CSC on the disk: its rows can be found only in the whole
-    n_stored: int  # columns on the disk
+    Parameters
+    ----------
+    beside : annotations of the cells (columns of obs) that will be wanted.
+    layer, use_rep : take a layer, or an embedding such as "X_pca", instead of X.
+    """
 
-    @property
-    def image_shape(self) -> None:
-        """None: rows are no pictures."""
-        return None
+    def __init__(
+        self, path: str, *, beside: Sequence[str] = (), layer: str | None = None, use_rep: str | None = None
+    ) -> None:
+        if layer is not None and use_rep is not None:
+            raise InputError("Only one of layer and use_rep can be taken; got both: leave one out.")
+        if os.path.isfile(path):
+            look_first(path, list(beside))
+        self._path, self.beside = path, {"id": OBS_NAMES}
+        with _opened(path) as file:
+            self._place = _place(path, file, layer, use_rep)
+            matrix = file[self._place]
+            (self.n_rows, self.n_columns), self._by_column = _shape(path, matrix, self._place)
+            stored = matrix["data"] if isinstance(matrix, h5py("").Group) else matrix
+            self.dtype, self.sparse = float_dtype(stored.dtype, f"{self._place!r} of {path!r}"), matrix is not stored
+            if use_rep is None:
+                self.names = _unique(_index(path, file, "var", self.n_columns))
+            else:
+                self.names = [f"{use_rep}_{number}" for number in range(self.n_columns)]
+            _index(path, file, "obs", self.n_rows)  # must be there
+            hidden = {file["obs"].attrs.get("_index", "_index"), "__categories"}
+            self.sides = {key: partial(self._side, key) for key in [*file["obs"], OBS_NAMES] if key not in hidden}
 
-    def chunks(self, rows: int | None = None) -> Iterator[Rows]:
-        """Yield the rows in order, in pieces of `rows` rows (about 8 MiB if None), the last one shorter."""
-        step = default_rows(self.n_stored, self.dtype, sparse=self.sparse) if rows is None else rows
-        if self.by_column:
-            everything = self.whole()
+    def _side(self, key: str) -> NDArray[Any]:
+        with _opened(self._path) as file:
+            return _annotation(self._path, file, key, self.n_rows)
+
+    def blocks(self, rows: int) -> Iterator[Any]:
+        """Yield rows; of a matrix stored by columns all at once, as they can be found only in the whole."""
+        with _opened(self._path) as file:
+            step = self.n_rows if self._by_column else rows
             for start in range(0, self.n_rows, step):
-                yield self._rows(everything.numbers[start : start + step], start)
-            return
-        with _opened(self.name) as file:
-            for start in range(0, self.n_rows, step):
-                numbers = self._read(file[self.place], start, min(start + step, self.n_rows))
-                yield self._rows(numbers, start)
+                yield self._read(file[self._place], start, min(start + step, self.n_rows))
 
-    def whole(self) -> Rows:
-        """Return all rows at once."""
-        with _opened(self.name) as file:
-            return self._rows(self._read(file[self.place], 0, self.n_rows), 0)
-
-    def digest(self) -> str:
-        """Return the SHA-256 of the file."""
-        total = hashlib.sha256()
-        with open(self.name, "rb") as file:
-            while piece := file.read(_DIGEST_BYTES):
-                total.update(piece)
-        return total.hexdigest()
-
-    def _rows(self, numbers: Any, start: int) -> Rows:
-        here = slice(start, start + numbers.shape[0])
-        labels = None if self.labels is None else self.labels[here]
-        return Rows(self.layout, numbers, ids=self.ids[here], labels=labels, first=start)
+    def take(self, indices: Indices) -> Any:
+        """Return these rows, reading those between them too, a chunk at a time."""
+        return taken_in_passing(self.blocks(_ROWS_AT_ONCE), indices)
 
     def _read(self, matrix: Any, start: int, stop: int) -> Any:
         """Return some rows of the matrix: of a dense one by slices, of a sparse one by its row pointers."""
         if not self.sparse:
-            _check_room(self.name, (stop - start) * self.n_stored * self.dtype.itemsize)
-            block = np.asarray(matrix[start:stop]).astype(self.dtype, copy=False)
-            return np.ascontiguousarray(block if self.selected is None else block[:, self.selected])
-        block = self._read_sparse(matrix, start, stop)
-        return block if self.selected is None else block[:, self.selected]
-
-    def _read_sparse(self, group: Any, start: int, stop: int) -> Any:
-        minor, major = (self.n_rows, self.n_stored) if self.by_column else (self.n_stored, self.n_rows)
-        first, last = (0, major) if self.by_column else (start, stop)
-        pointers = np.asarray(group["indptr"][first : last + 1], dtype=np.int64)
-        stored = int(group["data"].shape[0])
+            _check_room(self._path, (stop - start) * self.n_columns * self.dtype.itemsize)
+            return np.ascontiguousarray(matrix[start:stop], dtype=self.dtype)
+        minor, major = (self.n_rows, self.n_columns) if self._by_column else (self.n_columns, self.n_rows)
+        first, last = (0, major) if self._by_column else (start, stop)
+        pointers = np.asarray(matrix["indptr"][first : last + 1], dtype=np.int64)
+        stored = int(matrix["data"].shape[0])
         sound = pointers[0] >= 0 and pointers[-1] <= stored and (np.diff(pointers) >= 0).all()
-        if not sound or group["indices"].shape[0] != stored:
-            raise _damaged(self.name, "the row pointers of its sparse matrix do not fit its entries")
+        if not sound or matrix["indices"].shape[0] != stored:
+            raise _damaged(self._path, "the row pointers of its sparse matrix do not fit its entries")
         here = slice(int(pointers[0]), int(pointers[-1]))
-        _check_room(self.name, (here.stop - here.start) * (self.dtype.itemsize + 8))
-        indices = np.asarray(group["indices"][here])
+        _check_room(self._path, (here.stop - here.start) * (self.dtype.itemsize + 8))
+        indices = np.asarray(matrix["indices"][here])
         if len(indices) and (indices.min() < 0 or indices.max() >= minor):
-            raise _damaged(self.name, "its sparse matrix has entries outside its shape")
-        data = np.asarray(group["data"][here]).astype(self.dtype, copy=False)
-        if self.by_column:
+            raise _damaged(self._path, "its sparse matrix has entries outside its shape")
+        data = np.asarray(matrix["data"][here]).astype(self.dtype, copy=False)
+        if self._by_column:
             return sparse.csc_matrix((data, indices, pointers), shape=(minor, major)).tocsr()
         block = sparse.csr_matrix((data, indices, pointers - pointers[0]), shape=(stop - start, minor))
         block.sort_indices()
         return block
-
-
-def open_h5ad(
-    path: str | os.PathLike[str],
-    *,
-    columns: Sequence[str] | None = None,
-    drop: Sequence[str] | None = None,
-    label: str | None = None,
-    id: str | None = None,
-    layer: str | None = None,
-    use_rep: str | None = None,
-) -> H5adTable:
-    """Open an H5AD file as a table.
-
-    Parameters
-    ----------
-    columns, drop : names of genes to take, or to leave out.
-    label, id : names of annotations of the cells (columns of obs); ids are the names of the cells if None.
-    layer, use_rep : take a layer, or an embedding such as "X_pca", instead of X.
-    """
-    name = os.fspath(path)
-    if layer is not None and use_rep is not None:
-        raise InputError("Only one of layer and use_rep can be taken; got both: leave one out.")
-    if os.path.isfile(name):
-        look_first(name, [column for column in (label, id) if column is not None])
-    with _opened(name) as file:
-        place = _place(name, file, layer, use_rep)
-        matrix = file[place]
-        shape, by_column = _shape(name, matrix, place)
-        ids, found = _index(name, file, "obs", shape[0]), None
-        names = _index(name, file, "var", shape[1]) if use_rep is None else _numbered(use_rep, shape[1])
-        unique = _unique(names)
-        selected = _selected(name, unique, columns, drop)
-        if label is not None:
-            found = _annotation(name, file, label, shape[0])
-        if id is not None:
-            ids = _annotation(name, file, id, shape[0])
-        stored = matrix["data"] if isinstance(matrix, h5py("").Group) else matrix
-        dtype = float_dtype(stored.dtype, f"{place!r} of {name!r}")
-        return H5adTable(
-            name=name,
-            layout=Layout(
-                numbers=tuple(unique if selected is None else [unique[column] for column in selected]),
-                id=OBS_NAMES if id is None else id,
-                label=label,
-            ),
-            n_rows=shape[0],
-            dtype=dtype,
-            sparse=matrix is not stored,
-            place=place,
-            selected=selected,
-            ids=ids,
-            labels=found,
-            by_column=by_column,
-            n_stored=shape[1],
-        )
 
 
 # -- the file ---------------------------------------------------------------------------------------------------------
@@ -390,12 +321,8 @@ def _column(name: str, group: Any, key: str, count: int) -> Any:
 def _annotation(name: str, file: Any, key: str, count: int) -> NDArray[Any]:
     """Return a column of obs: texts with None for what is missing, or numbers with NaN.  # shape: (count,)"""
     group = file["obs"]
-    index = group.attrs.get("_index", "_index")
     if key == OBS_NAMES and key not in group:
         return _index(name, file, "obs", count)
-    known = [column for column in group if column not in {index, "__categories"}]
-    if key not in known:
-        raise InputError(f"Columns of obs in {name!r} must be named as they are; got {key!r}{hint(key, known)}")
     values = _column(name, group, key, count)
     if "__categories" in group and key in group["__categories"]:  # as anndata wrote them before version 0.8
         categories = _texts(_column(name, group["__categories"], key, group["__categories"][key].shape[0]))
@@ -418,59 +345,161 @@ def _of_codes(codes: NDArray[Any], categories: NDArray[Any]) -> NDArray[Any]:
 def _texts(values: Any) -> NDArray[Any]:
     """Return texts; None for what is missing.  # shape: (n,)"""
     texts = np.empty(len(values), dtype=object)
-    for number, value in enumerate(values):
-        text = value.decode() if isinstance(value, bytes) else str(value)
-        texts[number] = None if is_missing(value) else text
+    decoded = (value.decode() if isinstance(value, bytes) else value for value in values)
+    texts[:] = [None if is_missing(value) else str(value) for value in decoded]
     return texts
 
 
-def is_missing(value: Any) -> bool:
-    """Return True for None, NaN, NaT and the NA of pandas: all but the first are unequal to everything."""
-    if isinstance(value, str):
-        return False
-    return value is None or type(value).__name__ in {"NAType", "NaTType"} or bool(np.not_equal(value, value))
-
-
-def _numbered(use_rep: str, count: int) -> list[str]:
-    return [f"{use_rep}_{number}" for number in range(count)]
-
-
-def _unique(names: Iterable[Any]) -> list[str]:
+def _unique(names: NDArray[Any]) -> list[str]:
     """Return names with -1, -2, ... behind those that have occurred before, as anndata makes them unique."""
-    given = [str(name) for name in names]
-    taken, seen = set(given), Counter[str]()
-    unique = []
-    for name in given:
-        number, seen[name] = seen[name], seen[name] + 1
-        found = name
-        while number and found in taken:
-            found, number = f"{name}-{number}", number + 1
-        taken.add(found)
-        unique.append(found)
-    return unique
+    index = data_frame({}, index=[str(name) for name in names]).index
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that some had such an end before
+        return [str(name) for name in anndata("Reading H5AD").utils.make_index_unique(index)]
 
 
-def _selected(
-    name: str, known: list[str], columns: Sequence[str] | None, drop: Sequence[str] | None
-) -> NDArray[np.intp] | None:
-    """Return the numbers of the columns that are taken, or None for all of them."""
-    places = {column: number for number, column in enumerate(known)}
-    for wanted in (*(columns or ()), *(drop or ())):
-        if wanted not in places:
-            raise InputError(f"Columns must be names of genes in {name!r}; got {wanted!r}{hint(str(wanted), known)}")
-    if columns is None and not drop:
-        return None
-    left_out = set(drop or ())
-    taken = [column for column in dict.fromkeys(known if columns is None else columns) if column not in left_out]
-    if not taken:
-        raise InputError(f"At least one column of {name!r} must be left; all are dropped: drop fewer.")
-    return np.array([places[column] for column in taken], dtype=np.intp)
+# -- Scores as an H5AD file: X holds them, obs what comes with the rows -----------------------------------------------
+
+# A column of one of these names becomes the names of the cells.
+INDEX_NAMES = (OBS_NAMES, "id", "index", "_index")
+_ROWS_AT_ONCE = 1000
+_EMPTY = ("layers", "obsm", "obsp", "uns", "varm", "varp")
 
 
-def hint(given: str, known: Sequence[str]) -> str:
-    """Return how a sentence about an unknown name ends: the one that was meant, or those there are."""
-    close = difflib.get_close_matches(given, known, n=1)
-    if close:
-        return f": did you mean {close[0]!r}?"
-    some = ", ".join(map(repr, known[:8])) + (", …" if len(known) > 8 else "")
-    return f": there are {some}." if known else ": there are none."
+class _Held:
+    """A file for HDF5 to write to that never fails: what went wrong is kept, for the caller to raise.
+
+    HDF5 ends the process when it closes a file after a write that failed, on a full disk for example.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "x+b", buffering=0)  # noqa: SIM115 (closed with the HDF5 file)
+        self.error: OSError | None = None
+
+    def check(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def close(self, *, lasting: bool) -> None:
+        """Close the file, once all of it is on the disk if that is wanted."""
+        if lasting:
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+    # what h5py asks of a file object
+
+    def write(self, data: Any) -> int:
+        """Write all, or remember why not."""
+        left = memoryview(data).cast("B")
+        size = len(left)
+        try:
+            while left and self.error is None:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            self.error = error
+        return size
+
+    def read(self, size: int) -> bytes:
+        """Read; h5py knows file objects by it."""
+        buffer = bytearray(size)
+        self.readinto(buffer)
+        return bytes(buffer)
+
+    def readinto(self, buffer: Any) -> int:
+        """Read; what could not be written is read as zeros."""
+        view = memoryview(buffer).cast("B")
+        count = self._file.readinto(view) or 0
+        view[count:] = bytes(len(view) - count)
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size, or remember why not."""
+        try:
+            return self._file.truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return size or 0
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """Nothing waits: the file has no buffer."""
+
+
+class H5adWriter:
+    """Writes rows of numbers, which become X, with other columns beside them, which become columns of obs.
+
+    The first column called obs_names, id or index becomes the names of the rows. anndata writes all but X, which
+    comes in chunks.
+    """
+
+    def __init__(self, path: str, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any]) -> None:
+        self._anndata, library = anndata("Writing H5AD"), h5py("Writing H5AD")
+        self._target, self._names = path, list(names)
+        for name in extras:
+            if "/" in name or not name:
+                raise InputError(
+                    f"Columns of {path!r} must have a name without '/', which H5AD keeps for itself; got {name!r}: "
+                    "rename it, or write .parquet or .csv."
+                )
+        self._columns: dict[str, list[NDArray[Any]]] = {name: [] for name in extras}
+        self._temporary = temporary_name(path)
+        self._held = _Held(self._temporary)
+        self._file = library.File(self._held, "w")
+        width = len(self._names)
+        self._X = self._file.create_dataset(
+            "X", shape=(0, width), maxshape=(None, width), chunks=(_ROWS_AT_ONCE, max(width, 1)), dtype=dtype
+        )
+
+    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
+        start = self._X.shape[0]
+        self._X.resize(start + len(chunk), axis=0)
+        self._X[start:] = chunk
+        self._file.flush()
+        self._held.check()
+        for name, parts in self._columns.items():
+            parts.append(extras[name])
+
+    def finish(self) -> None:
+        """Write what belongs to the rows, and put the file in the place of the target."""
+        write = self._anndata.io.write_elem
+        for item, attributes in ((self._file, ("anndata", "0.1.0")), (self._X, ("array", "0.2.0"))):
+            item.attrs["encoding-type"], item.attrs["encoding-version"] = attributes
+        write(self._file, "obs", self._obs())
+        write(self._file, "var", data_frame({}, index=self._names))
+        for name in _EMPTY:
+            write(self._file, name, {})
+        self._file.close()
+        self._held.check()
+        self._held.close(lasting=True)
+        os.replace(self._temporary, os.path.realpath(self._target))
+
+    def abandon(self) -> None:
+        self._file.close()
+        self._held.close(lasting=False)
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(self._temporary)
+
+    def _obs(self) -> Any:
+        """Return the columns beside the numbers as a frame whose index is the names of the rows."""
+        joined = {name: _joined(parts) for name, parts in self._columns.items()}
+        index = next((name for name in joined if name in INDEX_NAMES), None)
+        names = [str(number) for number in range(self._X.shape[0])]
+        if index is not None:
+            names = ["" if value is None else str(value) for value in joined.pop(index)]
+        frame = data_frame({}, index=names)
+        for name, values in joined.items():
+            frame[name] = values
+            if values.dtype == object:
+                frame[name] = frame[name].astype("category")  # which may have values missing
+        return frame
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return all values of a column: numbers and truth values as they are, all else as texts or None."""
+    whole = np.concatenate(parts) if parts else np.empty(0)
+    return whole if whole.dtype.kind in "biuf" else _texts(whole)

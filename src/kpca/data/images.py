@@ -7,18 +7,19 @@ import hashlib
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import TracebackType
+from functools import partial
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.files import temporary_name
-from kpca.data.rows import Layout, Rows, check_room, check_rows
-from kpca.data.sources import default_rows
+from kpca.data.arrays import MatrixReader
+from kpca.data.rows import Indices
 
 Grey = NDArray[np.float32]  # levels from 0 (black) to 1 (white); shape: (height, width)
 
@@ -120,33 +121,13 @@ class _Picture:
     label: str | None  # the subfolder
 
 
-def open_images(path: str | os.PathLike[str], *, size: tuple[int, int] | None = None) -> ImageTable:
-    """Open a folder of pictures: PNG, JPEG, BMP, GIF (the first frame), TIFF, PGM or WebP, known by their suffix.
-
-    A row holds the grey levels of a picture, from 0 (black) to 1 (white), line by line, as float32. Rows go by name;
-    the pictures of subfolders, one level down, come with them, and have the name of the subfolder as label. All must
-    be of one size, or `size` = (height, width) be given, to which they are resized.
-    """
-    folder = os.fsdecode(os.fspath(path))
-    if size is not None:
-        size = _checked_size(size)
-    pictures, others = _pictures(folder)
-    if not pictures:
-        ignored = f"; {others:,} other file{' was' if others == 1 else 's were'} ignored" if others else ""
-        raise InputError(
-            f"{folder!r} must hold images ({', '.join(SUFFIXES)}) or subfolders of images; it holds none{ignored}."
-        )
-    return ImageTable(folder, pictures, size)
-
-
 def _checked_size(size: Any) -> tuple[int, int]:
     whole = (
         isinstance(size, tuple | list) and len(size) == 2 and all(isinstance(side, int | np.integer) for side in size)
     )
     if not whole or min(size) < 1 or size[0] * size[1] > _MOST_PIXELS:
-        raise InputError(
-            f"size must be (height, width), whole numbers from 1, {_MOST_PIXELS:,} pixels at most; got {size!r}."
-        )
+        must = f"must be (height, width), whole numbers from 1, {_MOST_PIXELS:,} pixels at most"
+        raise InputError(must, param="size", value=size)
     return int(size[0]), int(size[1])
 
 
@@ -173,10 +154,6 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return [entry for entry in entries if not entry.name.startswith(".")]
-    except FileNotFoundError as error:
-        raise InputError(f"There must be a folder of images at {folder!r}; there is none: check the path.") from error
-    except NotADirectoryError as error:
-        raise InputError(f"{folder!r} must be a folder of images; it is a file: give the folder it is in.") from error
     except OSError as error:
         raise InputError(f"{folder!r} must be a folder that can be read; it cannot ({error.strerror}).") from error
 
@@ -198,63 +175,63 @@ def _leads_to(question: Callable[[], bool]) -> bool:
         return False
 
 
-class ImageTable:
-    """The pictures of a folder; they are read when their rows are asked for."""
+class ImageReader(MatrixReader):
+    """A folder of pictures: PNG, JPEG, BMP, GIF (the first frame), TIFF, PGM or WebP, known by their suffix.
+
+    A row holds the grey levels of a picture, from 0 (black) to 1 (white), line by line, as float32. Rows go by name;
+    the pictures of subfolders, one level down, come with them, and have the name of the subfolder as label. All must
+    be of one size, or `size` = (height, width) be given, to which they are resized. They are read when their rows are
+    asked for.
+    """
 
     dtype: np.dtype[Any] = np.dtype(np.float32)
-    sparse = False
 
-    def __init__(self, folder: str, pictures: list[_Picture], size: tuple[int, int] | None) -> None:
-        self.name = folder
-        self._pictures, self._resized = pictures, size
-        height, width = size if size is not None else read_grey(pictures[0].path).shape
+    def __init__(self, path: str, size: tuple[int, int] | None = None) -> None:
+        self._resized = None if size is None else _checked_size(size)
+        self._pictures, others = _pictures(path)
+        if not self._pictures:
+            ignored = f"; {others:,} other file{' was' if others == 1 else 's were'} ignored" if others else ""
+            raise InputError(
+                f"{path!r} must hold images ({', '.join(SUFFIXES)}) or subfolders of images; it holds none{ignored}."
+            )
+        first = self._pictures[0].path
+        height, width = self._resized or read_grey(first).shape
         if height * width > _MOST_PIXELS:
             raise InputError(
-                f"Images must have at most {_MOST_PIXELS:,} pixels, each is a column; {pictures[0].path!r} has "
-                f"{height} × {width}: open the folder with size=(height, width), smaller than that."
+                f"Images must have at most {_MOST_PIXELS:,} pixels, each is a column; {first!r} has {height} × {width}",
+                remedy=("give a smaller ", Setting("size"), " (height, width)"),
             )
-        self.image_shape: tuple[int, int] | None = (int(height), int(width))
-        self._shape = (int(height), int(width))
-        labelled = any(picture.label is not None for picture in pictures)
-        names = tuple(f"pixel {row},{column}" for row in range(height) for column in range(width))
-        self.layout = Layout(names, id="file", label="folder" if labelled else None)
+        self.image_shape: tuple[int, int] = (int(height), int(width))
+        self.n_rows, self.n_columns = len(self._pictures), height * width
+        self.names = [f"pixel {row},{column}" for row in range(height) for column in range(width)]
+        self.sides, self.beside = {"file": partial(self._told, "id")}, {"id": "file"}
+        if any(picture.label is not None for picture in self._pictures):
+            self.sides["folder"] = partial(self._told, "label")
+            self.beside["label"] = "folder"
 
-    @property
-    def n_rows(self) -> int:
-        """The number of pictures."""
-        return len(self._pictures)
+    def _told(self, what: str) -> NDArray[Any]:
+        return np.array([getattr(picture, what) for picture in self._pictures], dtype=object)
 
-    def chunks(self, rows: int | None = None) -> Iterator[Rows]:
-        """Yield the pictures in pieces of `rows` rows."""
-        count = check_rows(rows, default_rows(len(self.layout.numbers), self.dtype))
-        return (self._rows(start, min(start + count, self.n_rows)) for start in range(0, self.n_rows, count))
+    def blocks(self, rows: int) -> Iterator[Any]:
+        for start in range(0, self.n_rows, rows):
+            yield self._levels(self._pictures[start : start + rows])
 
-    def whole(self) -> Rows:
-        """Return all pictures at once, if there is room for them."""
-        check_room(self.name, self.n_rows * len(self.layout.numbers) * self.dtype.itemsize)
-        return self._rows(0, self.n_rows)
+    def take(self, indices: Indices) -> Any:
+        return self._levels([self._pictures[number] for number in indices])
 
-    def _rows(self, start: int, stop: int) -> Rows:
-        chosen = self._pictures[start:stop]
-        numbers = np.empty((len(chosen), len(self.layout.numbers)), dtype=np.float32)
-        for row, picture in enumerate(chosen):
-            numbers[row] = self._levels(picture).ravel()
-        labels = None
-        if self.layout.label is not None:
-            labels = np.empty(len(chosen), dtype=object)
-            labels[:] = [picture.label for picture in chosen]
-        ids = np.array([picture.id for picture in chosen], dtype=object)
-        return Rows(self.layout, numbers, ids=ids, labels=labels, first=start)
-
-    def _levels(self, picture: _Picture) -> NDArray[np.float32]:
-        levels = read_grey(picture.path, self._resized)
-        if levels.shape != self._shape:
-            (height, width), expected = levels.shape, self._shape
-            raise InputError(
-                f"All images must have the size of the first, {expected[0]} × {expected[1]} pixels (height × width); "
-                f"{picture.path!r} has {height} × {width}: resize it, or open the folder with size=(height, width)."
-            )
-        return levels
+    def _levels(self, pictures: list[_Picture]) -> NDArray[np.float32]:
+        numbers = np.empty((len(pictures), self.n_columns), dtype=np.float32)
+        for row, picture in enumerate(pictures):
+            levels = read_grey(picture.path, self._resized)
+            if levels.shape != self.image_shape:
+                (height, width), expected = levels.shape, self.image_shape
+                raise InputError(
+                    f"All images must have the size of the first, {expected[0]} × {expected[1]} pixels (height × "
+                    f"width); {picture.path!r} has {height} × {width}",
+                    remedy=("resize it, or give a ", Setting("size"), " (height, width)"),
+                )
+            numbers[row] = levels.ravel()
+        return numbers
 
     def digest(self) -> str:
         """Return the SHA-256 of the names and contents of the files."""
@@ -276,9 +253,9 @@ class ImageTable:
 class ImageWriter:
     """A new folder of pictures, a PNG of 8 bits for each row; it appears whole or not at all."""
 
-    def __init__(self, folder: str | os.PathLike[str], image_shape: tuple[int, int]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], image_shape: tuple[int, int], id: str | None = None) -> None:
         self._target = os.path.realpath(os.fsdecode(os.fspath(folder)))
-        self._shape = image_shape
+        self._shape, self._id = image_shape, id  # which of the columns beside the rows names the files
         self._taken: set[str] = set()  # names of files, in lower case: some file systems know no other
         self._folders: set[str] = set()
         self._next: dict[str, int] = {}  # the number of the next file that would be called the same
@@ -296,9 +273,10 @@ class ImageWriter:
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def write(self, rows: NDArray[Any], ids: Any = None) -> None:
+    def write(self, rows: NDArray[Any], extras: Mapping[str, Any] = MappingProxyType({})) -> None:
         """Write rows of grey levels; ids name the files, row numbers where there are none."""
         rows = np.asarray(rows)
+        ids = None if self._id is None else extras.get(self._id)
         height, width = self._shape
         if rows.ndim != 2 or rows.shape[1] != height * width:
             raise InputError(
@@ -338,7 +316,6 @@ class ImageWriter:
         return found
 
     def finish(self) -> None:
-        """Give the folder its name."""
         try:
             os.rename(self._temporary, self._target)
         except OSError as error:
@@ -346,7 +323,6 @@ class ImageWriter:
             raise self._unwritable(error) from error
 
     def abandon(self) -> None:
-        """Remove what was written."""
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self._temporary)
 
@@ -366,17 +342,3 @@ def _file_name(text: str) -> str:
     """Return a text as the name of a file that every system takes and none hides."""
     plain = "".join(letter if letter.isprintable() and letter not in '<>:"|?*' else "_" for letter in text)
     return plain.encode()[:_LONGEST_NAME].decode(errors="ignore").lstrip(".") or "_"
-
-
-def write_images(
-    folder: str | os.PathLike[str], rows: NDArray[Any], ids: Any = None, image_shape: tuple[int, int] | None = None
-) -> None:
-    """Write rows of grey levels as PNG files into a new folder, all of them or none.
-
-    A file is named after its id; one that names a file in a subfolder goes into such a subfolder. Levels beyond 0 and 1
-    are cut off.
-    """
-    if image_shape is None:
-        raise InputError("image_shape must be (height, width), to make pictures of rows; got None.")
-    with ImageWriter(folder, image_shape) as writer:
-        writer.write(rows, ids)

@@ -11,16 +11,18 @@ import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
 from kpca._base.files import NewFile
-from kpca.data.arrays import ArrayReader, SparseReader
-from kpca.data.rows import ROWS, Reader, plain_values, quoted, unreadable
+from kpca.data.arrays import ArrayReader, MatrixReader, SparseReader, chosen_array
+from kpca.data.rows import NUMBERS, ROWS, plain_values, quoted, unreadable
 
 _SPARSE_KEYS = {
     "csr": ("data", "indices", "indptr"),
@@ -30,10 +32,11 @@ _SPARSE_KEYS = {
     "dia": ("data", "offsets"),
 }
 _READ_AT_ONCE = 1 << 20
+_NAMES = ("names", "columns", "feature_names")  # arrays of a .npz that may hold the names of the columns
 
 
 @dataclass(frozen=True)
-class Header:
+class _Header:
     """What a .npy file or a member of a .npz says of its array."""
 
     dtype: np.dtype[Any]
@@ -42,11 +45,10 @@ class Header:
 
     @property
     def n_bytes(self) -> int:
-        """Of the array in memory."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def _read_header(file: Any) -> Header:
+def _read_header(file: Any) -> _Header:
     """Return the header of an array; the file is then at its first entry."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
@@ -55,7 +57,7 @@ def _read_header(file: Any) -> Header:
     shape, fortran, dtype = read(file)
     if any(isinstance(length, bool) or length < 0 for length in shape):
         raise ValueError(f"a shape of {shape}")
-    return Header(dtype, shape, fortran)
+    return _Header(dtype, shape, fortran)
 
 
 def _check_dtype(dtype: np.dtype[Any], where: str) -> None:
@@ -68,7 +70,7 @@ def _check_dtype(dtype: np.dtype[Any], where: str) -> None:
         raise InputError(f"{where} must be a plain array; it has fields ({quoted(dtype)}): save each as a column.")
 
 
-def open_npy(path: str) -> Reader:
+def open_npy(path: str) -> MatrixReader:
     """Open a .npy file without reading its rows."""
     try:
         with open(path, "rb") as file:
@@ -87,11 +89,11 @@ def open_npy(path: str) -> Reader:
     return ArrayReader(mapped, repr(path))
 
 
-class Archive:
-    """A .npz file: named arrays, each read when it is asked for, together not more than `limit` bytes."""
+class _Archive:
+    """A .npz file: named arrays, each read when it is asked for, together not more than memory may be used for."""
 
-    def __init__(self, path: str, limit: int | None = None) -> None:
-        self.path, self._limit, self._taken = path, limit, 0
+    def __init__(self, path: str) -> None:
+        self.path, self._limit, self._taken = path, memory_budget(), 0
         try:
             with zipfile.ZipFile(path) as zipped:
                 self.headers = {
@@ -106,7 +108,7 @@ class Archive:
         if not self.headers:
             raise InputError(f"{path!r} must hold arrays of NumPy; it holds none: save it with numpy.savez.")
 
-    def _header(self, zipped: zipfile.ZipFile, name: str) -> Header:
+    def _header(self, zipped: zipfile.ZipFile, name: str) -> _Header:
         with zipped.open(name) as file:
             header = _read_header(file)
         if header.n_bytes > zipped.getinfo(name).file_size and not header.dtype.hasobject:
@@ -118,7 +120,7 @@ class Archive:
         header, where = self.headers[name], f"Array {quoted(name)} of {self.path!r}"
         _check_dtype(header.dtype, where)
         self._taken += header.n_bytes
-        if self._limit is not None and self._taken > self._limit:
+        if self._taken > self._limit:
             raise InputError(
                 f"{where} must fit into the {_size(self._limit)} of memory allowed; it takes {_size(header.n_bytes)}: "
                 "save it as .npy, which is read in parts, or allow more memory."
@@ -156,7 +158,7 @@ class Archive:
             if len(shape) != 2 or min(shape) < 0:
                 raise ValueError(f"a shape of {shape}")
             needed = 8 * (shape[0] + 1 + (shape[1] if kind in ("csc", "dia", "bsr") else 0))
-            if self._limit is not None and needed + self._taken > self._limit:
+            if needed + self._taken > self._limit:
                 raise ValueError(f"a shape of {shape}, too large for the memory allowed")
             return _sparse(kind, arrays, shape)
         except (ValueError, TypeError, IndexError, OverflowError, MemoryError) as error:
@@ -199,17 +201,33 @@ def _size(count: int) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**29 else f"{count / 2**20:.1f} MiB"
 
 
-def open_npz(path: str, limit: int | None = None) -> Reader:
-    """Load a .npz file, which cannot be read in parts: a SciPy sparse matrix, or the one array it holds."""
-    archive = Archive(path, limit)
-    kind = archive.sparse_format
+def open_npz(path: str, array: str | None = None) -> MatrixReader:
+    """Load a .npz file, which cannot be read in parts: a SciPy sparse matrix, or the array that holds the rows."""
+    archive = _Archive(path)
+    kind = archive.sparse_format if array is None else None
+    headers, chosen = archive.headers, None
+    reader: MatrixReader
     if kind is not None:
-        return SparseReader(archive.load_sparse(kind), repr(path))
-    names = list(archive.headers)
-    if len(names) > 1:
-        shown = ", ".join(quoted(name, 30) for name in names[:20])
-        raise InputError(f"{path!r} must hold one array or a SciPy sparse matrix; it holds {shown}: save one alone.")
-    return ArrayReader(archive.load(names[0]), repr(path))
+        reader = SparseReader(archive.load_sparse(kind), repr(path))
+    else:
+        matrices = [name for name, found in headers.items() if len(found.shape) == 2 and found.dtype.kind in NUMBERS]
+        chosen = chosen_array(path, array, matrices, {name: found.shape for name, found in headers.items()})
+        reader = ArrayReader(archive.load(chosen), f"Array {quoted(chosen)} of {path!r}")
+    others = {name: found for name, found in headers.items() if name != chosen}
+    reader.sides = {
+        name: partial(archive.load, name) for name, found in others.items() if found.shape == (reader.n_rows,)
+    }
+    for name in _NAMES:
+        found = others.get(name)
+        if found is not None and found.dtype.kind in "SU" and found.shape == (reader.n_columns,):
+            reader.names = [str(text) for text in archive.load(name).tolist()]
+            break
+    return reader
+
+
+def _write_header(file: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
 
 
 class NpyWriter:
@@ -217,36 +235,32 @@ class NpyWriter:
 
     # Plain writes rather than a memory map: on a full disk a write raises, a map ends the process.
 
-    def __init__(self, path: str, n_columns: int, dtype: np.dtype[Any]) -> None:
-        self._n_columns, self._dtype, self._rows = n_columns, dtype, 0
+    def __init__(self, path: str, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any]) -> None:
+        self._n_columns, self._dtype, self._rows = len(names), dtype, 0
         self._new = NewFile(path)
         try:
-            self._header_bytes = self._write_header(self._new.file)
+            self._header_bytes = self._put_header()
         except BaseException:
             self._new.abandon()
             raise
 
-    def _write_header(self, file: BinaryIO) -> int:
-        file.seek(0)
-        descr = np.lib.format.dtype_to_descr(self._dtype)
-        header = {"descr": descr, "fortran_order": False, "shape": (self._rows, self._n_columns)}
-        np.lib.format.write_array_header_1_0(file, header)
-        return file.tell()
+    def _put_header(self) -> int:
+        self._new.file.seek(0)
+        _write_header(self._new.file, (self._rows, self._n_columns), self._dtype)
+        return self._new.file.tell()
 
-    def write(self, chunk: NDArray[Any]) -> None:
-        """Append rows."""
+    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
         self._new.file.write(np.ascontiguousarray(chunk, dtype=self._dtype).data)
         self._rows += len(chunk)
 
     def finish(self) -> None:
         """Write the header again, now with the number of rows, and give the file its name."""
         # NumPy pads headers so that the number of rows may grow to any length in place.
-        if self._write_header(self._new.file) != self._header_bytes:
+        if self._put_header() != self._header_bytes:
             raise RuntimeError("The header of a .npy file changed its length with the number of rows.")
         self._new.finish()
 
     def abandon(self) -> None:
-        """Remove what was written."""
         self._new.abandon()
 
 
@@ -256,7 +270,7 @@ class NpzWriter:
     Rows wait in a file beside the target, as their number comes before them in the archive; extras wait in memory.
     """
 
-    def __init__(self, path: str, names: Sequence[str], dtype: np.dtype[Any], extras: Sequence[str] = ()) -> None:
+    def __init__(self, path: str, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any]) -> None:
         self._names, self._extras = list(names), {name: list[NDArray[Any]]() for name in extras}
         self._dtype, self._rows = dtype, 0
         self._waiting = NewFile(path)
@@ -266,24 +280,17 @@ class NpzWriter:
             self._waiting.abandon()
             raise
 
-    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]] | None = None) -> None:
-        """Append rows."""
+    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
         self._waiting.file.write(np.ascontiguousarray(chunk, dtype=self._dtype).data)
         self._rows += len(chunk)
         for name, held in self._extras.items():
-            held.append(np.asarray((extras or {})[name]))
+            held.append(extras[name])
 
     def finish(self) -> None:
-        """Put the archive together and give it its name."""
         self._waiting.file.flush()
         with zipfile.ZipFile(self._new.file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as zipped:
             with zipped.open(f"{ROWS}.npy", "w", force_zip64=True) as member:
-                header = {
-                    "descr": np.lib.format.dtype_to_descr(self._dtype),
-                    "fortran_order": False,
-                    "shape": (self._rows, len(self._names)),
-                }
-                np.lib.format.write_array_header_1_0(member, header)
+                _write_header(member, (self._rows, len(self._names)), self._dtype)
                 with open(self._waiting.path, "rb") as rows:
                     shutil.copyfileobj(rows, member, _READ_AT_ONCE)
             arrays = {"names": np.array(self._names, dtype=str)}
@@ -295,6 +302,5 @@ class NpzWriter:
         self._waiting.abandon()
 
     def abandon(self) -> None:
-        """Remove what was written."""
         self._waiting.abandon()
         self._new.abandon()

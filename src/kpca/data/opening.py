@@ -1,4 +1,4 @@
-"""Tables in: files, folders, frames and arrays become rows whose columns have roles; results go out as `TableWriter`s.
+"""Tables in: files, folders, frames and arrays become rows whose columns have roles.
 
 Text tables are read twice: once to learn what each column holds in the whole file, then as often as rows are wanted.
 Truth values are numbers (0 and 1), dates are categories, and numbers are doubles, so whole numbers beyond 2**53 are
@@ -8,30 +8,44 @@ no other is named. Names used twice are refused where such a column is used.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.config import memory_budget
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
+from kpca._base.progress import row_monitor
 from kpca.data import formats
-from kpca.data.arrays import ArrayReader, SlicedReader, SparseReader
-from kpca.data.frames import is_frame
-from kpca.data.roles import Roles, roles_of
-from kpca.data.rows import NUMBERS, Reader, Table, float_dtype, quoted
-from kpca.data.tables import ColumnTable, MatrixTable, table_of_columns
-from kpca.data.writers import TableWriter, open_writer
+from kpca.data.arrays import ArrayReader, MatrixReader, SlicedReader, SparseReader
+from kpca.data.frames import FrameColumns, is_any_frame
+from kpca.data.roles import Assigned, RelaidTable, Roles, assign, roles_of
+from kpca.data.rows import (
+    NUMBER,
+    TEXT,
+    Columns,
+    Layout,
+    Rows,
+    Sides,
+    Table,
+    check_finite,
+    check_room,
+    check_rows,
+    default_names,
+    digest_of_rows,
+    float_dtype,
+    joined,
+    part,
+    quoted,
+    regrouped,
+)
+from kpca.data.sources import default_rows
 
-__all__ = ["TableWriter", "open_table", "open_writer", "table_of"]
-
-_NAMES = ("names", "columns", "feature_names")  # arrays of a .npz that may hold the names of the columns
-_HASHED_AT_ONCE = 1 << 16  # rows
+_MOST_COLUMNS = 10_000_000  # of a matrix: each has a name; more than that is a slip, or an attack
 
 
 def open_table(
@@ -80,63 +94,39 @@ def open_table(
     if format is not None:
         formats.check_format(format)
     name = _path_of(path)
-    table: Table
     is_stream = name == "-"
     if is_stream:
         name = formats.spooled()
-        format = format or _sniffed(name)
-    found = formats.format_of(name, format)
-    if array is not None and found not in ("npz", "zarr"):
-        raise InputError(f"array is for .npz and Zarr; {name!r} is of format {found}: leave it out.")
-    if (header is not None or delimiter is not None) and found not in ("csv", "tsv"):
-        raise InputError(f"header and delimiter are for text tables; {name!r} is of format {found}: leave them out.")
-    if size is not None and found != "images":
-        raise InputError(f"size is for folders of images; {name!r} is of format {found}: leave it out.")
+        format = format or formats.sniffed(name)
+    found = formats.BY_NAME[formats.format_of(name, format)]
+    given = {"array": array, "header": header, "delimiter": delimiter, "size": size}
+    options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
+    for option in options:
+        if option not in found.options:
+            takers = [other.name for other in formats.BY_NAME.values() if option in other.options]
+            raise InputError(
+                f"is for {' and '.join(takers)}; {name!r} is of format {found.name}: leave it out", param=option
+            )
     roles = roles_of(columns, drop, label, id, text, optional=optional)
-    if found in ("csv", "tsv"):
-        delimiter = "\t" if delimiter is None and found == "tsv" else delimiter
-        table = _open_text(name, roles, header=header, delimiter=delimiter, encode=encode)
-    elif found in ("images", "h5ad"):
-        table = _open_elsewhere(name, found, roles, size)
-    else:
-        table = _open_plain(name, found, roles, array)
-    if is_stream and isinstance(table, ColumnTable | MatrixTable):
-        table.name = formats.STANDARD_INPUT
-    return table
-
-
-def _open_elsewhere(path: str, format: str, roles: Roles, size: tuple[int, int] | None) -> Table:
-    """Open what other doors know: folders of images, and AnnData's files."""
-    if format == "images":
+    if found.name == "images":
         beside = [None if role in roles.optional else getattr(roles, role) for role in ("label", "id")]
         if (roles.columns, roles.drop, roles.text, *beside) != (None,) * 5:
             raise InputError(
-                f"{path!r} is a folder of images, whose columns are pixels, whose labels are folders and whose ids are "
+                f"{name!r} is a folder of images, whose columns are pixels, whose labels are folders and whose ids are "
                 "names of files: leave the roles of columns out."
             )
-        from kpca.data.images import open_images
-
-        return open_images(path, size=size)
-    if roles.text is not None:
-        raise InputError(f"{path!r} has no column of documents, as it is an .h5ad file: leave text out.")
-    from kpca.data.h5ad import open_h5ad
-
-    return open_h5ad(path, columns=roles.columns, drop=roles.drop, label=roles.label, id=roles.id)
-
-
-def _open_plain(path: str, format: str, roles: Roles, array: str | None) -> Table:
-    """Open a file that says itself what its columns are."""
-    digest = functools.partial(formats.digest_of, path)
-    if format in ("parquet", "feather", "arrow"):
-        from kpca.data.arrow import FeatherTable, ParquetTable
-
-        opened = ParquetTable(path) if format == "parquet" else FeatherTable(path)
-        return table_of_columns(path, opened, roles, digest)
-    if format == "npy":
-        from kpca.data.npy import open_npy
-
-        return MatrixTable(path, open_npy(path), roles, digest)
-    return (_open_npz if format == "npz" else _open_zarr)(path, roles, digest, array)
+        roles = Roles()
+    if "beside" in found.options:
+        options["beside"] = [str(side) for side in (roles.label, roles.id) if side is not None]
+    opened = found.open(name, **options)
+    called = formats.STANDARD_INPUT if is_stream else name
+    digest: Callable[[], str] = getattr(opened, "digest", partial(formats.digest_of, name))
+    if hasattr(opened, "kind"):
+        table: ColumnTable | MatrixTable = table_of_columns(name, opened, roles, digest, encode=encode)
+    else:
+        table = MatrixTable(name, opened, roles, digest)
+    table.name = called
+    return table
 
 
 def _path_of(path: object) -> str:
@@ -146,87 +136,6 @@ def _path_of(path: object) -> str:
     if not name or "\0" in name:
         raise InputError(f"path must be the path of a file or folder; got {name!r}: check it.")
     return name
-
-
-def _sniffed(path: str) -> str:
-    """Return the format of what came from standard input: by its first bytes, else a text table."""
-    with open(path, "rb") as file:
-        return formats.sniffed(file.read(8)) or "csv"
-
-
-def _open_text(
-    path: str, roles: Roles, *, header: bool | None, delimiter: str | None, encode: str | None
-) -> ColumnTable:
-    from kpca.data.text import TextTable
-
-    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise InputError(f"delimiter must be a single character, and no quote; got {quoted(delimiter)}.")
-    if delimiter is not None and not delimiter.isascii():
-        raise InputError(f"delimiter must be a character of ASCII; got {quoted(delimiter)}: replace it in the file.")
-    table = TextTable(path, delimiter=delimiter, header=header)
-    return table_of_columns(path, table, roles, functools.partial(formats.digest_of, path), encode=encode)
-
-
-def _open_npz(path: str, roles: Roles, digest: Callable[[], str], array: str | None) -> Table:
-    from kpca.data.npy import Archive
-
-    archive = Archive(path, memory_budget())
-    kind = archive.sparse_format if array is None else None
-    headers = archive.headers
-    reader: Reader
-    if kind is not None:
-        reader = SparseReader(archive.load_sparse(kind), repr(path))
-        chosen = None
-    else:
-        matrices = [name for name, found in headers.items() if len(found.shape) == 2 and found.dtype.kind in NUMBERS]
-        chosen = _chosen(path, array, matrices, {name: found.shape for name, found in headers.items()})
-        reader = ArrayReader(archive.load(chosen), f"Array {quoted(chosen)} of {path!r}")
-    sides = {
-        name: functools.partial(archive.load, name)
-        for name, found in headers.items()
-        if name != chosen and found.shape == (reader.n_rows,)
-    }
-    names = None
-    for name in _NAMES:
-        found = headers.get(name)
-        if name != chosen and found is not None and found.dtype.kind in "SU" and found.shape == (reader.n_columns,):
-            names = [str(text) for text in archive.load(name).tolist()]
-            break
-    return MatrixTable(path, reader, roles, digest, names=names, sides=sides)
-
-
-def _chosen(path: str, array: str | None, matrices: list[str], shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """Return the array that holds the rows."""
-    if array is not None:
-        if array not in shapes:
-            has = ", ".join(quoted(name, 30) for name in list(shapes)[:20])
-            raise InputError(f"{path!r} must hold the array that is named; it has no {quoted(array)}: it has {has}.")
-        return array
-    if len(matrices) == 1:
-        return matrices[0]
-    if not matrices and len(shapes) == 1:
-        return next(iter(shapes))  # the reader says what is wrong with it
-    has = ", ".join(f"{quoted(name, 30)} of shape {shape}" for name, shape in list(shapes.items())[:20]) or "none"
-    raise InputError(
-        f"{path!r} must hold one 2-D array of numbers, or be told which holds the rows; it holds {has}: name "
-        f"one by array={(matrices or list(shapes) or ['X'])[0]!r}, for instance."
-    )
-
-
-def _open_zarr(path: str, roles: Roles, digest: Callable[[], str], array: str | None) -> Table:
-    from kpca.data.zarr import look_at_zarr
-
-    node = look_at_zarr(path)
-    shapes = {name: tuple(found.shape) for name, found in node.arrays.items()}
-    matrices = [name for name, found in node.arrays.items() if len(found.shape) == 2]
-    chosen = _chosen(path, array, matrices, shapes)
-    reader = node.reader(chosen, memory_budget())
-    sides = {
-        name: functools.partial(node.load, name)
-        for name, shape in shapes.items()
-        if name != chosen and shape == (reader.n_rows,)
-    }
-    return MatrixTable(path, reader, roles, digest, names=node.names(reader.n_columns), sides=sides)
 
 
 def table_of(
@@ -239,22 +148,19 @@ def table_of(
     text: Any = None,
     name: str = "X",
 ) -> Table:
-    """Return a data frame (pandas, polars), an array or a sparse matrix in memory as a table."""
+    """Return a data frame (pandas, polars, pyarrow, ...), an array or a sparse matrix in memory as a table."""
     roles = roles_of(columns, drop, label, id, text)
-    if is_frame(X):
-        from kpca.data.frames import FrameColumns
-
-        frame = FrameColumns(X)
-        table = table_of_columns(name, frame, roles, lambda: _digest_of_rows(table))
+    if is_any_frame(X):
+        table = table_of_columns(name, FrameColumns(X), roles, lambda: digest_of_rows(table))
         return table
-    reader: Reader
+    reader: MatrixReader
     if sparse.issparse(X):
         reader = SparseReader(X)
     elif isinstance(X, np.ndarray) or not hasattr(X, "shape"):
         reader = ArrayReader(_array(X))
     else:
         reader = SlicedReader(X)
-    matrix = MatrixTable(name, reader, roles, lambda: _digest_of_rows(matrix))
+    matrix = MatrixTable(name, reader, roles, lambda: digest_of_rows(matrix))
     return matrix
 
 
@@ -262,30 +168,214 @@ def _array(X: Any) -> NDArray[Any]:
     if isinstance(X, str | bytes | os.PathLike | Mapping):
         what = "open_table opens files" if not isinstance(X, Mapping) else "make it a data frame"
         raise InputError(f"X must be a data frame, an array or a sparse matrix; got {type(X).__name__}: {what}.")
-    if isinstance(X, np.ma.MaskedArray):
-        return _unmasked(X)
+    if isinstance(X, np.ma.MaskedArray):  # masked means missing
+        filled: NDArray[Any] = np.ma.filled(X.astype(float_dtype(X.dtype)), np.nan)
+        return filled
     try:
         return np.asarray(X)
     except (TypeError, ValueError) as error:
         raise InputError("X must be a data frame, or rows of equal length; it is neither: make it an array.") from error
 
 
-def _unmasked(X: Any) -> NDArray[Any]:
-    """Return a masked array with NaN, which means missing, where it is masked."""
-    dtype = float_dtype(X.dtype)
-    found: NDArray[Any] = np.ma.filled(X.astype(dtype), np.nan)
-    return found
+# -- Tables over named columns: text, Parquet, Arrow and frames, with the types that their columns have ---------------
 
 
-def _digest_of_rows(table: Table) -> str:
-    """Return the SHA-256 of the columns that are analysed: a frame in memory has no bytes of its own."""
-    total = hashlib.sha256(repr(table.layout).encode())
-    for rows in table.chunks(_HASHED_AT_ONCE):
-        if sparse.issparse(rows.numbers):
-            for part in (rows.numbers.indptr, rows.numbers.indices, rows.numbers.data):
-                total.update(np.ascontiguousarray(part).view(np.uint8).data)
-        else:
-            total.update(np.ascontiguousarray(rows.numbers).view(np.uint8).data)
-        for texts in (*rows.categories.values(), rows.documents):
-            total.update(repr(None if texts is None else texts.tolist()).encode("utf-8", "backslashreplace"))
-    return total.hexdigest()
+class ColumnTable:
+    """A table over columns of any types."""
+
+    sparse = False
+    image_shape: tuple[int, int] | None = None
+
+    def __init__(self, name: str, columns: Columns, layout: Layout, digest: Callable[[], str]) -> None:
+        self.name, self.layout, self.n_rows = name, layout, columns.n_rows
+        self._columns, self._digest = columns, digest
+        single = bool(layout.numbers) and all(map(columns.is_single, layout.numbers))
+        self.dtype: np.dtype[Any] = np.dtype(np.float32 if single else np.float64)
+
+    def chunks(self, rows: int | None = None) -> Iterator[Rows]:
+        count = check_rows(rows, default_rows(max(len(self.layout.numbers), 1), self.dtype))
+        return regrouped(self._pieces(count), count, part, joined)
+
+    def _pieces(self, rows: int) -> Iterator[Rows]:
+        first = 0
+        for piece in self._columns.pieces(self.layout, self.dtype, rows):
+            found = replace(piece, first=first)
+            check_finite(found, self.name)
+            yield found
+            first += len(found)
+
+    def whole(self) -> Rows:
+        """Return all rows, if there is room for them."""
+        check_room(self.name, self.n_rows * max(len(self.layout.numbers), 1) * self.dtype.itemsize)
+        return joined(list(self.chunks()))
+
+    def with_layout(self, layout: Layout) -> Table:
+        """Return the table with these roles; numbers that are wanted as texts are read as they are written."""
+        texts = {*layout.categories, layout.text}
+        moved = tuple(name for name in self.layout.numbers if name in texts)
+        if not moved:
+            return RelaidTable(self, layout)
+        numbers = tuple(name for name in self.layout.numbers if name not in texts)
+        own = replace(self.layout, numbers=numbers, categories=(*self.layout.categories, *moved))
+        return RelaidTable(ColumnTable(self.name, self._columns, own, self._digest), layout)
+
+    def digest(self) -> str:
+        return self._digest()
+
+
+def table_of_columns(
+    name: str, columns: Columns, roles: Roles, digest: Callable[[], str], *, encode: str | None = None
+) -> ColumnTable:
+    """Return the table whose columns have these roles; what cannot be used is refused here."""
+    where = repr(name)
+    scanned: Any = columns if hasattr(columns, "scan") else None  # a text table
+    named = True if scanned is None else scanned.dialect.named
+    if not columns.names:
+        raise InputError(f"{where} must have at least one column; it has none: check how it was written.")
+    chosen = assign(where, columns.names, roles, named=named, hidden=columns.hidden)
+    if scanned is not None:
+        chosen = _scanned(scanned, chosen, explicit=roles.columns is not None)
+    if columns.n_rows < 1:
+        raise InputError(f"{where} must have at least one row; it has none: check how it was written.")
+    numbers, categories = list[str](), list[str]()
+    for column in chosen.used:
+        kind = columns.kind(column)
+        if kind not in (NUMBER, TEXT):
+            raise InputError(
+                f"Column {quoted(column)} of {where} must hold numbers or texts; it is of type {quoted(kind)}: drop "
+                "it, or store each number of it in a column of its own."
+            )
+        (numbers if kind == NUMBER else categories).append(column)
+    for beside in (chosen.text, chosen.id, chosen.label):
+        if beside is not None and columns.kind(beside) not in (NUMBER, TEXT):
+            raise InputError(
+                f"Column {quoted(beside)} of {where} must hold numbers or texts to be id, label or text; it is of type "
+                f"{quoted(columns.kind(beside))}: choose another."
+            )
+    if scanned is not None:
+        _check_entries(scanned, numbers, categories if encode is None else ())
+    layout = Layout(tuple(numbers), tuple(categories), chosen.text, chosen.id, chosen.label)
+    return ColumnTable(name, columns, layout, digest)
+
+
+def _scanned(columns: Any, chosen: Assigned, *, explicit: bool) -> Assigned:
+    """Read a text table through; a column without a name and without entries is left out, unless it was asked for."""
+    plain = [*chosen.used, *([chosen.text] if chosen.text is not None else [])]
+    columns.scan(plain, id=chosen.id, label=chosen.label, seen=row_monitor(None))
+    if explicit:
+        return chosen
+    used = tuple(name for name in chosen.used if not columns.is_blank(name))
+    return Assigned(used, chosen.text, chosen.id, chosen.label)
+
+
+def _check_entries(columns: Any, numbers: Sequence[str], categories: Sequence[str]) -> None:
+    """Refuse infinite numbers, and texts that slipped into columns of numbers."""
+    for name in numbers:
+        infinite = columns.infinite(name)
+        if infinite:
+            raise InputError(f"{infinite}: correct it, leave the row out, or drop the column.")
+    for name in categories:
+        slip = columns.slip(name)
+        if slip:
+            raise InputError(
+                slip,
+                remedy=(
+                    *("correct it (NA if it is missing), drop the column (", Setting("drop", name)),
+                    *("), or take its entries for categories (", Setting("encode", "onehot"), ")"),
+                ),
+            )
+
+
+# -- Tables over a matrix: NumPy and Zarr arrays and sparse matrices, with arrays beside them for ids and labels ------
+
+
+class MatrixTable:
+    """A table whose columns are those of a matrix, all numbers."""
+
+    def __init__(self, name: str, reader: MatrixReader, roles: Roles, digest: Callable[[], str]) -> None:
+        sides, names = reader.sides, reader.names
+        self.name, self.n_rows, self.dtype, self.sparse = name, reader.n_rows, reader.dtype, reader.sparse
+        self.image_shape = reader.image_shape
+        if reader.n_columns > _MOST_COLUMNS:
+            raise InputError(
+                f"{name!r} must have at most {_MOST_COLUMNS} columns; it has {reader.n_columns}: choose some."
+            )
+        label, id = (reader.beside.get(role) if given is None else given for role, given in roles.beside)
+        roles = replace(roles, label=label, id=id)
+        found = names if names is not None else default_names(reader.n_columns)
+        self._reader, self._digest = reader, digest
+        chosen = assign(repr(name), found, roles, named=names is not None, sides=list(sides))
+        if chosen.text is not None:
+            raise InputError(
+                f"{name!r} must have a column of texts to be read as documents; all of {quoted(chosen.text)} are "
+                "numbers: give a CSV or Parquet file."
+            )
+        places = {column: place for place, column in reversed(list(enumerate(found)))}
+        self._used = np.array([places[column] for column in chosen.used])
+        self._all = len(self._used) == len(found) and bool((np.diff(self._used) == 1).all())
+        self._id, self._label = (self._side(column, places, sides) for column in (chosen.id, chosen.label))
+        self.layout = Layout(tuple(chosen.used), (), None, chosen.id, chosen.label)
+
+    def _side(self, column: str | None, places: Mapping[str, int], sides: Sides) -> int | NDArray[Any] | None:
+        """Return where ids or labels are: the place of a column of the matrix, or an array beside it."""
+        if column is None:
+            return None
+        if column in sides:
+            return as_values(sides[column](), f"Array {quoted(column)} of {self.name!r}")
+        return places[column]
+
+    def chunks(self, rows: int | None = None) -> Iterator[Rows]:
+        count = check_rows(rows, default_rows(self._reader.n_columns, self.dtype, sparse=self.sparse))
+        return regrouped(self._pieces(count), count, part, joined)
+
+    def _pieces(self, rows: int) -> Iterator[Rows]:
+        first = 0
+        for block in self._reader.blocks(rows):
+            numbers = self._numbers(block)
+            ids, labels = (self._values(block, side, first) for side in (self._id, self._label))
+            found = Rows(self.layout, numbers, ids=ids, labels=labels, first=first)
+            check_finite(found, self.name)
+            yield found
+            first += block.shape[0]
+
+    def _numbers(self, block: Any) -> Any:
+        chosen = block if self._all else block[:, self._used]
+        if self.sparse:
+            return sparse.csr_array(chosen).astype(self.dtype, copy=False)
+        return np.array(chosen, dtype=self.dtype, order="C")  # a copy: the pages of a memory map are given back
+
+    @staticmethod
+    def _values(block: Any, side: int | NDArray[Any] | None, first: int) -> NDArray[Any] | None:
+        if side is None:
+            return None
+        if isinstance(side, np.ndarray):
+            return side[first : first + block.shape[0]]
+        column = block[:, [side]]
+        return np.array(column.toarray() if sparse.issparse(column) else column).ravel()
+
+    def whole(self) -> Rows:
+        """Return all rows, if there is room for them."""
+        if not self.sparse:  # a sparse matrix is in memory already
+            check_room(self.name, self.n_rows * len(self._used) * self.dtype.itemsize)
+        return joined(list(self.chunks()))
+
+    def digest(self) -> str:
+        return self._digest()
+
+
+def as_values(array: NDArray[Any], where: str) -> NDArray[Any]:
+    """Return ids or labels as tables give them: texts as objects, empty ones as None."""
+    if array.dtype.kind == "S":
+        try:
+            array = np.char.decode(array, "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where} must be text in UTF-8; it is not: save it as an array of str.") from error
+    if array.dtype.kind in "UT":
+        texts = np.empty(len(array), dtype=object)
+        texts[:] = [text or None for text in array.tolist()]
+        return texts
+    if array.dtype.kind in "biufM":
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.dtype.kind == "O" and all(value is None or isinstance(value, str) for value in array.tolist()):
+        return array
+    raise InputError(f"{where} must hold numbers, texts or dates to be id or label; got {array.dtype}: choose another.")

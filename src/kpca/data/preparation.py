@@ -18,7 +18,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
 from kpca._base.config import memory_budget
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.validation import seed_of, unchanged_on_error, whole_number
 from kpca.data.arrays import plain
 from kpca.data.encoding import (
@@ -37,22 +37,21 @@ from kpca.data.encoding import (
     value_names,
     width,
 )
-from kpca.data.roles import as_texts, inputs_of, layout_for, listed, place, quote, relaid, with_layout
-from kpca.data.rows import Indices, Rows, Table, float_dtype, stacked
+from kpca.data.roles import inputs_of, layout_for, relaid, with_layout
+from kpca.data.rows import Indices, Rows, Table, float_dtype, listed, part, place, quoted, stacked
 from kpca.data.sources import Source, default_rows, source_of
 from kpca.data.survey import (
     MemoryTable,
     Survey,
-    Surveyor,
     WordCounts,
     changed,
-    check_finite,
     check_table,
     check_uncoded,
     chunk_rows,
     complete,
-    part,
+    has_holes,
     pass_over,
+    with_texts,
 )
 
 IMPUTES = (None, "median", "mean", "drop")
@@ -161,7 +160,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, allowed in (("encode", ENCODES), ("impute", IMPUTES), ("scale", SCALES)):
             if getattr(self, name) not in allowed:
                 told = ", ".join(repr(value) for value in allowed)
-                raise InputError(f"{name} must be one of {told}; got {getattr(self, name)!r}.")
+                raise InputError(f"must be one of {told}", param=name, value=getattr(self, name))
         whole_number("max_categories", self.max_categories, 1)
         whole_number("max_words", self.max_words, 1)
         seed_of(self.random_state)
@@ -172,7 +171,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if table.sparse:
             means = None  # a missing number is refused there
         samples = table.layout.numbers and (self.scale == "robust" or (self.impute == "median" and not table.sparse))
-        surveyor = Surveyor(
+        survey = Survey(
             table,
             drop=self.drops,
             scalers=[each for each in (scaler, means) if each is not None],
@@ -181,8 +180,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             words=words,
         )
         for rows in pass_over(table):
-            surveyor.take(rows)
-        return surveyor.finished(), means
+            survey.take(rows)
+        return survey, means
 
     def _check_survey(self, survey: Survey) -> None:
         names = survey.layout.numbers
@@ -190,21 +189,18 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         empty += [column for column in survey.layout.categories if survey.missing_texts.get(column) == survey.n_rows]
         if empty:
             raise InputError(
-                f"{survey.name} must have something in each column; there is nothing in {listed(empty)}: leave "
-                f"{'it' if len(empty) == 1 else 'them'} out with --drop."
+                f"{survey.name} must have something in each column; there is nothing in {listed(empty)}",
+                remedy=(f"leave {'it' if len(empty) == 1 else 'them'} out with ", Setting("drop")),
             )
         if self.impute is None and survey.missing.any():
-            holes = [f"{quote(names[column])} {survey.missing[column]:,}" for column in np.flatnonzero(survey.missing)]
+            holes = [f"{quoted(names[column])} {survey.missing[column]:,}" for column in np.flatnonzero(survey.missing)]
             raise InputError(
                 f"{survey.name} must have a number in every row; {survey.missing.sum():,} "
                 f"{'is' if survey.missing.sum() == 1 else 'are'} missing or NaN ({listed(holes, raw=True)}), the first "
-                f"in {survey.first_missing}: use --impute median, mean or drop."
+                f"in {survey.first_missing}",
+                remedy=("use ", Setting("impute", "median"), ", mean or drop"),
             )
-        if not survey.n_kept:
-            raise InputError(
-                f"{survey.name} must have at least one row without missing values under --impute drop; each of its "
-                f"{survey.n_rows:,} rows has some: use --impute median, or leave columns out with --drop."
-            )
+        check_kept(survey.n_kept, survey)
 
     def _imputer(self, survey: Survey, means: Any) -> SimpleImputer | None:
         if self.impute == "median" and survey.sample is not None and not sparse.issparse(survey.sample):
@@ -218,7 +214,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if unseen:
             raise InputError(
                 f"{survey.name} must have columns with a {self.impute}; {listed(unseen)} have too large or too few "
-                "numbers: leave them out with --drop."
+                "numbers",
+                remedy=("leave them out with ", Setting("drop")),
             )
         return imputer_of(values, str(self.impute), self.dtype_)
 
@@ -242,8 +239,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Return the rows as the model takes them: an array, CSR, or a source where they do not fit into memory.
 
-        A source (`kpca.chunks.Source`) is returned exactly where the prepared rows would take more than a quarter of
-        the memory budget (`kpca.config(memory_limit=...)`, or half of the memory that is free).
+        A source (`kpca.data.sources.Source`) is returned where the prepared rows would take more than a quarter of the
+        memory budget (`kpca.config(memory_limit=...)`, or half of the memory that is free).
         """
         self._check_fitted()
         return array_or_source(self, self.select(as_table(X)))
@@ -256,8 +253,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             table = MemoryTable(rows, "The rows")
             rows = relaid(rows, layout_for(wanted, table), table.name)
         kept = np.arange(rows.first, rows.first + len(rows))
-        rows = replace(rows, numbers=self._cast(rows.numbers))
-        holes = check_finite(rows, "The data")
+        rows = with_texts(replace(rows, numbers=self._cast(rows.numbers)))
+        holes = has_holes(rows, "The data")
         if self.drops:
             whole = complete(rows)
             if not whole.all():
@@ -282,9 +279,9 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         holes = np.isnan(rows.numbers)
         row, column = (int(number) for number in np.argwhere(holes)[0])
         raise InputError(
-            f"Rows must have a number in every column, as at the fit; column {quote(self.layout_.numbers[column])} "
-            f"lacks {int(holes[:, column].sum()):,} in these rows (NaN), first in {place(rows, row)}: fill them, "
-            "remove such rows, or fit a model with --impute median."
+            f"Rows must have a number in every column, as at the fit; column {quoted(self.layout_.numbers[column])} "
+            f"lacks {int(holes[:, column].sum()):,} in these rows (NaN), first in {place(rows, row)}",
+            remedy=("fill them, remove such rows, or fit a model with ", Setting("impute", "median")),
         )
 
     def _numbers(self, rows: Rows, holes: bool) -> Any:
@@ -300,7 +297,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return numbers
 
     def _weights(self, rows: Rows) -> Any:
-        documents = [document or "" for document in as_texts(rows.documents).tolist()]  # type: ignore[arg-type]
+        documents = [document or "" for document in rows.documents.tolist()]  # type: ignore[union-attr]
         if not documents:
             return sparse.csr_array((0, len(self.vectorizer_.vocabulary_)), dtype=self.dtype_)
         return self.vectorizer_.transform(documents)
@@ -323,13 +320,13 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return with_layout(table, layout_for(self.layout_, table))
 
-    # -- the way back -----------------------------------------------------------------------------------------------
+    # -- the inverse map --------------------------------------------------------------------------------------------
 
     def inverse_transform(self, X: Any) -> Rows:
         """Return rows in the units of the file: numbers unscaled, of each category the value of the largest column."""
         self._check_fitted()
         if self.vectorizer_ is not None:
-            raise InputError("Weights of words must stay as they are: TF-IDF has no way back to documents.")
+            raise InputError("Weights of words must stay as they are: TF-IDF has no inverse map to documents.")
         X = X if sparse.issparse(X) else np.asarray(plain(X))
         if X.ndim != 2 or X.shape[1] != self.n_features_out_:
             raise InputError(
@@ -339,7 +336,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X = X.astype(self.dtype_ if float_dtype(X.dtype).itemsize == 4 else float_dtype(X.dtype), copy=False)
         p = len(self.layout_.numbers)
         numbers = X[:, :p] if not sparse.issparse(X) else sparse.csr_array(X)[:, :p]
-        if self.scaler_ is not None and len(X.shape) == 2 and X.shape[0]:
+        if self.scaler_ is not None and X.shape[0]:
             numbers = self.scaler_.inverse_transform(numbers)
         layout = replace(self.layout_, id=None, label=None)
         texts = {} if self.encoder_ is None else decoded(self.encoder_, X[:, p:], layout.categories)
@@ -480,15 +477,18 @@ def n_kept(preparation: Preparation, table: Table) -> int:
     """Return the number of rows that are not left out: all of them, or those that a pass finds complete."""
     if not preparation.drops:
         return table.n_rows
-    return sum(int(complete(rows).sum()) for rows in pass_over(table))
+    return sum(int(complete(with_texts(rows)).sum()) for rows in pass_over(table))
 
 
-def check_kept(count: int, table: Table) -> None:
+def check_kept(count: int, table: Table | Survey) -> None:
     """Refuse a table of which no row is left."""
     if not count:
         raise InputError(
-            f"{table.name} must have at least one row without missing values under --impute drop; each of its "
-            f"{table.n_rows:,} rows has some: use --impute median, or leave columns out with --drop."
+            (
+                *(f"{table.name} must have at least one row without missing values under ", Setting("impute", "drop")),
+                f"; each of its {table.n_rows:,} rows has some",
+            ),
+            remedy=("use ", Setting("impute", "median"), ", or leave columns out with ", Setting("drop")),
         )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-import math
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,11 +13,20 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.errors import InputError, Setting
-from kpca._base.text import short_name
-from kpca.data.rows import Layout, Rows, Table, Texts, default_names, printable, quoted
+from kpca.data.rows import (
+    Layout,
+    Rows,
+    Table,
+    Texts,
+    default_names,
+    hint,
+    is_missing,
+    listed,
+    place,
+    printable,
+    quoted,
+)
 from kpca.data.sources import default_rows
-
-_SHOWN = 8  # names in a message
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,11 @@ class Roles:
     id: Any = None
     text: Any = None
     optional: tuple[str, ...] = ()  # of "label" and "id": those that are none where there is no such column
+
+    @property
+    def beside(self) -> tuple[tuple[str, Any], ...]:
+        """What is said of label and id."""
+        return ("label", self.label), ("id", self.id)
 
 
 @dataclass(frozen=True)
@@ -45,10 +58,10 @@ class Assigned:
 
 def roles_of(columns: Any, drop: Any, label: Any, id: Any, text: Any, *, optional: Sequence[str] = ()) -> Roles:
     """Return the roles a caller gave, in their final form."""
-    return Roles(_listed("columns", columns), _listed("drop", drop), label, id, text, tuple(optional))
+    return Roles(_as_tuple("columns", columns), _as_tuple("drop", drop), label, id, text, tuple(optional))
 
 
-def _listed(option: str, given: Any) -> tuple[Any, ...] | None:
+def _as_tuple(option: str, given: Any) -> tuple[Any, ...] | None:
     if given is None:
         return None
     if isinstance(given, str | int):
@@ -56,7 +69,7 @@ def _listed(option: str, given: Any) -> tuple[Any, ...] | None:
     try:
         return tuple(given)
     except TypeError as error:
-        raise InputError(f"{option} must be a list of names of columns; got {quoted(given)}.") from error
+        raise InputError(f"must be a list of names of columns; got {quoted(given)}", param=option) from error
 
 
 def assign(
@@ -81,11 +94,13 @@ def assign(
         for option, given in (("label", roles.label), ("id", roles.id), ("text", roles.text))
     )
     beside = [("label", label), ("id", id), ("text", text)]
-    _check_distinct(where, [(option, name) for option, name in beside if name is not None])
+    for (one, first), (another, second) in itertools.combinations(beside, 2):
+        if first is not None and first == second:
+            raise _two_roles(where, first, f"the {one}", f"the {another}")
     dropped = {find("drop", given) for given in roles.drop or ()}
-    for option, name in beside:
-        if name in dropped:
-            raise _two_roles(where, name, "dropped", f"the {option}")
+    for option, other in beside:
+        if other in dropped:
+            raise _two_roles(where, other, "dropped", f"the {option}")
     if roles.columns is None:
         used = [name for name in names if name not in hidden and name not in dropped and name not in (label, id, text)]
     else:
@@ -124,18 +139,14 @@ class _Finder:
             return name
         if not self._named and name.isdecimal() and int(name) < len(self._list):
             return self._list[int(name)]
-        known = [*self._list, *(sorted(self._sides) if beside else ())]
-        near = difflib.get_close_matches(name, known[:10_000], n=1, cutoff=0.6)
-        same = [other for other in known if other.lower() == name.strip().lower()]
-        hint = f"did you mean {quoted((same or near)[0])}?" if same or near else f"it has {_some(known)}."
+        known = [*(sorted(self._sides) if beside else ()), *self._list]
         raise InputError(
-            (f"{self._where} must have the column that ", Setting(option), f" names; it has no {quoted(name)}: {hint}")
+            (
+                f"{self._where} must have the column that ",
+                Setting(option),
+                f" names; it has no {quoted(name)}{hint(name, known)}",
+            )
         )
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(quoted(name, 30) for name in names[:_SHOWN])
-    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def _two_roles(where: str, name: str | None, one: str, other: str) -> InputError:
@@ -144,51 +155,26 @@ def _two_roles(where: str, name: str | None, one: str, other: str) -> InputError
     )
 
 
-def _check_distinct(where: str, beside: Sequence[tuple[str, str]]) -> None:
-    for place, (option, name) in enumerate(beside):
-        for other, same in beside[:place]:
-            if name == same:
-                raise _two_roles(where, name, f"the {other}", f"the {option}")
-
-
 def _check_names(where: str, names: Sequence[str], wanted: set[Any]) -> None:
     """Refuse a name in use that several columns have."""
     if len(set(names)) == len(names):
         return
     twice = [name for name, count in Counter(names).items() if count > 1 and name in wanted]
     if twice:
-        places = [str(place + 1) for place, name in enumerate(names) if name == twice[0]]
+        places = [str(number) for number, name in enumerate(names, 1) if name == twice[0]]
         raise InputError(
             f"The columns of {where} must have different names; {quoted(twice[0])} is the name of columns "
-            f"{printable(', '.join(places))}: rename or drop them, or say header=False if the first line is no header."
+            f"{printable(', '.join(places))}",
+            remedy=("rename or drop them, or say ", Setting("header", False), " if the first line is no header"),
         )
 
 
 # -- The columns of one table in the roles they had in another: by name, in any order, texts as numbers and back ------
 
-_NAMED = 12  # columns that a message names; it counts the others
-
-
-def quote(name: object) -> str:
-    """Return a name or a value as messages show it: on one line and not too long."""
-    return repr(short_name(str(name)))
-
-
-def listed(names: Sequence[object], most: int = _NAMED, *, raw: bool = False) -> str:
-    """Return names as messages list them, the first ones only where there are many."""
-    shown = [str(name) if raw else quote(name) for name in names[:most]]
-    return ", ".join(shown) + (f" and {len(names) - most:,} more" if len(names) > most else "")
-
 
 def inputs_of(layout: Layout) -> tuple[str, ...]:
     """Return the names of the columns that describe a row; its id and label do not."""
-    return (*layout.numbers, *layout.categories, *([] if layout.text is None else [layout.text]))
-
-
-def place(rows: Rows, position: int) -> str:
-    """Return how a message speaks of a row."""
-    known = "counted from 0" if rows.ids is None else f"id {quote(rows.ids[position])}"
-    return f"row {rows.first + position} ({known})"
+    return (*layout.numbers, *layout.texts)
 
 
 def as_texts(values: NDArray[Any]) -> Texts:
@@ -205,12 +191,10 @@ def as_texts(values: NDArray[Any]) -> Texts:
 
 
 def _text(value: Any) -> str | None:
-    if value is None or type(value).__name__ in {"NAType", "NaTType"}:  # of pandas
+    if is_missing(value):
         return None
     if isinstance(value, float | np.floating):
         number = float(value)
-        if math.isnan(number):
-            return None
         return str(int(number)) if number.is_integer() and abs(number) < 2**53 else str(value)
     return str(value)
 
@@ -227,10 +211,10 @@ def layout_for(wanted: Layout, table: Table) -> Layout:
         )
     lacking = [name for name in inputs_of(wanted) if name not in present]
     if lacking:
-        near = difflib.get_close_matches(lacking[0], sorted(str(name) for name in present)[:10_000], n=1)
-        hint = f" (did you mean {quote(near[0])}?)" if near else ""
+        known = hint(lacking[0], sorted(str(name) for name in present))
+        meant = f" ({known[2:]})" if "did you mean" in known else ""
         raise InputError(
-            f"{table.name} must have the columns that the model was fitted to; it lacks {listed(lacking)}{hint}: "
+            f"{table.name} must have the columns that the model was fitted to; it lacks {listed(lacking)}{meant}: "
             "add them, or fit a model without them."
         )
     taken = set(inputs_of(wanted))
@@ -279,7 +263,7 @@ class _Columns:
         beside = {rows.layout.text: rows.documents, rows.layout.id: rows.ids, rows.layout.label: rows.labels}
         found = beside.get(column)
         if found is None:
-            raise InputError(f"{self._name} must have the column {quote(column)}; it has not: add it.")
+            raise InputError(f"{self._name} must have the column {quoted(column)}; it has not: add it.")
         return found
 
     def numbers(self, wanted: tuple[str, ...]) -> Any:
@@ -307,8 +291,8 @@ class _Columns:
                 parsed[position] = np.nan if value is None else float(value)
             except (TypeError, ValueError):
                 raise InputError(
-                    f"{self._name} must hold numbers in column {quote(column)}, as at the fit; "
-                    f"{place(self._rows, position)} holds {quote(value)}: correct it, or fit a model without the "
+                    f"{self._name} must hold numbers in column {quoted(column)}, as at the fit; "
+                    f"{place(self._rows, position)} holds {quoted(value)}: correct it, or fit a model without the "
                     "column."
                 ) from None
         return parsed
@@ -318,40 +302,18 @@ class RelaidTable:
     """A table whose columns have other roles."""
 
     def __init__(self, table: Table, layout: Layout) -> None:
-        self._table = table
-        self.layout = layout
-        self.name = table.name
-        same = layout.numbers == table.layout.numbers
-        self.image_shape = table.image_shape if same else None
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return self._table.n_rows
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the numbers."""
-        return self._table.dtype
-
-    @property
-    def sparse(self) -> bool:
-        """Whether the numbers are CSR."""
-        return self._table.sparse
+        self._table, self.layout, self.name, self.n_rows = table, layout, table.name, table.n_rows
+        self.dtype, self.sparse = table.dtype, table.sparse
+        self.image_shape = table.image_shape if layout.numbers == table.layout.numbers else None
+        self.digest = table.digest
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
-        """Yield the rows in pieces."""
         rows = rows or default_rows(max(len(inputs_of(self._table.layout)), 1), self.dtype, sparse=self.sparse)
         for chunk in self._table.chunks(rows):
             yield relaid(chunk, self.layout, self.name)
 
     def whole(self) -> Rows:
-        """Return all rows."""
         return relaid(self._table.whole(), self.layout, self.name)
-
-    def digest(self) -> str:
-        """Return the SHA-256 of what the table was read from."""
-        return self._table.digest()
 
 
 def with_layout(table: Table, layout: Layout) -> Table:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
+import hashlib
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Protocol
@@ -13,15 +16,24 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import memory_budget
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 
 Indices = NDArray[np.int64]
 ROWS = "X"  # what the array of the rows is called in files of several arrays
 NUMBERS = "biuf"  # NumPy's kinds of real numbers
 
 
+# -- What storage gives: a matrix, or columns of any types; and what takes rows ---------------------------------------
+
+Sides = Mapping[str, Callable[[], NDArray[Any]]]
+
+
 class Reader(Protocol):
-    """Rows in storage: a known number of them, in blocks or by number, as they are stored."""
+    """A matrix in storage: a known number of rows, in blocks or by number, as they are stored.
+
+    It may also have `sides`, arrays beside the rows by name, of which `beside` names the default id and label, and an
+    `image_shape`.
+    """
 
     n_rows: int
     n_columns: int
@@ -36,11 +48,31 @@ class Reader(Protocol):
         """Return the rows of these numbers, which ascend without repeats."""
 
 
+NUMBER, TEXT = "number", "text"
+
+
+class Columns(Protocol):
+    """Named columns of any types in storage: text tables, Parquet, Arrow files, data frames."""
+
+    names: list[str]
+    hidden: tuple[str, ...]  # columns that pandas keeps the names of the rows in
+    n_rows: int
+
+    def kind(self, name: str) -> str:
+        """Return NUMBER, TEXT, or the type of a column that is neither and cannot be used."""
+
+    def is_single(self, name: str) -> bool:
+        """Whether float32 holds a column of numbers."""
+
+    def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
+        """Yield the columns of a layout, all rows in order, in pieces that suit the storage, of about `rows` rows."""
+
+
 class Writer(Protocol):
     """A place that takes rows in order; nothing can be seen there before `finish`, unless it is an array."""
 
-    def write(self, chunk: NDArray[Any]) -> None:
-        """Append rows."""
+    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
+        """Append rows, and the entries of the columns beside them."""
 
     def finish(self) -> None:
         """Make the rows visible under the name of the target."""
@@ -78,6 +110,30 @@ def printable(text: object, most: int = 60) -> str:
 def quoted(text: object, most: int = 60) -> str:
     """Return text as a message quotes it."""
     return repr(printable(text, most))
+
+
+def listed(names: Sequence[object], most: int = 12, *, raw: bool = False) -> str:
+    """Return names as messages list them, the first ones only where there are many."""
+    shown = [str(name) if raw else quoted(name) for name in names[:most]]
+    return ", ".join(shown) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def hint(given: str, known: Sequence[str]) -> str:
+    """Return how a sentence about an unknown name ends: the one that was meant, or those there are."""
+    same = [name for name in known if name.lower() == given.strip().lower()]
+    close = same or difflib.get_close_matches(given, known[:10_000], n=1)
+    if close:
+        return f": did you mean {quoted(close[0])}?"
+    return f": it has {listed(known, 8) or 'none'}."
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or the NA of pandas."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    return isinstance(value, float | np.floating) and math.isnan(value)
 
 
 def unreadable(path: str, what: str, error: BaseException) -> InputError:
@@ -128,6 +184,16 @@ class Layout:
     id: str | None = None
     label: str | None = None
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns that hold texts: categories and documents."""
+        return self.categories if self.text is None else (*self.categories, self.text)
+
+    @property
+    def beside(self) -> list[str]:
+        """The columns that are not analysed: id and label."""
+        return [name for name in (self.id, self.label) if name is not None]
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -143,6 +209,20 @@ class Rows:
 
     def __len__(self) -> int:
         return int(self.numbers.shape[0])
+
+
+def rows_of(
+    layout: Layout, numbers: Any, text: Callable[[str], NDArray[Any]], value: Callable[[str], NDArray[Any]]
+) -> Rows:
+    """Return rows whose other columns are found by their names: as texts, or as values for id and label."""
+    return Rows(
+        layout,
+        numbers,
+        {name: text(name) for name in layout.categories},
+        None if layout.text is None else text(layout.text),
+        None if layout.id is None else value(layout.id),
+        None if layout.label is None else value(layout.label),
+    )
 
 
 class Table(Protocol):
@@ -200,58 +280,89 @@ def check_room(name: str, needed: int) -> None:
     if needed > budget:
         raise InputError(
             f"{name!r} must fit into memory to be taken whole; it needs {needed / 2**30:.2f} GiB and "
-            f"{budget / 2**30:.2f} GiB are allowed: read it in chunks, or allow more memory (--memory)."
+            f"{budget / 2**30:.2f} GiB are allowed",
+            remedy=("read it in chunks, or allow more memory (", Setting("memory_limit"), ")"),
         )
 
 
-def check_finite(name: str, columns: Sequence[str], numbers: Any, first: int) -> None:
-    """Refuse infinity, naming the first place; NaN is a missing entry and stays."""
-    values = numbers.data if sparse.issparse(numbers) else numbers
+def check_finite(rows: Rows, name: str) -> bool:
+    """Return whether numbers are missing (NaN); refuse infinite ones, and name the first place."""
+    values = rows.numbers.data if sparse.issparse(rows.numbers) else rows.numbers
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(values, dtype=np.float64)):  # false alarms only cost the second look
+            return False
     infinite = np.isinf(values)
-    if not infinite.any():
-        return
-    if sparse.issparse(numbers):
-        place = int(np.flatnonzero(infinite)[0])
-        row, column = int(np.searchsorted(numbers.indptr, place, side="right")) - 1, int(numbers.indices[place])
+    if infinite.any():
+        raise InputError(
+            f"{name} must hold finite numbers; got infinity in {entry(rows, infinite)}",
+            remedy=("correct or remove such rows, or leave the column out with ", Setting("drop")),
+        )
+    return bool(np.isnan(values).any())
+
+
+def entry(rows: Rows, marked: NDArray[np.bool_]) -> str:
+    """Return how a message speaks of the first marked number; marks have the form of the stored values."""
+    if sparse.issparse(rows.numbers):
+        position = int(np.flatnonzero(marked)[0])
+        row = int(np.searchsorted(rows.numbers.indptr, position, side="right")) - 1
+        column = int(rows.numbers.indices[position])
     else:
-        row, column = (int(place[0]) for place in np.nonzero(infinite))
-    raise InputError(
-        f"Column {quoted(columns[column])} of {name!r} must be finite; row {first + row}, counted from 0, holds "
-        "infinity: correct it, leave the row out, or drop the column."
-    )
+        row, column = (int(number) for number in np.argwhere(marked)[0])
+    return f"{place(rows, row)} of column {quoted(rows.layout.numbers[column])}"
 
 
-def regrouped(pieces: Iterator[Rows], rows: int) -> Iterator[Rows]:
-    """Cut pieces of any length into chunks of `rows` rows."""
-    waiting: list[Rows] = []
+def place(rows: Rows, position: int) -> str:
+    """Return how a message speaks of a row."""
+    known = "counted from 0" if rows.ids is None else f"id {quoted(rows.ids[position])}"
+    return f"row {rows.first + position} ({known})"
+
+
+def regrouped(
+    pieces: Iterator[Any], rows: int, cut: Callable[[Any, slice], Any], join: Callable[[list[Any]], Any]
+) -> Iterator[Any]:
+    """Cut pieces of any length into chunks of `rows` rows; a piece that is one already is passed on as it is."""
+    waiting: list[Any] = []
     held = 0
     for piece in pieces:
-        start = 0
-        while start < len(piece):
-            part = part_of(piece, start, start + rows - held)
-            start += len(part)
-            held += len(part)
-            waiting.append(part)
+        start, length = 0, n_rows_of(piece)
+        while start < length:
+            stop = min(start + rows - held, length)
+            waiting.append(piece if stop - start == length else cut(piece, slice(start, stop)))
+            held += stop - start
+            start = stop
             if held == rows:
-                yield joined(waiting)
+                yield join(waiting)
                 waiting, held = [], 0
     if held:
-        yield joined(waiting)
+        yield join(waiting)
 
 
-def part_of(rows: Rows, start: int, stop: int) -> Rows:
-    """Return some of these rows."""
-    if start == 0 and stop >= len(rows):
-        return rows
-    part = slice(start, stop)
+def taken_in_passing(blocks: Iterator[Any], indices: Indices) -> Any:
+    """Return the rows of these numbers, which ascend, from blocks that hold all rows."""
+    parts, first = [], 0
+    for block in blocks:
+        here = slice(*np.searchsorted(indices, [first, first + block.shape[0]]))
+        parts.append(block[indices[here] - first])
+        first += block.shape[0]
+    return stacked(parts)
+
+
+def n_rows_of(piece: Any) -> int:
+    """Return the number of rows of an array, a sparse matrix or `Rows`."""
+    return len(piece) if isinstance(piece, Rows) else int(piece.shape[0])
+
+
+def part(rows: Rows, chosen: slice | NDArray[Any]) -> Rows:
+    """Return some of the rows: a slice, a mask or positions. `first` is kept right for slices only."""
+    documents, ids, labels = (None if one is None else one[chosen] for one in (rows.documents, rows.ids, rows.labels))
     return replace(
         rows,
-        numbers=rows.numbers[part],
-        categories={name: texts[part] for name, texts in rows.categories.items()},
-        documents=None if rows.documents is None else rows.documents[part],
-        ids=None if rows.ids is None else rows.ids[part],
-        labels=None if rows.labels is None else rows.labels[part],
-        first=rows.first + start,
+        numbers=rows.numbers[chosen],
+        categories={name: values[chosen] for name, values in rows.categories.items()},
+        documents=documents,
+        ids=ids,
+        labels=labels,
+        first=rows.first + (chosen.start or 0 if isinstance(chosen, slice) else 0),
     )
 
 
@@ -264,12 +375,25 @@ def joined(parts: list[Rows]) -> Rows:
         head,
         numbers=stacked([part.numbers for part in parts]),
         categories={name: np.concatenate([part.categories[name] for part in parts]) for name in head.categories},
-        documents=_together([part.documents for part in parts]),
-        ids=_together([part.ids for part in parts]),
-        labels=_together([part.labels for part in parts]),
+        documents=together([part.documents for part in parts]),
+        ids=together([part.ids for part in parts]),
+        labels=together([part.labels for part in parts]),
     )
 
 
-def _together(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+def together(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Return ids or labels of all pieces, None where there are none."""
     arrays = [part for part in parts if part is not None]
     return np.concatenate(arrays) if arrays else None
+
+
+def digest_of_rows(table: Table) -> str:
+    """Return the SHA-256 of the columns that are analysed: rows in memory have no bytes of a file."""
+    total = hashlib.sha256(repr(table.layout).encode())
+    for rows in table.chunks(1 << 16):
+        numbers = rows.numbers
+        for array in (numbers.indptr, numbers.indices, numbers.data) if sparse.issparse(numbers) else (numbers,):
+            total.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+        for texts in (*rows.categories.values(), rows.documents):
+            total.update(repr(None if texts is None else texts.tolist()).encode("utf-8", "backslashreplace"))
+    return total.hexdigest()

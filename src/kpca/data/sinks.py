@@ -1,11 +1,10 @@
-"""Writing rows in chunks: to an array, or to a file that appears whole or not at all."""
+"""Rows out, in chunks: to an array, or to a file in any of the formats, which appears whole or not at all."""
 
 from __future__ import annotations
 
-import errno
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -13,91 +12,111 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
-from kpca._base.files import NewFile
+from kpca._base.files import silence_stdout, write_failed
 from kpca.data.arrays import release_pages
-from kpca.data.rows import Writer, default_names
-from kpca.data.sources import Source, as_source
+from kpca.data.formats import BY_NAME, FORMATS, Format, by_name, check_format
+from kpca.data.rows import Writer, default_names, listed, quoted
+from kpca.data.sources import Source
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
-_SUFFIXES = (".npy", ".zarr", ".parquet")
+_NOTHING: Mapping[str, NDArray[Any]] = {}
+_STREAM = "standard output"
 
 
-class Sink:
+class TableWriter:
     """Takes rows chunk by chunk within a `with` block; a file gets its name at the end of the block.
 
-    If the block ends with an exception, a file keeps its former content and nothing else stays behind. An array that
-    was handed in keeps what was written until then.
+    If the block ends with an exception, Ctrl-C included, a file keeps its former content and nothing else stays behind;
+    an array that was handed in keeps what was written until then.
     """
 
-    def __init__(self, writer: Writer, target: str, n_rows: int | None, n_columns: int) -> None:
+    def __init__(
+        self, writer: Writer, target: str, n_columns: int, extras: Sequence[str] = (), *, n_rows: int | None = None
+    ) -> None:
         self._writer, self._target = writer, target
-        self._kept = not isinstance(writer, _ArrayWriter)  # whether a failure leaves the target as it was
-        self._n_rows, self._n_columns = n_rows, n_columns
-        self._written = 0
-        self._closed = False
+        self._n_columns, self._extras = n_columns, tuple(extras)
+        self.expected = n_rows  # None: any number
+        self._is_stream, self._closed = target == _STREAM, False
+        self._kept = not (self._is_stream or isinstance(writer, _ArrayWriter))  # whether a failure changes nothing
+        self.wanted = True  # False once the program that reads our output has stopped reading
+        self.n_rows = 0
 
-    def write(self, chunk: Any) -> None:
-        """Append rows, of shape (m, n_columns)."""
+    def write(self, numbers: Any, extras: Mapping[str, Any] = _NOTHING) -> None:
+        """Append rows: `numbers` of shape (m, p), and m entries of each extra column."""
         if self._closed:
             raise InputError(f"{self._target} must be open to be written to; its `with` block has ended.")
-        rows = np.asarray(chunk)
+        rows = np.asarray(numbers)
         if rows.ndim != 2 or rows.shape[1] != self._n_columns:
-            raise InputError(f"Rows written must have shape (m, {self._n_columns}); got {rows.shape}.")
-        if self._n_rows is not None and self._written + len(rows) > self._n_rows:
-            raise InputError(f"{self._target} must take {self._n_rows} rows; more than that were written.")
+            raise InputError(f"Rows for {self._target} must have shape (m, {self._n_columns}); got {rows.shape}.")
+        if set(extras) != set(self._extras):
+            raise InputError(
+                f"Rows for {self._target} must come with the columns {listed(self._extras) or 'none'}; got "
+                f"{listed(list(extras)) or 'none'}: write all of them."
+            )
+        beside = {name: _column(extras[name]) for name in self._extras}
+        for name, column in beside.items():
+            if column.shape != (len(rows),):
+                raise InputError(
+                    f"Column {quoted(name)} for {self._target} must have {len(rows)} entries; got shape {column.shape}."
+                )
+        if self.expected is not None and self.n_rows + len(rows) > self.expected:
+            raise InputError(f"{self._target} must take {self.expected} rows; more than that were written.")
+        if self.wanted and len(rows):
+            self._guarded(lambda: self._writer.write(rows, beside))
+            self.n_rows += len(rows)
+
+    def _guarded(self, work: Any) -> None:
+        """Run something that writes; a reader that has gone away is no error, a full disk is one."""
         try:
-            self._writer.write(rows)
+            work()
+        except BrokenPipeError as error:
+            if not self._is_stream:
+                raise write_failed(self._target, error, kept=self._kept) from error
+            self.wanted = False
+            silence_stdout()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"Texts for {self._target} must be Unicode; {ascii(error.object)[:60]} is not (half of a pair of "
+                "surrogates): replace such letters."
+            ) from error
         except OSError as error:
             raise write_failed(self._target, error, kept=self._kept) from error
-        self._written += len(rows)
 
-    def __enter__(self) -> Sink:
+    def __enter__(self) -> TableWriter:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._closed:
+            return
         self._closed = True
         if kind is not None:
             self._writer.abandon()
             return
         try:
-            if self._n_rows is not None and self._written != self._n_rows:
-                raise InputError(f"{self._target} must get {self._n_rows} rows; only {self._written} were written.")
-            self._writer.finish()
-        except BaseException as failure:
+            if self.expected not in (None, self.n_rows):
+                raise InputError(f"{self._target} must get {self.expected} rows; only {self.n_rows} were written.")
+            if self.wanted:
+                self._guarded(self._writer.finish)
+        except BaseException:
             self._writer.abandon()
-            if isinstance(failure, OSError):
-                raise write_failed(self._target, failure, kept=self._kept) from failure
             raise
 
 
-def write_failed(target: str, error: OSError, *, kept: bool) -> InputError:
-    """Return the sentence for a target that could not be written."""
-    after = "what was there before is unchanged" if kept else "it holds the rows written until then"
-    if error.errno in _FULL:
-        return InputError(
-            f"The disk must have room for {target}, and it is full: make room or choose another place; {after}."
-        )
-    return InputError(f"{target} must be writable; the system says: {error.strerror or error}; {after}.")
-
-
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file that appears whole or not at all; a failure leaves what was there as it was."""
-    target = os.fsdecode(path)
-    if os.path.isdir(target):
-        raise InputError(f"{target!r} must be a file or new; it is a folder: choose another name.")
-    new = None
+def _column(values: Any) -> NDArray[Any]:
+    """Return a column as an array of one dimension, whatever its entries are."""
+    if isinstance(values, np.ndarray):
+        return values
     try:
-        new = NewFile(target)
-        new.file.write(content)
-        new.finish()
-        new = None
-    except OSError as error:
-        raise write_failed(repr(target), error, kept=True) from error
-    finally:
-        if new is not None:
-            new.abandon()
+        found = np.asarray(values)
+    except ValueError:
+        found = np.empty(0)
+    if found.ndim == 1 and found.dtype.kind in "biufM":
+        return found
+    objects = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        objects[place] = value
+    return objects
 
 
 class _ArrayWriter:
@@ -106,7 +125,7 @@ class _ArrayWriter:
     def __init__(self, array: Any) -> None:
         self._array, self._rows = array, 0
 
-    def write(self, chunk: NDArray[Any]) -> None:
+    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
         self._array[self._rows : self._rows + len(chunk)] = chunk
         self._rows += len(chunk)
         release_pages(self._array)  # of a memory map: what was written is the file's now
@@ -119,38 +138,113 @@ class _ArrayWriter:
         """Leave the rows written so far: what they replaced is gone."""
 
 
+def open_writer(
+    path: str | os.PathLike[str],
+    names: Sequence[str],
+    *,
+    extras: Sequence[str] = (),
+    dtype: Any = np.float64,
+    format: str | None = None,
+) -> TableWriter:
+    """Return a writer of rows to a file in one of the formats that tables are read from.
+
+    Parameters
+    ----------
+    path : path
+        Its end says the format; "-" is standard output, as CSV. A file that is there is replaced at the end.
+    names : sequence of str
+        Of the columns of numbers.
+    extras : sequence of str
+        Of columns of any type beside them, which come first: id, label, and so on.
+    dtype : float32 or float64
+        Of the numbers.
+    format : str, optional
+        One of "csv tsv npy npz parquet feather arrow zarr h5ad", if the path does not say it.
+    """
+    names, extras = [str(name) for name in names], [str(name) for name in extras]
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise InputError(f"dtype must be float32 or float64; got {kind}: convert the numbers.")
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"path must be the path of a file; got {type(path).__name__}.")
+    target = os.fsdecode(path)
+    if format is not None:
+        check_format(format)
+    found = _output_format(target, format)
+    where = _STREAM if target == "-" else repr(target)
+    _check_names(where, names, extras, found)
+    if target != "-" and found.name != "zarr" and os.path.isdir(target):
+        raise InputError(f"{target!r} must be a file or new; it is a folder: choose another name.")
+    if target != "-" and os.path.exists(target) and not (os.path.isfile(target) or os.path.isdir(target)):
+        raise InputError(f"{target!r} must be a file or new; it is a pipe or a device: write to - instead.")
+    try:
+        writer = found.writer(target, names, extras, kind)
+    except OSError as error:
+        raise write_failed(where, error, kept=True) from error
+    return TableWriter(writer, where, len(names), extras)
+
+
+def _output_format(target: str, format: str | None) -> Format:
+    if not target or "\0" in target:
+        raise InputError(f"path must be the path of a file; got {target!r}: check it.")
+    if target == "-":
+        if format not in (None, "csv", "tsv"):
+            raise InputError(f"Standard output must be a text table; got format {format!r}: give the name of a file.")
+        return BY_NAME[format or "csv"]
+    said, compressed = by_name(target)
+    found = format or said
+    if found is None:
+        ends = ", ".join(f".{name}" for name in FORMATS)
+        raise InputError(f"The path of a table must end in {ends} (text also in .gz); got {target!r}: add one.")
+    if compressed and found not in ("csv", "tsv"):
+        raise InputError(f"{target!r} must not end in .gz, as only text tables may be compressed: leave it out.")
+    return BY_NAME[found]
+
+
+def _check_names(where: str, names: Sequence[str], extras: Sequence[str], format: Format) -> None:
+    both = [*extras, *names]
+    if not both:
+        raise InputError(f"A table for {where} must have at least one column; got none: name some.")
+    if len(set(both)) < len(both):
+        seen: set[str] = set()
+        twice = next(name for name in both if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise InputError(f"The columns of {where} must have different names; {quoted(twice)} comes twice: rename one.")
+    if format.one_array and extras:
+        raise InputError(
+            f"{where} can hold one array of numbers only, and no column {quoted(extras[0])} beside it: write .npz, "
+            ".csv or .parquet instead."
+        )
+    for name in extras if format.reserved is not None else ():
+        if name in format.reserved or not name or set("/\\") & set(name) or name.startswith("."):  # type: ignore[operator]
+            raise InputError(
+                f"{where} cannot have an array called {quoted(name)} beside its rows: rename the column, or write "
+                ".csv or .parquet."
+            )
+
+
 def open_sink(
     target: Any, n_rows: int | None, n_columns: int, dtype: Any, *, names: Sequence[str] | None = None
-) -> Sink:
-    """Return a sink for rows of `n_columns` numbers.
+) -> TableWriter:
+    """Return a writer of rows of `n_columns` numbers.
 
     Parameters
     ----------
     target : array, memory map, Zarr array or path
-        An array of shape (n_rows, n_columns), or a path that ends in .npy, .zarr or .parquet.
+        An array of shape (n_rows, n_columns), or a path in one of the formats of `open_writer`.
     n_rows : int or None
         Number of rows that will come; None if unknown: a file grows, an array must get as many rows as it has.
     dtype : float32 or float64
         Type of the numbers in a file.
     names : sequence of str, optional
-        Names of the columns of a Parquet file; x0, x1, ... if not given.
+        Names of the columns of a file; x0, x1, ... if not given.
     """
-    dtype = np.dtype(dtype)
-    if dtype not in (np.float32, np.float64):
-        raise InputError(f"dtype must be float32 or float64; got {dtype}.")
     names = default_names(n_columns) if names is None else [str(name) for name in names]
     if len(names) != n_columns:
         raise InputError(f"names must be one per column, {n_columns} in all; got {len(names)}.")
-    if not isinstance(target, (str, os.PathLike)):
-        return _array_sink(target, n_rows, n_columns)
-    path = os.fsdecode(target)
-    try:
-        return Sink(_file_writer(path, n_columns, dtype, names), repr(path), n_rows, n_columns)
-    except OSError as error:
-        raise write_failed(repr(path), error, kept=True) from error
-
-
-def _array_sink(target: Any, n_rows: int | None, n_columns: int) -> Sink:
+    if isinstance(target, str | os.PathLike):
+        writer = open_writer(target, names, dtype=dtype)
+        writer.expected = n_rows
+        return writer
     if not (hasattr(target, "shape") and hasattr(target, "__setitem__")):
         raise InputError(f"The target must be an array or a path; got {type(target).__name__}.")
     shape = tuple(target.shape)
@@ -159,65 +253,19 @@ def _array_sink(target: Any, n_rows: int | None, n_columns: int) -> Sink:
         raise InputError(f"The target array must have shape {wanted}; got {shape}.")
     if np.dtype(target.dtype) not in (np.float32, np.float64):
         raise InputError(f"The target array must be of type float32 or float64; got {target.dtype}.")
-    return Sink(_ArrayWriter(target), "the target array", shape[0], n_columns)
-
-
-def _file_writer(path: str, n_columns: int, dtype: np.dtype[Any], names: Sequence[str]) -> Writer:
-    from kpca.data import arrow_writers, npy, zarr
-
-    suffix = os.path.splitext(path.rstrip("/"))[1].lower()
-    if suffix not in _SUFFIXES:
-        raise InputError(f"The path of a target must end in {', '.join(_SUFFIXES)}; got {path!r}.")
-    if suffix != ".zarr" and os.path.isdir(path):
-        raise InputError(f"{path!r} must be a file or new; it is a folder: choose another name.")
-    if suffix == ".npy":
-        return npy.NpyWriter(path, n_columns, dtype)
-    if suffix == ".zarr":
-        return zarr.ZarrWriter(path, n_columns, dtype)
-    if len(set(names)) < len(names):
-        raise InputError(f"The columns of {path!r} must have different names; got {', '.join(names)}: rename some.")
-    return arrow_writers.ParquetWriter(path, dtype, names)
-
-
-def write_scores(model: Any, X: Any, out: Any, rows: int | None = None) -> Any:
-    """Transform X chunk by chunk and write the scores to `out`; neither need fit into memory.
-
-    Parameters
-    ----------
-    model : fitted estimator with `transform`
-    X : array, frame, path or iterable of chunks
-        Whatever `kpca.chunks.as_source` takes.
-    out : array, memory map, Zarr array or path
-        An array of the shape of the scores, or a path that ends in .npy, .zarr or .parquet; a file appears whole or
-        not at all.
-    rows : int, optional
-        Rows per chunk; about 8 MiB of X if not given.
-
-    Returns
-    -------
-    out, as it was given.
-    """
-    source = as_source(X)
-    parts = scores_in_chunks(model, model.transform, source, rows)
-    scores = next(parts)
-    names = [str(name) for name in model.get_feature_names_out()] if hasattr(model, "get_feature_names_out") else None
-    with open_sink(out, source.n_rows, scores.shape[1], scores.dtype, names=names) as sink:
-        sink.write(scores)
-        for part in parts:
-            sink.write(part)
-    return out
+    return TableWriter(_ArrayWriter(target), "the target array", n_columns, n_rows=shape[0])
 
 
 def scores_in_chunks(
     model: Any, transform: Callable[[Any], Any], source: Source, rows: int | None = None
 ) -> Iterator[NDArray[Any]]:
     """Yield what `transform` makes of each chunk; the names of the columns are compared with the model's once."""
-    named = _check_names(model, source)
+    named = _same_names(model, source)
     for chunk in source.chunks(rows):
         yield _transformed(transform, chunk, named)
 
 
-def _check_names(model: Any, source: Source) -> bool:
+def _same_names(model: Any, source: Source) -> bool:
     """Whether the model and X both name their columns; different names are refused."""
     expected = getattr(model, "feature_names_in_", None)
     if expected is None or source.names is None:

@@ -7,9 +7,8 @@ memory, a Parquet folder or a generator.
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,11 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
+from kpca._base.validation import check_finite
 from kpca.data.arrays import ArrayReader, SlicedReader, SparseReader
-from kpca.data.frames import FrameReader, is_frame
-from kpca.data.rows import Indices, Reader, float_dtype, label, stacked
+from kpca.data.formats import BY_NAME, by_name, format_of, unknown_suffix
+from kpca.data.frames import FrameReader, is_any_frame
+from kpca.data.rows import (
+    NUMBER,
+    Columns,
+    Indices,
+    Layout,
+    Reader,
+    check_rows,
+    float_dtype,
+    quoted,
+    regrouped,
+    stacked,
+    taken_in_passing,
+)
 
 CHUNK_BYTES = 8 << 20
 _MOST_ROWS = 1 << 16  # thin data: what is computed from a chunk is wider than the chunk
@@ -87,7 +99,7 @@ def in_memory(X: Any) -> bool:
         return not (X and all(_is_reader_material(piece) and len(getattr(piece, "shape", (0, 0))) == 2 for piece in X))
     if isinstance(X, np.memmap | str | os.PathLike):
         return False
-    if isinstance(X, np.ndarray) or sparse.issparse(X) or is_frame(X):
+    if isinstance(X, np.ndarray) or sparse.issparse(X) or is_any_frame(X):
         return True
     if hasattr(X, "chunks"):  # a source, or an array that lies in chunks (Zarr, h5py, dask)
         return False
@@ -98,16 +110,16 @@ def as_source(X: Any) -> Source:
     """Return X as a source of chunks.
 
     X may be a NumPy array or memory map, a SciPy sparse matrix, anything with `shape` and slices of rows (Zarr, h5py,
-    dask), a data frame, the path of a .npy, .npz, .zarr, .parquet (a file or a folder), .feather, .csv or .tsv, or an
-    iterable of such pieces. A generator can be read once; an iterable that starts anew, such as a list, again and
-    again.
+    dask), a data frame, the path of a file or folder in any of the formats of `kpca.data.formats` whose columns are
+    all numbers, or an iterable of such pieces. A generator can be read once; an iterable that starts anew, such as a
+    list, again and again.
     """
     if isinstance(X, Source):
         return X
     if isinstance(X, (list, tuple)):
         return _of_list(X)
     if _is_reader_material(X):
-        return _Table(_reader(X))
+        return _Numbered(_reader(X))
     if isinstance(X, Iterable) and not isinstance(X, (bytes, dict)):
         return _Stream(X)
     raise InputError(
@@ -123,7 +135,7 @@ def _of_list(X: Any) -> Source:
     if not in_memory(X):
         return _Stream(X)
     try:
-        return _Table(ArrayReader(np.asarray(X)))
+        return _Numbered(ArrayReader(np.asarray(X)))
     except InputError:
         raise
     except (TypeError, ValueError) as error:
@@ -137,83 +149,121 @@ def _is_reader_material(X: Any) -> bool:
 def _reader(X: Any) -> Reader:
     """Open one array, frame or file."""
     if isinstance(X, (str, os.PathLike)):
-        return _file_reader(os.fspath(X))
+        return _file_reader(os.fsdecode(X))
     if sparse.issparse(X):
         return SparseReader(X)
     if isinstance(X, np.ndarray):
         return ArrayReader(X)
-    if is_frame(X):
+    if is_any_frame(X):
         return FrameReader(X)
     if hasattr(X, "shape") and hasattr(X, "__getitem__"):
         return SlicedReader(X)
     raise InputError(f"A chunk must be a 2-D array, a sparse matrix, a data frame or a path; got {type(X).__name__}.")
 
 
-def _file_reader(path: Any) -> Reader:
-    # Imported here: files are opened by few, and pyarrow and zarr are only wanted for their own.
-    from kpca.data import npy, text, zarr
-    from kpca.data.arrow import FeatherTable, ParquetTable
-    from kpca.data.columns import NumbersReader
+def _file_reader(path: str) -> Reader:
+    if by_name(path)[0] is None and not os.path.lexists(path):  # a text that is no path, more likely
+        raise unknown_suffix(path)
+    opened = BY_NAME[format_of(path)].open(path)
+    reader: Reader = NumbersReader(opened, path) if hasattr(opened, "kind") else opened
+    return reader
 
-    path = os.fsdecode(path)
 
-    def columns(make: Callable[[str], Any]) -> Callable[[str], Reader]:
-        return lambda path: NumbersReader(make(path), path)
+class NumbersReader:
+    """Columns of storage that are all numbers; one that keeps pandas' names of the rows is passed over."""
 
-    openers: dict[str, Callable[[str], Reader]] = {
-        ".npy": npy.open_npy,
-        ".npz": lambda path: npy.open_npz(path, memory_budget()),
-        ".zarr": lambda path: zarr.open_zarr(path, memory_budget()),
-        ".parquet": columns(ParquetTable),
-        ".feather": columns(FeatherTable),
-        ".arrow": columns(FeatherTable),
-        ".csv": columns(text.TextTable),
-        ".tsv": columns(text.TextTable),
-        ".csv.gz": columns(text.TextTable),
-        ".tsv.gz": columns(text.TextTable),
-    }
-    stem, suffix = os.path.splitext(path.rstrip("/").lower())
-    opener = openers.get(os.path.splitext(stem)[1] + suffix if suffix == ".gz" else suffix)
-    if opener is None:
-        raise InputError(f"A path must end in {', '.join(openers)}; got {path!r}.")
-    if not os.path.exists(path):
-        raise InputError(f"There must be data at {path!r}; there is no such file: check the path.")
-    return opener(path)
+    sparse = False
+
+    def __init__(self, table: Any, path: str) -> None:
+        self._table: Columns = table
+        names = [name for name in table.names if name not in table.hidden]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(
+                f"The columns of {path!r} must have different names; got {quoted(twice)} twice: rename some."
+            )
+        if hasattr(table, "scan"):
+            table.scan(names)
+            names = [name for name in names if not table.is_blank(name)]
+        if table.n_rows < 1 or not names:
+            raise InputError(f"{path!r} must have at least one row and one column; got {table.n_rows} row(s).")
+        for column, name in enumerate(names):
+            if table.kind(name) != NUMBER:
+                slip = getattr(table, "slip", lambda _: None)(name)
+                if slip:
+                    raise InputError(f"{slip}: correct it or drop the column.")
+                raise InputError(
+                    f"{path!r} must hold numbers only; column {column} ({quoted(name)}) is of type {table.kind(name)}: "
+                    "encode or drop it."
+                )
+        self.names: list[str] | None = names
+        self.n_rows, self.n_columns = table.n_rows, len(names)
+        self.dtype = np.dtype(np.float32 if all(map(table.is_single, names)) else np.float64)
+        self._layout = Layout(tuple(names))
+
+    def blocks(self, rows: int) -> Iterator[Any]:
+        for piece in self._table.pieces(self._layout, self.dtype, rows):
+            yield piece.numbers
+
+    def take(self, indices: Indices) -> Any:
+        if hasattr(self._table, "take"):
+            return self._table.take(self._layout, self.dtype, indices)
+        return taken_in_passing(self.blocks(1 << 13), indices)
 
 
 def source_of(reader: Reader) -> Source:
     """Return the rows of a reader as a source, which cuts them into chunks and checks them."""
-    return _Table(reader)
+    return _Numbered(reader)
 
 
-class _Table:
+class _Chunked:
+    """What the two kinds of sources have in common: rows that come from readers are checked and cut."""
+
+    def __init__(self, reader: Reader, n_rows: int | None) -> None:
+        self.n_rows, self.n_columns, self.dtype = n_rows, reader.n_columns, reader.dtype
+        self.sparse, self.names = reader.sparse, reader.names
+
+    def _step(self, rows: int | None) -> int:
+        return check_rows(rows, default_rows(self.n_columns, self.dtype, sparse=self.sparse))
+
+    def _cut(self, blocks: Iterator[Any], rows: int) -> Iterator[Any]:
+        return regrouped(blocks, rows, lambda block, part: block[part], stacked)
+
+    def _checked(self, blocks: Iterator[Any]) -> Iterator[Any]:
+        first = 0
+        for block in blocks:
+            yield self._as_given(block, np.arange(first, first + block.shape[0]))
+            first += block.shape[0]
+
+    def _as_given(self, block: Any, numbers: Indices) -> Any:
+        """Return a block as floats in C order or CSR, all finite; `numbers` are those of its rows in the source."""
+        if len(block.shape) != 2 or block.shape[1] != self.n_columns:
+            raise InputError(f"All rows must have {self.n_columns} columns; got a block of shape {block.shape}.")
+        float_dtype(block.dtype)
+        if sparse.issparse(block):
+            block = block.tocsr().astype(self.dtype, copy=False)
+        else:
+            block = np.ascontiguousarray(block, dtype=self.dtype)
+        check_finite(block, self.names, numbers)
+        return block
+
+
+class _Numbered(_Chunked):
     """A source whose rows have numbers: an array, frame or file."""
 
     repeatable = True
     random_access = True
 
     def __init__(self, reader: Reader) -> None:
+        super().__init__(reader, reader.n_rows)
         self._reader = reader
-        self.n_rows: int | None = reader.n_rows
-        self.n_columns = reader.n_columns
-        self.dtype = reader.dtype
-        self.sparse = reader.sparse
-        self.names = reader.names
 
     def chunks(self, rows: int | None = None) -> Iterator[Any]:
-        """Yield checked chunks."""
-        rows = _chunk_rows(self, rows)
-        return _regrouped(self._checked(rows), rows)
+        rows = self._step(rows)
+        return self._cut(self._checked(self._reader.blocks(rows)), rows)
 
     def batches(self) -> Iterator[Any]:
-        """Yield checked chunks."""
         return self.chunks()
-
-    def _checked(self, rows: int) -> Iterator[Any]:
-        first = 0
-        for block in self._reader.blocks(rows):
-            yield _checked(block, self, np.arange(first, first + block.shape[0]))
-            first += block.shape[0]
 
     def rows(self, indices: Any) -> Any:
         """Return checked rows, in the order asked for."""
@@ -224,11 +274,11 @@ class _Table:
         if wanted.size and not (wanted.min() >= 0 and wanted.max() < n):
             raise InputError(f"Row numbers must be from 0 to {n - 1}; got {wanted.min()} to {wanted.max()}.")
         distinct, inverse = np.unique(wanted.astype(np.int64), return_inverse=True)
-        taken = _checked(self._reader.take(distinct), self, distinct)
+        taken = self._as_given(self._reader.take(distinct), distinct)
         return taken if np.array_equal(distinct, wanted) else taken[inverse]
 
 
-class _Stream:
+class _Stream(_Chunked):
     """A source of pieces that come one after another; how many there are is known at the end."""
 
     random_access = False
@@ -237,27 +287,22 @@ class _Stream:
         self._pieces = pieces
         iterator = iter(pieces)
         self.repeatable = iterator is not pieces
-        self._started: tuple[Any, Iterator[Any]] | None = None  # a generator whose first piece is taken out already
         piece = next(iterator, None)
         if piece is None:
             raise InputError("X must have at least one chunk of rows; the iterable gave none.")
-        first = _reader(piece)
-        if not self.repeatable:
-            self._started = (piece, iterator)
-        self.n_columns, self.dtype = first.n_columns, first.dtype
-        self.sparse, self.names = first.sparse, first.names
-        self.n_rows: int | None = None
-        if isinstance(pieces, (list, tuple)) and all(hasattr(piece, "shape") for piece in pieces):
-            self.n_rows = sum(int(piece.shape[0]) for piece in pieces)
+        known = isinstance(pieces, (list, tuple)) and all(hasattr(piece, "shape") for piece in pieces)
+        super().__init__(_reader(piece), sum(int(piece.shape[0]) for piece in pieces) if known else None)
+        # a generator whose first piece is taken out already
+        self._started: tuple[Any, Iterator[Any]] | None = None if self.repeatable else (piece, iterator)
 
     def chunks(self, rows: int | None = None) -> Iterator[Any]:
         """Yield checked chunks, cut anew: where the pieces end does not matter."""
-        rows = _chunk_rows(self, rows)
-        return _regrouped(self._checked(rows, self._restart()), rows)
+        rows = self._step(rows)
+        return self._cut(self._checked(self._blocks(rows, self._restart())), rows)
 
     def batches(self) -> Iterator[Any]:
         """Yield checked pieces as they come, without waiting for a chunk to fill."""
-        return self._checked(_chunk_rows(self, None), self._restart())
+        return self._checked(self._blocks(self._step(None), self._restart()))
 
     def _restart(self) -> Iterator[Any]:
         if self.repeatable:
@@ -270,13 +315,13 @@ class _Stream:
         (piece, rest), self._started = self._started, None
         return _after(piece, rest)
 
-    def _checked(self, rows: int, pieces: Iterator[Any]) -> Iterator[Any]:
+    def _blocks(self, rows: int, pieces: Iterator[Any]) -> Iterator[Any]:
         first = 0
         for number, piece in enumerate(pieces):
             reader = _reader(piece)
             self._check_piece(reader, number)
             for block in reader.blocks(rows):
-                yield _checked(block, self, np.arange(first, first + block.shape[0]))
+                yield block
                 first += block.shape[0]
         if self.n_rows is not None and first != self.n_rows:
             raise InputError(f"X must give the same rows each time it is read; it gave {self.n_rows}, then {first}.")
@@ -311,69 +356,6 @@ def _after(piece: Any, rest: Iterator[Any]) -> Iterator[Any]:
     yield piece
     del piece  # not kept in memory while the others are read
     yield from rest
-
-
-def _chunk_rows(source: Source, rows: int | None) -> int:
-    if rows is None:
-        return default_rows(source.n_columns, source.dtype, sparse=source.sparse)
-    if isinstance(rows, bool) or not isinstance(rows, Integral) or rows < 1:
-        raise InputError(f"rows must be None or a whole number of rows from 1; got {rows!r}.")
-    return int(rows)
-
-
-def _checked(block: Any, source: Source, numbers: Indices) -> Any:
-    """Return a block as floats in C order or CSR, all finite; `numbers` are those of its rows in the whole source."""
-    if len(block.shape) != 2 or block.shape[1] != source.n_columns:
-        raise InputError(f"All rows must have {source.n_columns} columns; got a block of shape {block.shape}.")
-    float_dtype(block.dtype)
-    if sparse.issparse(block):
-        block = block.tocsr().astype(source.dtype, copy=False)
-    else:
-        block = np.ascontiguousarray(block, dtype=source.dtype)
-    values = block.data if sparse.issparse(block) else block
-    with np.errstate(over="ignore", invalid="ignore"):
-        if math.isfinite(float(np.sum(values, dtype=np.float64))):  # false alarms only cost the second look
-            return block
-    bad = ~np.isfinite(values)
-    if not bad.any():
-        return block
-    rows, columns = _positions(block, bad)
-    column = int(columns.min())
-    row = int(rows[columns == column].min())
-    value = block[row, column]
-    what = "NaN" if np.isnan(value) else "infinity"
-    raise InputError(
-        f"X must be finite; got {what} first in {label(column, source.names)}, row {numbers[row]}: remove or impute "
-        "such rows (infinity, NaN)."
-    )
-
-
-def _positions(block: Any, bad: NDArray[np.bool_]) -> tuple[Any, Any]:
-    """Return the rows and columns of the entries marked in `bad`, which has the form of the stored values."""
-    if not sparse.issparse(block):
-        rows, columns = np.nonzero(bad)
-        return rows, columns
-    rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-    return rows[bad], block.indices[bad]
-
-
-def _regrouped(blocks: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Cut blocks of any length into chunks of `rows` rows; a block that is one already is passed on as it is."""
-    waiting: list[Any] = []
-    held = 0
-    for block in blocks:
-        start = 0
-        while start < block.shape[0]:
-            whole = start == 0 and block.shape[0] <= rows - held
-            part = block if whole else block[start : start + rows - held]
-            start += part.shape[0]
-            held += part.shape[0]
-            waiting.append(part)
-            if held == rows:
-                yield stacked(waiting)
-                waiting, held = [], 0
-    if held:
-        yield stacked(waiting)
 
 
 def sample_rows(source: Source, count: int, seed: int) -> Any:

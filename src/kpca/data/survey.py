@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
-from kpca.data.roles import as_texts, inputs_of, listed, place, quote
-from kpca.data.rows import Layout, Rows, Table, Texts
+from kpca.data.roles import as_texts, inputs_of
+from kpca.data.rows import Rows, Table, Texts, check_finite, digest_of_rows, entry, listed, part, place, quoted
 from kpca.data.sources import default_rows, sample_numbers
 
 FEWEST_DOCUMENTS = 2  # a word of one document makes it similar to no other
@@ -71,8 +71,8 @@ class WordCounts:
                 break
         else:
             raise InputError(
-                f"The documents in column {quote(self._column)} must hold words of two letters or more; they hold "
-                "none: name another column with --text."
+                f"The documents in column {quoted(self._column)} must hold words of two letters or more; none does",
+                remedy=("name another column with ", Setting("text")),
             )
         found = len(words)
         words = sorted(sorted(words, key=lambda word: (-self._uses[word], word))[: self._most])
@@ -97,7 +97,7 @@ class WordCounts:
                 "between words must be cut into words first."
             )
         words = f"{kept:,} word{'' if kept == 1 else 's'}{which}{cut}{rare}"
-        return f"The {documents} of {quote(self._column)} became TF-IDF weights of {words}.{alone}"
+        return f"The {documents} of {quoted(self._column)} became TF-IDF weights of {words}.{alone}"
 
 
 # -- What one pass over the rows of a table finds out before they are prepared ----------------------------------------
@@ -143,67 +143,36 @@ def sample_size(table: Table) -> int:
     return min(table.n_rows, max(SAMPLE_BYTES // row_bytes, FEWEST_SAMPLED))
 
 
-def check_finite(rows: Rows, name: str) -> bool:
+def has_holes(rows: Rows, name: str) -> bool:
     """Return whether some numbers are missing; refuse infinite ones, and missing ones where zeros are not stored."""
-    numbers = rows.numbers
-    values = numbers.data if sparse.issparse(numbers) else numbers
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.sum(values, dtype=np.float64)):  # false alarms only cost the second look
-            return False
-    for bad, what in ((np.isinf(values), "infinity"), (np.isnan(values), "a missing number")):
-        if bad.any() and (what == "infinity" or sparse.issparse(numbers)):
-            row, column = _first(numbers, bad)
-            where = f"{place(rows, row)} of column {quote(rows.layout.numbers[column])}"
-            remedy = "correct or remove such rows, or leave the column out with --drop"
-            if what != "infinity":
-                remedy = "fill it before the table is made sparse, or remove such rows"
-            raise InputError(f"{name} must hold finite numbers; got {what} in {where}: {remedy}.")
-    return bool(np.isnan(values).any())
+    holes = check_finite(rows, name)
+    if holes and sparse.issparse(rows.numbers):
+        where = entry(rows, np.isnan(rows.numbers.data))
+        raise InputError(
+            f"{name} must hold finite numbers; got a missing number in {where}: fill it before the table is made "
+            "sparse, or remove such rows."
+        )
+    return holes
 
 
-def _first(numbers: Any, bad: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return the row and column of the first marked entry; marks have the form of the stored values."""
-    if not sparse.issparse(numbers):
-        row, column = np.argwhere(bad)[0]
-        return int(row), int(column)
-    position = int(np.flatnonzero(bad)[0])
-    return int(np.searchsorted(numbers.indptr, position, side="right")) - 1, int(numbers.indices[position])
+def with_texts(rows: Rows) -> Rows:
+    """Return rows whose categories and documents are texts, None where they are missing."""
+    documents = None if rows.documents is None else as_texts(rows.documents)
+    return replace(rows, categories={name: as_texts(v) for name, v in rows.categories.items()}, documents=documents)
 
 
 def complete(rows: Rows) -> NDArray[np.bool_]:
-    """Return which rows have all their numbers, categories and documents.  # shape: (m,)"""
+    """Return which rows have all their numbers, categories and documents, which are texts.  # shape: (m,)"""
     whole = np.ones(len(rows), dtype=bool)
     if not sparse.issparse(rows.numbers):
         whole &= ~np.isnan(rows.numbers).any(axis=1)
-    texts = [as_texts(values) for values in rows.categories.values()]
-    texts += [] if rows.documents is None else [as_texts(rows.documents)]
-    for values in texts:
+    for values in (*rows.categories.values(), *(() if rows.documents is None else (rows.documents,))):
         whole &= np.array([value is not None for value in values.tolist()], dtype=bool)
     return whole
 
 
-@dataclass
 class Survey:
-    """What was found out about the rows that are kept."""
-
-    layout: Layout
-    name: str
-    n_rows: int = 0
-    n_kept: int = 0
-    missing: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # of each number column
-    first_missing: str = ""  # where the first missing number is, by column and row
-    values: dict[str, set[str | None]] = field(default_factory=dict)  # of each category
-    missing_texts: dict[str, int] = field(default_factory=dict)
-    sample: Any = None  # rows for medians and quartiles; shape: (s, p)
-
-    @property
-    def n_missing(self) -> int:
-        """Missing entries, of numbers and of texts."""
-        return int(self.missing.sum()) + sum(self.missing_texts.values())
-
-
-class Surveyor:
-    """Takes in the chunks of a pass."""
+    """Takes in the chunks of a pass, and holds what was found out about the rows that are kept."""
 
     def __init__(
         self,
@@ -215,98 +184,95 @@ class Surveyor:
         max_categories: int,
         words: WordCounts | None,
     ) -> None:
-        layout = table.layout
-        self.survey = Survey(layout, table.name, missing=np.zeros(len(layout.numbers), np.int64))
-        self.survey.values = {column: set() for column in layout.categories}
+        self.layout, self.name = table.layout, table.name
+        self.n_rows = self.n_kept = 0
+        self.missing = np.zeros(len(self.layout.numbers), np.int64)  # of each number column
+        self.first_missing = ""  # where the first missing number is, by column and row
+        self.values: dict[str, set[str | None]] = {column: set() for column in self.layout.categories}
+        self.missing_texts: Counter[str] = Counter()
         self._drop, self._scalers, self._limit, self._words = drop, scalers, max_categories, words
-        self._chosen = np.empty(0, np.int64)
+        self._chosen = np.empty(0, np.int64)  # rows for medians and quartiles
         self._parts: list[Any] = []
-        self._kept_sampled = 0
+        self._room: Any = None  # for a dense sample: its parts are not held twice
+        self._sampled = 0
         if sample_seed is not None:
             self._chosen = sample_numbers(table.n_rows, sample_size(table), sample_seed)
             if not table.sparse:
-                self.survey.sample = np.empty((len(self._chosen), len(layout.numbers)), dtype=table.dtype)
+                self._room = np.empty((len(self._chosen), len(self.layout.numbers)), dtype=table.dtype)
+
+    @property
+    def n_missing(self) -> int:
+        """Missing entries, of numbers and of texts."""
+        return int(self.missing.sum()) + self.missing_texts.total()
+
+    @cached_property
+    def sample(self) -> Any:
+        """Rows for medians and quartiles, once all have been taken in; None if there are none.  # shape: (s, p)"""
+        if self._room is not None:
+            return self._room[: self._sampled]
+        return sparse.vstack(self._parts, format="csr") if self._parts else None
 
     def take(self, rows: Rows) -> None:
-        """Take in the next rows."""
-        found = self.survey
-        if rows.numbers.shape[1] != len(found.layout.numbers):
+        if rows.numbers.shape[1] != len(self.layout.numbers):
             raise InputError(
-                f"{found.name} must have {len(found.layout.numbers)} columns of numbers; {place(rows, 0)} has "
+                f"{self.name} must have {len(self.layout.numbers)} columns of numbers; {place(rows, 0)} has "
                 f"{rows.numbers.shape[1]}."
             )
-        holes = check_finite(rows, found.name)
-        if holes:
-            self._count_missing(rows)
-        self._count_texts(rows)
-        chosen = self._chosen_of(len(rows))
-        found.n_rows += len(rows)
+        rows = with_texts(rows)
+        self._count_missing(rows)
+        span = slice(*np.searchsorted(self._chosen, [self.n_rows, self.n_rows + len(rows)]))
+        chosen = self._chosen[span] - self.n_rows
+        self.n_rows += len(rows)
         if self._drop:
             whole = complete(rows)
             chosen = (np.cumsum(whole) - 1)[chosen[whole[chosen]]]
             rows = rows if whole.all() else part(rows, whole)
         if not len(rows):
             return
-        found.n_kept += len(rows)
+        self.n_kept += len(rows)
         self._collect_values(rows)
         if self._words is not None and rows.documents is not None:
-            self._words.take(as_texts(rows.documents))
+            self._words.take(rows.documents)
         with np.errstate(over="ignore", invalid="ignore"):  # looked at afterwards, where columns have names
             for scaler in self._scalers:
                 scaler.partial_fit(rows.numbers)
-        self._sample(rows.numbers[chosen])
+        if len(chosen):
+            self._keep(rows.numbers[chosen])
 
-    def _chosen_of(self, m: int) -> NDArray[np.int64]:
-        first = self.survey.n_rows
-        span = slice(*np.searchsorted(self._chosen, [first, first + m]))
-        return self._chosen[span] - first
-
-    def _sample(self, numbers: Any) -> None:
-        if not numbers.shape[0]:
-            return
-        if self.survey.sample is None:
+    def _keep(self, numbers: Any) -> None:
+        if self._room is None:
             self._parts.append(numbers)
-            return
-        stop = self._kept_sampled + len(numbers)
-        self.survey.sample[self._kept_sampled : stop] = numbers
-        self._kept_sampled = stop
+        else:
+            self._room[self._sampled : self._sampled + len(numbers)] = numbers
+            self._sampled += len(numbers)
 
     def _count_missing(self, rows: Rows) -> None:
-        found, holes = self.survey, np.isnan(rows.numbers)
-        if not found.missing.any():
-            row, column = _first(rows.numbers, holes)
-            found.first_missing = f"{place(rows, row)} of column {quote(rows.layout.numbers[column])}"
-        found.missing += holes.sum(axis=0)
-
-    def _count_texts(self, rows: Rows) -> None:
+        if has_holes(rows, self.name):
+            holes = np.isnan(rows.numbers)
+            self.first_missing = self.first_missing or entry(rows, holes)
+            self.missing += holes.sum(axis=0)
         texts = dict(rows.categories)
         if rows.documents is not None and rows.layout.text is not None:
             texts[rows.layout.text] = rows.documents
         for column, values in texts.items():
-            count = sum(value is None for value in as_texts(values).tolist())
-            if count:
-                held = self.survey.missing_texts
-                held[column] = held.get(column, 0) + count
+            self.missing_texts[column] += sum(value is None for value in values.tolist())
 
     def _collect_values(self, rows: Rows) -> None:
         for column, values in rows.categories.items():
-            known = self.survey.values[column]
-            known.update(as_texts(values).tolist())
+            known = self.values[column]
+            known.update(values.tolist())
             if len(known) > self._limit:
                 raise InputError(
-                    f"A column that is encoded by --encode onehot must have at most {self._limit:,} different values; "
-                    f"{quote(column)} of {self.survey.name} has more, a column of numbers for each: name it with --id "
-                    "or --label, leave it out with --drop, or raise max_categories."
+                    (
+                        *("A column that is encoded by ", Setting("encode", "onehot"), " must have at most "),
+                        f"{self._limit:,} different values; {quoted(column)} of {self.name} has more, a column of "
+                        "numbers for each",
+                    ),
+                    remedy=(
+                        *("name it with ", Setting("id"), " or ", Setting("label"), ", leave it out with "),
+                        *(Setting("drop"), ", or raise max_categories"),
+                    ),
                 )
-
-    def finished(self) -> Survey:
-        """Return what was found."""
-        found = self.survey
-        if found.sample is None:
-            found.sample = sparse.vstack(self._parts, format="csr") if self._parts else None
-        else:
-            found.sample = found.sample[: self._kept_sampled]
-        return found
 
 
 def check_uncoded(table: Table) -> None:
@@ -323,11 +289,14 @@ def check_uncoded(table: Table) -> None:
         if seen >= _COUNTED:
             break
     least = "" if seen >= table.n_rows else "at least "
-    told = [f"{quote(column)} ({least}{_different(values[column])})" for column in columns]
+    told = [f"{quoted(column)} ({least}{_different(values[column])})" for column in columns]
     raise InputError(
         f"{table.name} must hold numbers, or be told what to do with the other columns; {listed(told, 20, raw=True)} "
-        f"hold{'s' if len(told) == 1 else ''} texts: name one with --label or --id, leave some out with --drop, or use "
-        "--encode onehot."
+        f"hold{'s' if len(told) == 1 else ''} texts",
+        remedy=(
+            *("name one with ", Setting("label"), " or ", Setting("id"), ", leave some out with ", Setting("drop")),
+            *(", or use ", Setting("encode", "onehot")),
+        ),
     )
 
 
@@ -340,8 +309,8 @@ def check_table(table: Table) -> None:
     """Refuse a table without rows or without columns."""
     if not inputs_of(table.layout):
         raise InputError(
-            f"{table.name} must have at least one column besides the id and the label; it has none: check --columns "
-            "and --drop."
+            f"{table.name} must have at least one column besides the id and the label; it has none",
+            remedy=("check ", Setting("columns"), " and ", Setting("drop")),
         )
     if table.n_rows < 1:
         raise InputError(f"{table.name} must have at least one row; it has none.")
@@ -350,52 +319,22 @@ def check_table(table: Table) -> None:
 # -- Rows that lie in memory, as a table ------------------------------------------------------------------------------
 
 
-def part(rows: Rows, chosen: slice | NDArray[Any]) -> Rows:
-    """Return some of the rows: a slice, a mask or positions. `first` is kept right for slices only."""
-    start = rows.first + (chosen.start or 0 if isinstance(chosen, slice) else 0)
-    return replace(
-        rows,
-        numbers=rows.numbers[chosen],
-        categories={name: values[chosen] for name, values in rows.categories.items()},
-        documents=None if rows.documents is None else rows.documents[chosen],
-        ids=None if rows.ids is None else rows.ids[chosen],
-        labels=None if rows.labels is None else rows.labels[chosen],
-        first=start,
-    )
-
-
 class MemoryTable:
     """A table around rows that are in memory already."""
 
     def __init__(self, rows: Rows, name: str = "The data", image_shape: tuple[int, int] | None = None) -> None:
-        if sparse.issparse(rows.numbers):
+        self.sparse = bool(sparse.issparse(rows.numbers))
+        if self.sparse:
             rows = replace(rows, numbers=sparse.csr_array(rows.numbers))
-        if rows.numbers.dtype not in (np.float32, np.float64):
-            raise InputError(f"{name} must hold its numbers as float32 or float64; got {rows.numbers.dtype}.")
-        self._rows = rows
-        self.name = name
-        self.image_shape = image_shape
-
-    @property
-    def layout(self) -> Layout:
-        """The roles of the columns."""
-        return self._rows.layout
+        self.dtype: np.dtype[Any] = rows.numbers.dtype
+        if self.dtype not in (np.float32, np.float64):
+            raise InputError(f"{name} must hold its numbers as float32 or float64; got {self.dtype}.")
+        self._rows, self.name, self.image_shape = rows, name, image_shape
+        self.layout = rows.layout
 
     @property
     def n_rows(self) -> int:
-        """The number of rows."""
         return len(self._rows)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the numbers."""
-        dtype: np.dtype[Any] = self._rows.numbers.dtype
-        return dtype
-
-    @property
-    def sparse(self) -> bool:
-        """Whether the numbers are CSR."""
-        return bool(sparse.issparse(self._rows.numbers))
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
         """Yield the rows in pieces, which are views."""
@@ -404,17 +343,7 @@ class MemoryTable:
             yield part(self._rows, slice(start, start + rows))
 
     def whole(self) -> Rows:
-        """Return all rows."""
         return self._rows
 
     def digest(self) -> str:
-        """Return the SHA-256 of the entries, column by column."""
-        held, found = self._rows, hashlib.sha256(repr(self.layout).encode())
-        numbers = held.numbers
-        arrays = [numbers.data, numbers.indices, numbers.indptr] if self.sparse else [numbers]
-        for array in arrays:
-            found.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
-        for column in [*held.categories.values(), held.documents, held.ids, held.labels]:
-            if column is not None:
-                found.update(repr(column.tolist()).encode("utf-8", "surrogatepass"))
-        return found.hexdigest()
+        return digest_of_rows(self)

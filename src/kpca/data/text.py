@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
-from kpca.data.arrow import pyarrow
-from kpca.data.columns import NUMBER, TEXT, Piece, Wanted
-from kpca.data.rows import Indices, quoted, unreadable
+from kpca._base.files import NewFile
+from kpca.data.arrow import Batches, pyarrow
+from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, quoted, rows_of, unreadable
 from kpca.data.text_blocks import TRUTH, BlockParser, Grid, one_chunk
 from kpca.data.text_lines import (
     BLOCK_BYTES,
@@ -33,6 +35,11 @@ class TextTable:
     """A text table; `scan` must have been called before its rows are read."""
 
     def __init__(self, path: str, *, delimiter: str | None = None, header: bool | None = None) -> None:
+        if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise InputError(f"must be a single character, and no quote; got {quoted(delimiter)}", param="delimiter")
+        if delimiter is not None and not delimiter.isascii():
+            given = f"must be a character of ASCII; got {quoted(delimiter)}: replace it in the file"
+            raise InputError(given, param="delimiter")
         self._arrow = pyarrow("Reading text tables")
         self.path, self._file = path, TextFile(path)
         head, complete = self._file.head(SAMPLE_BYTES)
@@ -143,20 +150,19 @@ class TextTable:
 
     # --- rows ---
 
-    def pieces(self, wanted: Wanted, dtype: np.dtype[Any], rows: int) -> Iterator[Piece]:
-        """Yield the rows block by block."""
+    def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
         seen = 0
         for block in self._data_blocks():
-            piece = self._piece(block, wanted, dtype)
+            piece = self._piece(block, layout, dtype)
             seen += len(piece.numbers)
             yield piece
         if seen != self.n_rows:
             raise self._changed()
 
-    def take(self, wanted: Wanted, dtype: np.dtype[Any], indices: Indices) -> NDArray[Any]:
+    def take(self, layout: Layout, dtype: np.dtype[Any], indices: Indices) -> NDArray[Any]:
         """Return the numbers of these rows, reading only the blocks they lie in where the file can be searched."""
         bounds = [*(first for _, _, _, first in self._blocks), self.n_rows]
-        taken = np.empty((len(indices), len(wanted.numbers)), dtype=dtype)
+        taken = np.empty((len(indices), len(layout.numbers)), dtype=dtype)
         stream = None if self._file.seekable else self._data_blocks()
         for number, (offset, length, line, first) in enumerate(self._blocks):
             here = slice(*np.searchsorted(indices, bounds[number : number + 2]))
@@ -164,7 +170,7 @@ class TextTable:
             if here.start == here.stop:
                 continue
             block = self._file.block(offset, length, line) if stream is None else block
-            numbers = self._piece(block, wanted, dtype).numbers if block is not None else taken[:0]
+            numbers = self._piece(block, layout, dtype).numbers if block is not None else taken[:0]
             inside = indices[here] - first
             if inside[-1] >= len(numbers):
                 raise self._changed()
@@ -174,9 +180,9 @@ class TextTable:
     def _changed(self) -> InputError:
         return InputError(f"{self.path!r} must stay as it is while it is read; it has changed: read it again.")
 
-    def _piece(self, block: Block, wanted: Wanted, dtype: np.dtype[Any]) -> Piece:
-        places = [self._place[name] for name in wanted.numbers]
-        others = [self._place[name] for name in (*wanted.texts, *wanted.values)]
+    def _piece(self, block: Block, layout: Layout, dtype: np.dtype[Any]) -> Rows:
+        places = [self._place[name] for name in layout.numbers]
+        others = [self._place[name] for name in (*layout.texts, *layout.beside)]
         grid = self._parser.grid(block)
         numbers = None
         if grid is not None and not any(self._facts[place].state == TRUTH for place in places):
@@ -195,12 +201,15 @@ class TextTable:
             for number, place in enumerate(places):
                 numbers[:, number] = table.column(str(place)).cast(self._arrow.float64()).to_numpy()
             columns = {place: table.column(str(place)) for place in others}
-        texts = {name: self._texts(columns[self._place[name]]) for name in wanted.texts}
         try:
-            values = {name: self._values(self._place[name], columns[self._place[name]]) for name in wanted.values}
+            return rows_of(
+                layout,
+                numbers.astype(dtype, copy=False),
+                lambda name: self._texts(columns[self._place[name]]),
+                lambda name: self._values(self._place[name], columns[self._place[name]]),
+            )
         except (TypeError, ValueError) as failure:  # an entry is none of what all were
             raise self._changed() from failure
-        return Piece(numbers.astype(dtype, copy=False), texts, values)
 
     def _texts(self, entries: Any) -> NDArray[Any]:
         texts = np.empty(len(entries), dtype=object)
@@ -426,3 +435,58 @@ class Scan:
         lines = self._parser.lines(block, max((row for _, row, _ in found), default=-1))
         for place, row, entry in found:
             self.facts[place].first_infinite = (lines[row], entry)
+
+
+# -- Text tables out ---------------------------------------------------------------------------------------------------
+
+
+class TextWriter:
+    """A text table, in a new file, compressed if its name says so, or on standard output ("-").
+
+    Floats have as many digits as it takes to read the same bits again.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        names: Sequence[str],
+        extras: Sequence[str],
+        dtype: np.dtype[Any],
+        *,
+        delimiter: str = ",",
+    ) -> None:
+        self._arrow = pyarrow("Writing text tables")
+        self._batch = Batches(self._arrow, names, extras, dtype)
+        self._delimiter, self._begun = delimiter, False
+        self._new = None if path == "-" else NewFile(path)
+        self._file: Any = sys.stdout.buffer if self._new is None else self._new.file
+        self._packed: Any = None
+        if path.lower().endswith(".gz"):
+            self._file = self._packed = gzip.GzipFile("", "wb", 6, self._file, mtime=0)
+
+    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
+        self._put(self._arrow.Table.from_batches([self._batch(chunk, extras)]))
+
+    def _put(self, table: Any) -> None:
+        csv, buffer = self._arrow.csv, self._arrow.BufferOutputStream()
+        csv.write_csv(table, buffer, csv.WriteOptions(include_header=not self._begun, delimiter=self._delimiter))
+        self._file.write(buffer.getvalue().to_pybytes())
+        self._begun = True
+
+    def finish(self) -> None:
+        """Write what is still to be written and give the file its name."""
+        if not self._begun:
+            self._put(self._batch.empty().empty_table())
+        if self._packed is not None:
+            self._packed.close()
+        if self._new is not None:
+            self._new.finish()
+        else:
+            self._file.flush()
+
+    def abandon(self) -> None:
+        """Remove what was written; what went to a stream is gone."""
+        if self._packed is not None:
+            self._packed.fileobj = None  # or it would write its last bytes when it is collected
+        if self._new is not None:
+            self._new.abandon()

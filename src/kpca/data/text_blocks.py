@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
-from kpca.data.columns import NUMBER, TEXT
-from kpca.data.rows import quoted
+from kpca.data.rows import NUMBER, TEXT, quoted
 from kpca.data.text_lines import MISSING, Block, Dialect, is_filler, records
 
 TRUTH = "truth"
@@ -166,7 +165,6 @@ class Grid:
         return np.asarray(found).reshape(self.n_rows, len(places))
 
     def column(self, place: int) -> Any:
-        """Return a column as texts."""
         return self._taken(np.array([place]))
 
 

@@ -8,16 +8,17 @@ import os
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
 from kpca._base.files import temporary_name
-from kpca.data.arrays import SlicedReader
-from kpca.data.rows import ROWS, Reader, plain_values, unreadable
+from kpca.data.arrays import MatrixReader, SlicedReader, chosen_array
+from kpca.data.rows import ROWS, default_names, plain_values, unreadable
 
 _MOST_ENTRIES = 1 << 48  # more than any disk holds
 
@@ -30,64 +31,47 @@ def _zarr(doing: str) -> Any:
     return zarr
 
 
-@dataclass(frozen=True)
-class ZarrNode:
-    """What lies at a path: arrays by name, one of them without a name if the path is an array."""
-
-    path: str
-    arrays: dict[str, Any]
-    attributes: dict[str, Any]
-
-    def names(self, n_columns: int) -> list[str] | None:
-        """Return the names of the columns, where they are kept beside the rows."""
-        kept = self.attributes.get("names")
-        if isinstance(kept, list) and len(kept) == n_columns and all(isinstance(name, str) for name in kept):
-            return kept
-        return None
-
-    def load(self, name: str) -> NDArray[Any]:
-        """Return all of an array."""
-        try:
-            return np.asarray(self.arrays[name][...])
-        except Exception as error:  # whatever a codec makes of damaged bytes
-            raise unreadable(f"{self.path}/{name}", "Zarr array", error) from error
-
-    def reader(self, name: str, limit: int | None = None) -> Reader:
-        """Return an array as rows; what would take too much memory for one stored chunk is refused."""
-        array = self.arrays[name]
-        entries = math.prod(int(length) for length in array.shape)
-        stored = math.prod(int(length) for length in array.chunks) * int(np.dtype(array.dtype).itemsize)
-        if entries > _MOST_ENTRIES or (limit is not None and min(stored, entries * 8) > limit):
-            raise InputError(
-                f"{self.path!r} must be an array that can be read; it says that its shape is {tuple(array.shape)}, "
-                f"stored in chunks of {tuple(array.chunks)}, which is too much: write it in smaller chunks."
-            )
-        return SlicedReader(array, repr(self.path))
-
-
-def look_at_zarr(path: str) -> ZarrNode:
-    """Open what lies at a path, without reading its rows."""
+def open_zarr(path: str, array: str | None = None) -> MatrixReader:
+    """Open a Zarr array, or that array of a Zarr group which holds the rows, without reading them."""
     zarr = _zarr("Reading")
     try:
         node = zarr.open(path, mode="r")
-        arrays = dict(node.arrays()) if isinstance(node, zarr.Group) else {"": node}
-        for array in arrays.values():
-            tuple(array.shape), tuple(array.chunks), np.dtype(array.dtype)
-        return ZarrNode(path, arrays, dict(node.attrs))
+        arrays = dict(sorted(node.arrays())) if isinstance(node, zarr.Group) else {"": node}
+        for found in arrays.values():
+            tuple(found.shape), tuple(found.chunks), np.dtype(found.dtype)
+        kept = dict(node.attrs).get("names")
     except Exception as error:  # metadata that somebody else wrote can be wrong in any way
         raise unreadable(path, "Zarr array", error) from error
-
-
-def open_zarr(path: str, limit: int | None = None) -> Reader:
-    """Open a Zarr array, or the one array of a Zarr group."""
-    node = look_at_zarr(path)
-    if len(node.arrays) != 1:
-        raise InputError(
-            f"{path!r} must hold one array; it holds {len(node.arrays)}: give the path of the one you mean."
-        )
-    reader = node.reader(next(iter(node.arrays)), limit)
-    reader.names = node.names(reader.n_columns)
+    shapes = {name: tuple(found.shape) for name, found in arrays.items()}
+    chosen = chosen_array(path, array, [name for name, shape in shapes.items() if len(shape) == 2], shapes)
+    _check_size(path, arrays[chosen])
+    reader = SlicedReader(arrays[chosen], repr(path))
+    reader.sides = {
+        name: partial(_loaded, path, name, arrays[name])
+        for name, shape in shapes.items()
+        if name != chosen and shape == (reader.n_rows,)
+    }
+    if isinstance(kept, list) and len(kept) == reader.n_columns and all(isinstance(name, str) for name in kept):
+        reader.names = kept
     return reader
+
+
+def _check_size(path: str, array: Any) -> None:
+    """Refuse an array of which one stored chunk would take too much memory."""
+    entries = math.prod(int(length) for length in array.shape)
+    stored = math.prod(int(length) for length in array.chunks) * int(np.dtype(array.dtype).itemsize)
+    if entries > _MOST_ENTRIES or min(stored, entries * 8) > memory_budget():
+        raise InputError(
+            f"{path!r} must be an array that can be read; it says that its shape is {tuple(array.shape)}, stored in "
+            f"chunks of {tuple(array.chunks)}, which is too much: write it in smaller chunks."
+        )
+
+
+def _loaded(path: str, name: str, array: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(array[...])
+    except Exception as error:  # whatever a codec makes of damaged bytes
+        raise unreadable(f"{path}/{name}", "Zarr array", error) from error
 
 
 class ZarrWriter:
@@ -96,14 +80,7 @@ class ZarrWriter:
     Extras are held until the end: how long the longest text is, is known only then.
     """
 
-    def __init__(
-        self,
-        path: str,
-        n_columns: int,
-        dtype: np.dtype[Any],
-        names: Sequence[str] | None = None,
-        extras: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, path: str, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any]) -> None:
         self._zarr = _zarr("Writing")
         self._target, self._temporary = os.path.realpath(path), temporary_name(path)
         if os.path.lexists(self._target) and not any(
@@ -112,8 +89,8 @@ class ZarrWriter:
             raise InputError(
                 f"{path!r} must be new or a Zarr folder to be replaced; it is something else: move it away."
             )
-        self._n_columns, self._dtype, self._rows = n_columns, dtype, 0
-        self._attributes = {} if names is None else {"names": list(names)}
+        self._n_columns, self._dtype, self._rows = len(names), dtype, 0
+        self._attributes = {} if list(names) == default_names(len(names)) else {"names": list(names)}
         self._extras: dict[str, list[NDArray[Any]]] = {name: [] for name in extras}
         self._group: Any = None
         self._array: Any = None
@@ -132,14 +109,13 @@ class ZarrWriter:
                 )
         return self._array
 
-    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]] | None = None) -> None:
-        """Append rows."""
+    def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
         array = self._open(len(chunk))
         array.resize((self._rows + len(chunk), self._n_columns))
         array[self._rows : self._rows + len(chunk)] = chunk
         self._rows += len(chunk)
         for name, held in self._extras.items():
-            held.append(np.asarray((extras or {})[name]))
+            held.append(extras[name])
 
     def finish(self) -> None:
         """Put the new folder in the place of the old one, which returns if that fails."""
@@ -161,6 +137,5 @@ class ZarrWriter:
         shutil.rmtree(aside)
 
     def abandon(self) -> None:
-        """Remove what was written."""
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self._temporary)

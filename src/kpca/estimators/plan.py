@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from kpca import kernels
-from kpca._base.config import BASE, memory_budget, require, thread_count
+from kpca._base.config import BASE, MEMORY_LIMIT, memory_budget, require, thread_count
 from kpca._base.errors import InputError, Setting
 from kpca._base.validation import check_data, check_parameters, check_rows
 from kpca.estimators import cost, memory

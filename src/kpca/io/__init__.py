@@ -3,9 +3,10 @@
 `kpca.io.onnx` and `kpca.io.anndata` need libraries of their own and are imported by their names.
 """
 
-from kpca.data.opening import open_table, open_writer, table_of
+from kpca.data.opening import open_table, table_of
 from kpca.data.preparation import Preparation
 from kpca.data.rows import Layout, Rows, Table
+from kpca.data.sinks import open_writer
 from kpca.io.anomalies import write_anomalies, write_comparison, write_importance
 from kpca.io.card import model_card
 from kpca.io.models import load, read_about, save

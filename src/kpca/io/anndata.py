@@ -12,7 +12,9 @@ from scipy import sparse
 
 from kpca import __version__
 from kpca._base.errors import InputError
-from kpca.data.h5ad import anndata, hint, is_missing
+from kpca._base.validation import check_finite
+from kpca.data.h5ad import anndata
+from kpca.data.rows import hint, is_missing
 from kpca.estimators.kernel_pca import KernelPCA
 
 FloatArray = NDArray[Any]
@@ -202,7 +204,7 @@ def _matrix(adata: Any, layer: str | None, use_rep: str | None, mask: NDArray[np
         return X if mask is None else _SomeGenes(X, mask)
     if mask is not None:
         X, names = X[:, mask], adata.var_names[mask]
-    _check_finite(X, names)
+    check_finite(X, None if names is None else _texts(names))
     return X
 
 
@@ -216,19 +218,6 @@ class _SomeGenes:
     def __getitem__(self, rows: Any) -> FloatArray:
         part: FloatArray = self._X[rows][:, self._columns]
         return part
-
-
-def _check_finite(X: Any, names: Any) -> None:
-    """Name the first gene that has NaN or infinity."""
-    values = X.data if sparse.issparse(X) else X
-    if values.dtype.kind != "f" or np.isfinite(values).all():
-        return
-    bad = ~np.isfinite(values)
-    column = int((X.tocoo().col[bad] if sparse.issparse(X) else np.nonzero(bad)[1]).min())
-    which = f"column {column}" if names is None else f"{str(names[column])!r}"
-    raise InputError(
-        f"The matrix of adata must be finite; got NaN or infinity first in {which}: remove or impute such cells."
-    )
 
 
 # -- what comes out ---------------------------------------------------------------------------------------------------

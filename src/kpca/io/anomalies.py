@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca.data.opening import open_writer
 from kpca.data.rows import Table
+from kpca.data.sinks import open_writer
 from kpca.detector.limits import STATISTICS, Statistics
 from kpca.io.results import ROW, beside_of, preparation_of, prepared_pieces, tell_left_out, values_of
 
@@ -103,7 +103,9 @@ def _judged(pipeline: Any, table: Table, causes: int) -> Iterator[_Judged]:
                 values = detector.contributions(part.X[alarms]).values
             order = np.argsort(-values, axis=1, kind="stable")[:, :causes]
             behind = tuple(tuple(names[column] for column in best) for best in order)
-        yield _Judged(statistics, alarms, behind, values_of(pipeline, layout, part), np.asarray(part.kept))
+        yield _Judged(
+            statistics, alarms, behind, values_of(beside_of(pipeline, layout), layout, part), np.asarray(part.kept)
+        )
 
 
 def _top(parts: list[_Judged], statistic: str) -> tuple[dict[str, Any], ...]:

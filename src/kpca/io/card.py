@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from kpca import __version__
 from kpca._base.errors import InputError
-from kpca.data.sinks import write_whole
+from kpca._base.files import write_whole
 from kpca.estimators.summary import (
     approximation_error,
     certificate,

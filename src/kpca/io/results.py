@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.config import memory_budget
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
 from kpca.data.images import ImageWriter
-from kpca.data.opening import open_writer
 from kpca.data.preparation import SHARE_OF_MEMORY, Preparation, Prepared
-from kpca.data.rows import Layout, Rows, Table, stacked
+from kpca.data.rows import Layout, Rows, Table, stacked, together
+from kpca.data.sinks import open_sink, open_writer, scores_in_chunks
+from kpca.data.sources import as_source
 
 MOST_ROWS = 20_000  # of a sample
 _STORED_PER_ROW = 256  # entries a sparse row is taken to have, if it has that many columns
@@ -49,7 +51,8 @@ def tell_left_out(name: str, seen: int, kept: int) -> None:
     if seen and not kept:
         raise InputError(
             f"{name} must have at least one row without missing values, as rows with some are left out; each of its "
-            f"{seen:,} rows has some: fill them, or fit a model with --impute median."
+            f"{seen:,} rows has some",
+            remedy=("fill them, or fit a model with ", Setting("impute", "median")),
         )
     if kept < seen:
         left = f"{seen - kept:,} of {seen:,} rows {'was' if seen - kept == 1 else 'were'} left out"
@@ -88,20 +91,17 @@ def sampled_rows(pipeline: Any, table: Table, most: int, seed: int) -> tuple[Pre
             ids, labels = (None if one is None else one[chosen] for one in (part.ids, part.labels))
             parts.append(Prepared(part.X[chosen], ids, labels, part.kept[chosen]))
     if not parts:
-        raise InputError(f"{table.name!r} must have rows that are complete; all were left out: use --impute median.")
+        raise InputError(
+            f"{table.name!r} must have rows that are complete; all were left out",
+            remedy=("use ", Setting("impute", "median")),
+        )
     some = Prepared(
         stacked([part.X for part in parts]),
-        joined([part.ids for part in parts]),
-        joined([part.labels for part in parts]),
+        together([part.ids for part in parts]),
+        together([part.labels for part in parts]),
         np.concatenate([part.kept for part in parts]),
     )
     return some, complete
-
-
-def joined(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
-    """Return ids or labels of all pieces, None where there are none."""
-    there = [part for part in parts if part is not None]
-    return np.concatenate(there) if there else None
 
 
 def preparation_of(pipeline: Any) -> Preparation:
@@ -112,24 +112,16 @@ def preparation_of(pipeline: Any) -> Preparation:
     return first
 
 
-def columns_beside(layout: Layout) -> list[str]:
-    return [name for name in (layout.id, layout.label) if name is not None]
-
-
 def beside_of(pipeline: Any, layout: Layout) -> list[str]:
     """Return the columns that stand beside the results: ids, labels, or the number of a row where some are dropped."""
-    beside = columns_beside(layout)
-    return [ROW, *beside] if preparation_of(pipeline).drops and layout.id is None else beside
+    return [ROW, *layout.beside] if preparation_of(pipeline).drops and layout.id is None else layout.beside
 
 
-def values_beside(layout: Layout, ids: Any, labels: Any) -> dict[str, Any]:
-    values = {layout.id: ids, layout.label: labels}
-    return {name: array for name, array in values.items() if name is not None}
-
-
-def values_of(pipeline: Any, layout: Layout, part: Prepared) -> dict[str, Any]:
-    values = values_beside(layout, part.ids, part.labels)
-    return {ROW: np.asarray(part.kept), **values} if ROW in beside_of(pipeline, layout) else values
+def values_of(names: list[str], layout: Layout, part: Prepared | Rows) -> dict[str, Any]:
+    """Return the columns of these names that stand beside some rows."""
+    kept = part.kept if isinstance(part, Prepared) else None
+    values = {ROW: kept, layout.id: part.ids, layout.label: part.labels}
+    return {name: values[name] for name in names}
 
 
 # -- Scores, cleaned rows and rows restored from scores, written in chunks with the ids and labels of the rows --------
@@ -137,21 +129,48 @@ def values_of(pipeline: Any, layout: Layout, part: Prepared) -> dict[str, Any]:
 FloatArray = NDArray[Any]
 
 
-def write_scores(pipeline: Any, table: Table, path: Any) -> int:
-    """Write the scores of the rows of a table to a file in any of the formats of `open_writer`; - is stdout.
+def write_scores(model: Any, X: Any, out: Any, rows: int | None = None) -> Any:
+    """Write the scores of rows to `out`, chunk by chunk; neither rows nor scores need fit into memory.
 
-    Returns how many rows were written: those with missing values are left out where the preparation drops them.
+    Parameters
+    ----------
+    model : fitted estimator with `transform`; for a table a pipeline, `Preparation` and then such an estimator.
+    X : array, frame, path or iterable of chunks, or a table that `open_table` opened
+        Of a table, ids and labels are written beside the scores.
+    out : array, memory map, Zarr array or path
+        An array of the shape of the scores, or a path in any of the formats of `open_writer`; a file appears whole or
+        not at all. Of a table only a path; "-" is standard output.
+    rows : int, optional
+        Rows per chunk; about 8 MiB of X if not given. A table has chunks of its own.
+
+    Returns
+    -------
+    out, as it was given. Of a table, how many rows were written: those with missing values are left out where the
+    preparation drops them.
     """
+    if hasattr(X, "layout"):
+        return _write_table_scores(model, X, out)
+    source = as_source(X)
+    parts = scores_in_chunks(model, model.transform, source, rows)
+    scores = next(parts)
+    names = [str(name) for name in model.get_feature_names_out()] if hasattr(model, "get_feature_names_out") else None
+    with open_sink(out, source.n_rows, scores.shape[1], scores.dtype, names=names) as sink:
+        for part in chain([scores], parts):
+            sink.write(part)
+    return out
+
+
+def _write_table_scores(pipeline: Any, table: Table, path: Any) -> int:
     model = pipeline[-1]
     names = [str(name) for name in model.get_feature_names_out()]
-    layout, count = preparation_of(pipeline).select(table).layout, 0
-    with open_writer(path, names, extras=beside_of(pipeline, layout)) as writer:
+    layout = preparation_of(pipeline).select(table).layout
+    beside = beside_of(pipeline, layout)
+    with open_writer(path, names, extras=beside) as writer:
         for _, part in prepared_pieces(pipeline, table):
-            writer.write(np.asarray(model.transform(part.X)), values_of(pipeline, layout, part))
-            count += len(part.kept)
+            writer.write(np.asarray(model.transform(part.X)), values_of(beside, layout, part))
             if not writer.wanted:  # whoever read it has gone
                 break
-    return count
+    return writer.n_rows
 
 
 def write_denoised(pipeline: Any, table: Table, path: Any) -> float:
@@ -159,20 +178,15 @@ def write_denoised(pipeline: Any, table: Table, path: Any) -> float:
 
     Returns the share of the variance of the prepared rows that was removed.
     """
-    preparation, model = preparation_of(pipeline), pipeline[-1]
-    removed, layout = _Lost(), preparation.layout_
-
-    def denoised(part: Prepared) -> Rows:
-        clean = model.denoise(part.X)
-        removed.add(part.X, clean)
-        return preparation.inverse_transform(clean)
-
-    beside = preparation.select(table).layout
-    extras = [*beside_of(pipeline, beside), *layout.categories]
-    with _open_rows(preparation, path, extras, beside.id) as writer:
+    preparation, model, removed = preparation_of(pipeline), pipeline[-1], _Lost()
+    layout = preparation.select(table).layout
+    beside = beside_of(pipeline, layout)
+    with _open_rows(preparation, path, [*beside, *preparation.layout_.categories], layout.id) as writer:
         for _, part in prepared_pieces(pipeline, table):
-            rows = denoised(part)
-            writer.write(rows.numbers, {**values_of(pipeline, beside, part), **rows.categories})
+            clean = model.denoise(part.X)
+            removed.add(part.X, clean)
+            rows = preparation.inverse_transform(clean)
+            writer.write(rows.numbers, {**values_of(beside, layout, part), **rows.categories})
     return removed.share
 
 
@@ -193,7 +207,7 @@ def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Tabl
     """Write the rows of data that a table of scores stands for, in the units of the data of the fit."""
     preparation, model = preparation_of(pipeline), pipeline[-1]
     wanted = [str(name) for name in model.get_feature_names_out()]
-    beside = columns_beside(scores.layout)
+    beside = scores.layout.beside
     places = _places(scores, wanted)
     lost = _Lost()
     truth = None if original is None else _Aligned(pipeline, original)
@@ -205,7 +219,7 @@ def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Tabl
             if truth is not None:
                 lost.add(truth.next(len(rows)), restored)
             back = preparation.inverse_transform(restored)
-            writer.write(back.numbers, {**values_beside(rows.layout, rows.ids, rows.labels), **back.categories})
+            writer.write(back.numbers, {**values_of(beside, rows.layout, rows), **back.categories})
             count += len(rows)
             if monitor is not None:
                 monitor(len(rows))
@@ -218,26 +232,8 @@ def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Tabl
 def _open_rows(preparation: Preparation, path: Any, extras: list[str], id: str | None) -> Any:
     """Return a writer of rows in the units of the fit; pictures go into a folder, if the path is that of one."""
     if preparation.image_shape_ is not None and path != "-" and not os.path.splitext(os.fsdecode(path))[1]:
-        return _Pictures(ImageWriter(path, preparation.image_shape_), id)
+        return ImageWriter(path, preparation.image_shape_, id)
     return open_writer(path, list(preparation.layout_.numbers), extras=extras)
-
-
-class _Pictures:
-    """A folder of pictures, written to as tables are."""
-
-    def __init__(self, writer: ImageWriter, id: str | None) -> None:
-        self._writer, self._id = writer, id
-
-    def write(self, numbers: FloatArray, extras: Mapping[str, Any]) -> None:
-        """Write rows as pictures, each named by its id."""
-        self._writer.write(numbers, extras.get(self._id) if self._id is not None else None)
-
-    def __enter__(self) -> _Pictures:
-        self._writer.__enter__()
-        return self
-
-    def __exit__(self, *failure: Any) -> None:
-        self._writer.__exit__(*failure)
 
 
 class _Lost:
@@ -249,7 +245,6 @@ class _Lost:
         self._sum: FloatArray = np.zeros(0)
 
     def add(self, X: FloatArray, other: FloatArray) -> None:
-        """Take some rows, and what they became."""
         X = np.asarray(X, dtype=np.float64)
         if self._origin is None:
             self._origin = X.mean(axis=0)  # sums about it do not cancel
@@ -276,7 +271,6 @@ class _Aligned:
         self._left: FloatArray | None = None
 
     def next(self, count: int) -> FloatArray:
-        """Return the next so many rows."""
         taken: list[FloatArray] = [] if self._left is None else [self._left]
         while sum(map(len, taken)) < count:
             part = next(self._parts, None)
@@ -300,16 +294,14 @@ def _places(scores: Table, wanted: list[str]) -> list[int]:
     found = list(scores.layout.numbers)
     more = f"{wanted[0].rstrip('0123456789')}{len(wanted)}"
     if more in found and more not in wanted:
-        raise InputError(
-            f"{scores.name!r} must have the columns of scores {wanted[0]} to {wanted[-1]}; {more!r} is one of a model "
-            "with more components: give a file that `kpca transform` wrote for this model."
-        )
-    if all(name in found for name in wanted):
+        wrong = f"{more!r} is one of a model with more components"
+    elif all(name in found for name in wanted):
         return [found.index(name) for name in wanted]
-    if len(found) == len(wanted):
+    elif len(found) == len(wanted):
         return list(range(len(found)))
-    missing = [name for name in wanted if name not in found]
+    else:
+        wrong = f"{next(name for name in wanted if name not in found)!r} is missing"
     raise InputError(
-        f"{scores.name!r} must have the columns of scores {wanted[0]} to {wanted[-1]}; {missing[0]!r} is missing: give "
-        "a file that `kpca transform` wrote for this model."
+        f"{scores.name!r} must have the columns of scores {wanted[0]} to {wanted[-1]}; {wrong}: give a file that `kpca "
+        "transform` wrote for this model."
     )

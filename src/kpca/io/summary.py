@@ -58,7 +58,6 @@ class _Numbers:
         self._missing = np.zeros(count, dtype=np.int64)
 
     def add(self, rows: Rows) -> None:
-        """Take a chunk."""
         if not len(rows) or not self._low.size:
             return
         X = rows.numbers
@@ -82,7 +81,6 @@ class _Numbers:
         self._seen, self._missing = seen, self._missing + gaps
 
     def columns(self, names: tuple[str, ...]) -> list[Column]:
-        """Return the summaries."""
         return [
             Column(
                 name,
@@ -106,7 +104,6 @@ class _Category:
         self._missing = 0
 
     def add(self, values: NDArray[Any]) -> None:
-        """Take a chunk."""
         self._missing += sum(value is None for value in values)
         if self._values is not None:
             self._values.update(value for value in values if value is not None)
@@ -114,5 +111,4 @@ class _Category:
                 self._values = None
 
     def column(self, name: str) -> Column:
-        """Return the summary."""
         return Column(name, "category", self._missing, different=None if self._values is None else len(self._values))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kpca._base.errors import InputError
-from kpca.data.sinks import write_whole
+from kpca._base.files import write_whole
 from kpca.plots._given import whole
 
 if TYPE_CHECKING:

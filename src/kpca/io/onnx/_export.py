@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca import __version__
 from kpca._base.errors import InputError
-from kpca.data.sinks import write_whole
+from kpca._base.files import write_whole
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.features import Nystroem, RandomFeatures

@@ -1,8 +1,8 @@
 """How well noise is removed, by number of components and bandwidth: PCA, scikit-learn's map back, and each of ours.
 
 The eigenproblem of a bandwidth is solved once by either library, for the most components; fewer are the head of it.
-Every inverse map is fitted to that head as an estimator fits it: ours by the function that it calls, scikit-learn's ridge
-system for each penalty as it solves it. `checks` compares one cell with what the estimators themselves do.
+Every inverse map is fitted to that head as an estimator fits it: ours by the function that it calls, scikit-learn's
+ridge system for each penalty as it solves it. `checks` compares one cell with what the estimators themselves do.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ def test_public_name_resolves(name: str) -> None:
     assert getattr(kpca, name) is value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", sorted(set(kpca._HOME.values())))
 def test_public_module_can_be_imported_first(home: str) -> None:
     """No module counts on another one having been imported before it."""

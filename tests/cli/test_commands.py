@@ -102,6 +102,7 @@ def test_columns_may_come_in_another_order(runner: CliRunner, tmp_path: Path) ->
     assert first == second
 
 
+@pytest.mark.slow
 def test_standard_input_and_output(files: Files, model: str, tmp_path: Path) -> None:
     code = [sys.executable, "-m", "kpca", "transform", "-", "--model", model]
     with open(files.new, "rb") as file:

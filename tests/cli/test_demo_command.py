@@ -32,6 +32,7 @@ def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kpca.cli.tour.write_page", lambda path: path.write_text("page"))
 
 
+@pytest.mark.slow
 def test_tour_as_a_user_sees_it(runner: CliRunner, tmp_path: Path) -> None:
     shown = ran(runner, "demo", "--rows", ROWS).stdout
     assert "200 images of handwritten digits, 64 pixels each" in shown
@@ -49,6 +50,7 @@ def test_tour_as_a_user_sees_it(runner: CliRunner, tmp_path: Path) -> None:
     assert (folder / "map.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_race", "no_page")
 def test_race_table_shows_what_was_measured(runner: CliRunner) -> None:
     shown = [" ".join(line.split()) for line in ran(runner, "demo", "--rows", ROWS).stdout.splitlines()]

@@ -27,6 +27,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_fit_reads_in_pieces_and_keeps_no_rows(large: Path, runner: CliRunner) -> None:
     found = answered(runner, "fit", large, "--id", "key", *FIT, "--memory", LIMIT, "-o", "m.kpca", "--show-code")
     assert found["model"]["class"] == "IncrementalKernelPCA"
@@ -48,6 +49,7 @@ def test_result_is_that_of_rows_in_memory(large: Path, runner: CliRunner) -> Non
     np.testing.assert_allclose(pieces["explained_variance_ratio"], whole["explained_variance_ratio"], rtol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

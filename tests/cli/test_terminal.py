@@ -58,6 +58,7 @@ def rows(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_bar_and_colours_on_a_terminal(rows: Path) -> None:
     code, shown = on_a_terminal(["fit", "rows.npy", "-k", "3", "--tol", "1e-9"], rows)
     assert code == 0, shown
@@ -68,6 +69,7 @@ def test_bar_and_colours_on_a_terminal(rows: Path) -> None:
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", shown)  # no colour, though a bar moves the cursor
 
 
+@pytest.mark.slow
 def test_bar_counts_rows_in_every_pass_over_a_file(rows: Path) -> None:
     code, shown = on_a_terminal(["info", "rows.npy"], rows)
     assert code == 0, shown
@@ -84,6 +86,7 @@ def test_quiet_terminal_has_no_bar(rows: Path) -> None:
     assert (code, shown) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_run_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(40_000, 30)))
@@ -107,6 +110,7 @@ def test_stopped_run_leaves_nothing_behind(tmp_path: Path, number: signal.Signal
     assert old.read_bytes() == b"older"
 
 
+@pytest.mark.slow
 def test_pipe_that_closes_early_is_no_error(rows: Path) -> None:
     subprocess.run([*KPCA, "fit", "rows.npy", "-k", "3", "-q"], cwd=rows, check=True)
     process = subprocess.Popen(
@@ -124,6 +128,7 @@ def test_pipe_that_closes_early_is_no_error(rows: Path) -> None:
     assert b"Traceback" not in errors
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
 @pytest.mark.parametrize("arguments", [["info", "rows.npy"], ["info", "rows.npy", "--json"], ["--help"]])
 def test_full_disk_is_one_line(rows: Path, arguments: list[str]) -> None:

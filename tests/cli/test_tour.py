@@ -57,6 +57,7 @@ def test_components_repeat_what_the_model_knows(fitted: SimpleNamespace) -> None
 # -- the race -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_race_in_processes_of_their_own(fitted: SimpleNamespace) -> None:
     gamma = float(fitted.model.gamma_)
     ours, theirs = (demo.race(contender, ROWS, gamma) for contender in demo.CONTENDERS[:2])

@@ -177,6 +177,7 @@ def test_repeats_to_the_bit_and_leaves_the_global_generator_alone() -> None:
         assert first | same == second | same
 
 
+@pytest.mark.slow
 def test_umap_and_all_by_default() -> None:
     pytest.importorskip("umap", reason="UMAP is compared where umap-learn is installed: pip install 'kpca[compare]'.")
     X, y = rows(), halves()

@@ -297,6 +297,7 @@ def careful(at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(h5ad, "look_first", LOOK_FIRST)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("careful")
 def test_texts_that_lead_in_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(h5ad, "PATIENCE", 3.0)
@@ -398,6 +399,7 @@ def test_without_h5py_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         open_h5ad(tmp_path / "a.h5ad")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sizes of files are limited on Unix")
 def test_a_write_that_fails_does_not_end_the_process(tmp_path: Path) -> None:
     code = """

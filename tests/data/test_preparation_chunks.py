@@ -301,6 +301,7 @@ print(type(source).__name__, abs(total) < 1e-3, peak() - base)
 """
 
 
+@pytest.mark.slow
 def test_memory_stays_flat() -> None:
     command = [sys.executable, "-c", FLAT]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout.split()

@@ -118,6 +118,7 @@ def test_a_hole_in_the_data_is_found(kind):
 # -- limits -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "d", "settings_"),
     [

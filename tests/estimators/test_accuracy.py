@@ -66,6 +66,7 @@ def test_against_the_dense_truth(kernel, solver, dtype):
     assert model.residuals_.max() <= (1e-10 if dtype == "float64" else 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e-3, 1e-2, 1.0, 1e2, 1e3])
 @pytest.mark.parametrize("kernel", ["rbf", "exponential", "matern32", "matern52", "rational_quadratic"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -227,6 +227,7 @@ class TestCompress:
             kpca.compress(KernelPCA(2).fit(X), 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("approximation", [Nystroem(30), RandomFeatures(40)], ids=["nystroem", "random"])
 def test_many_sparse_columns_are_not_counted_as_dense(approximation):
     S = sparse.random(400, 100_000, density=1e-4, random_state=0, format="csr")

@@ -108,6 +108,7 @@ def child(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="This machine has no signal that kills at once.")
 def test_a_killed_fit_goes_on_in_another_process(path: Path) -> None:
     with child("quick", "none") as fresh, child("slow", str(path)) as victim:

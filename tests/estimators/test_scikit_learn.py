@@ -262,6 +262,7 @@ def test_grid_search_over_a_precomputed_matrix_cuts_rows_and_columns() -> None:
     assert search.best_score_ == 1.0
 
 
+@pytest.mark.slow
 def test_cross_validation_in_worker_processes() -> None:
     X, y = make_circles(n_samples=120, factor=0.3, noise=0.05, random_state=0)
     pipeline = make_pipeline(KernelPCA(2, kernel="rbf", gamma=2.0), LogisticRegression())

@@ -124,6 +124,7 @@ _CHILD = textwrap.dedent("""
 """).replace("import kpca\n", "import kpca, kpca.estimators.checkpoint\n", 1)
 
 
+@pytest.mark.slow
 def test_a_stream_survives_kill_9(tmp_path):
     path = str(tmp_path / "state")
     child = subprocess.Popen([sys.executable, "-c", _CHILD, path, "0.2"], stdout=subprocess.PIPE, text=True)

@@ -39,6 +39,7 @@ MAKERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("maker", MAKERS)
 def test_eigenvalues_along_a_path(name: str, maker: str) -> None:

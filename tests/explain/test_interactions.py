@@ -236,6 +236,7 @@ KERNELS: dict[str, Callable[[float], Kernel]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("draw", [product, exclusive_or, parabola], ids=lambda draw: draw.__name__)
 def test_planted_products_are_the_strongest(draw: Draw, kernel: str) -> None:

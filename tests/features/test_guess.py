@@ -13,6 +13,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(700, 6)) + np.repeat(np.eye(6)[:5] * 6, 140, axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few_rows", [0, 5000], ids=["features", "extension"])
 @pytest.mark.parametrize("form", ["dense", "sparse", "single"])
 @pytest.mark.parametrize("weighted", [False, True])

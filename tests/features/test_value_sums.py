@@ -106,6 +106,7 @@ def test_rows_are_counted_once(monkeypatch, allowed):
     assert sum(seen) == len(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("gamma", [1e-4, 0.01, 0.3, 3.0, 100.0])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])

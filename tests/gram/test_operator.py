@@ -105,6 +105,7 @@ def test_half_a_tile_is_never_kept():
     assert store.get(0) is room
 
 
+@pytest.mark.slow
 def test_sparse_rows_are_not_densified():
     S = sparse.random(900, 100_000, density=1e-4, random_state=0, format="csr")
     K = Gram(RBF(gamma=0.5), S, threads=2) @ np.eye(900)[:, :4]  # dense rows would be 0.7 GB
@@ -194,6 +195,7 @@ def test_interrupt_before_a_thread_has_started_stays_an_interrupt(monkeypatch):
         in_order([1, 2, 3], lambda: lambda piece: piece, lambda piece, result: None, 2)
 
 
+@pytest.mark.slow
 def test_interrupt_leaves_promptly():
     """Ctrl-C in the middle of a long product ends the process within a second or so, not after the pass."""
     code = (

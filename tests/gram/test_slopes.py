@@ -115,6 +115,7 @@ def test_float32_is_near_float64(name: str) -> None:
     assert values.dtype == slopes.dtype == np.float32
 
 
+@pytest.mark.slow
 @smooth
 def test_many_rows_are_worked_on_in_tiles(name: str) -> None:
     kernel = SMOOTH[name]

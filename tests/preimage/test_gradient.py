@@ -269,6 +269,7 @@ def test_penalty_is_in_the_spread_of_the_data_without_a_scale(name: str) -> None
 # ---- hostile
 
 
+@pytest.mark.slow
 @given(
     name=st.sampled_from(sorted(KERNELS)),
     power=st.floats(-3, 3),

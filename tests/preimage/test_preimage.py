@@ -131,6 +131,7 @@ def both(model: KernelPCA, Z: Any) -> tuple[np.ndarray, np.ndarray]:
 # ---- the same promises for all
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "model", "kernel"), MOVABLE)
 def test_constant_added_to_the_data_is_added_to_the_rows(method: str, model: str, kernel: str) -> None:
     X, Z = rows(), noisy()
@@ -140,6 +141,7 @@ def test_constant_added_to_the_data_is_added_to_the_rows(method: str, model: str
         assert_allclose(after - 1e3, before, rtol=0, atol=2e-3 if rough else 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "model", "kernel"), MOVABLE)
 def test_units_of_the_data_are_those_of_the_rows(method: str, model: str, kernel: str) -> None:
     X, Z = rows(), noisy()
@@ -233,6 +235,7 @@ def hostile(kind: str) -> np.ndarray:
     return X
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "model", "kernel"), [case for case in CASES if case[2] in SHIFT_INVARIANT or case[1] == "exact"]
 )
@@ -258,6 +261,7 @@ def test_whatever_comes_rows_are_finite(method: str, model: str, kernel: str) ->
             assert np.isfinite(errors).all() and (errors >= 0).all(), where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "ridge", "fixed-point", "distance", "gradient"])
 @pytest.mark.parametrize("model", ["exact", "landmarks"])
 @pytest.mark.parametrize("kernel", RADIAL)

@@ -14,6 +14,8 @@ from sklearn.datasets import load_iris
 from kpca import KernelPCA
 from kpca.report import report_on
 
+pytestmark = pytest.mark.slow  # a browser is started
+
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
     "</script><script>alert(2)</script>",

@@ -287,6 +287,7 @@ def test_ids_of_every_kind(ids: Any) -> None:
     read(report_on(KernelPCA(2, kernel="rbf").fit(ROWS), ROWS, ids=ids))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_20_000_rows_stay_below_8_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kpca.report.build.plotly_script", plotly_script)
     rng = np.random.default_rng(1)

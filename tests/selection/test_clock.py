@@ -293,6 +293,7 @@ def test_functions_that_take_some_rows_only_are_planned_with_those() -> None:
     assert found.best_params["kernel"] is of_counts
 
 
+@pytest.mark.slow
 def test_a_real_budget_is_kept() -> None:
     """All kernels on all these rows, and the fit of the best, take minutes."""
     rows = np.random.default_rng(0).normal(size=(5000, 20))

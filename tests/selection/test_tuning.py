@@ -255,6 +255,7 @@ def _without_time(found: selection.Tuning) -> list[dict]:
     return [{key: value for key, value in entry.items() if key != "seconds"} for entry in found.table]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", ["random", "repeated", "csr"])
 def test_bits_do_not_depend_on_threads(rows: str) -> None:
     data = np.random.default_rng(0).normal(size=(700, 4))

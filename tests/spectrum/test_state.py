@@ -81,6 +81,7 @@ def run(case: str, first: State | None = None) -> tuple[Spectrum, list[State]]:
     return solve_krylov(make(), **arguments, keeper=memory), memory.states
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The eigenvectors did not converge")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("double_rows", [0, 4096])

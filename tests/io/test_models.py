@@ -135,7 +135,8 @@ def test_a_detector_goes_on_with_the_same_bits(path: Path) -> None:
 
 @quiet
 def test_diagnoses_and_explanations_are_the_same(path: Path) -> None:
-    model = KernelPCA(3, kernel="rbf", gamma="median", preimage="auto").fit(X)
+    with kpca.config(memory_limit="1GiB"):  # a plan says how much memory is allowed: by default half of what is free
+        model = KernelPCA(3, kernel="rbf", gamma="median", preimage="auto").fit(X)
     loaded = travelled(model, path)
     assert str(kpca.diagnostics.check(loaded, X)) == str(kpca.diagnostics.check(model, X))
     assert_same(kpca.explain.importance(loaded, X).values, kpca.explain.importance(model, X).values)

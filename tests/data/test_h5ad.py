@@ -21,11 +21,9 @@ from scipy import sparse
 
 from kpca import InputError, config
 from kpca.data import h5ad
-from kpca.data.formats import digest_of
-from kpca.data.opening import MatrixTable
-from kpca.data.roles import roles_of
 from kpca.data.rows import Table
 from kpca.data.sinks import open_writer
+from kpca.io.anndata import open_h5ad
 
 pytestmark = pytest.mark.usefixtures("at_once")
 LOOK_FIRST = h5ad.look_first  # before the fixture replaces it
@@ -35,15 +33,6 @@ LOOK_FIRST = h5ad.look_first  # before the fixture replaces it
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that are known to be whole, or harmlessly broken, are read without a first look, which takes a process."""
     monkeypatch.setattr(h5ad, "look_first", lambda name, columns: None)
-
-
-def open_h5ad(
-    path: Path, *, columns: Any = None, drop: Any = None, label: Any = None, id: Any = None, **options: Any
-) -> MatrixTable:
-    """As `open_table` does, which has no way to choose a layer or an embedding."""
-    beside = [name for name in (label, id) if name is not None]
-    reader = h5ad.H5adReader(str(path), beside=beside, **options)
-    return MatrixTable(str(path), reader, roles_of(columns, drop, label, id, None), lambda: digest_of(str(path)))
 
 
 def written(path: Path, form: str = "csr", dtype: Any = np.float32, n: int = 50, d: int = 6) -> Any:

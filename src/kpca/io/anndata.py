@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import difflib
 import warnings
+from collections.abc import Sequence
+from functools import partial
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
@@ -13,13 +16,39 @@ from scipy import sparse
 from kpca import __version__
 from kpca._base.errors import InputError
 from kpca._base.validation import check_finite
-from kpca.data.h5ad import anndata
-from kpca.data.rows import hint, is_missing
+from kpca.data.formats import digest_of
+from kpca.data.h5ad import H5adReader, anndata
+from kpca.data.opening import MatrixTable
+from kpca.data.roles import roles_of
+from kpca.data.rows import Table, hint, is_missing
 from kpca.estimators.kernel_pca import KernelPCA
 
 FloatArray = NDArray[Any]
 _KEY = "X_kpca"
 _HIGHLY_VARIABLE = "highly_variable"
+
+
+def open_h5ad(
+    path: str | PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    label: str | None = None,
+    id: str | None = None,
+    layer: str | None = None,
+    use_rep: str | None = None,
+) -> Table:
+    """Open an H5AD file as a table: as `kpca.io.open_table` does, and of a layer or an embedding, too.
+
+    Parameters
+    ----------
+    columns, drop : names of genes to take, or to leave out.
+    label, id : names of annotations of the cells (columns of obs); ids are the names of the cells if None.
+    layer, use_rep : take a layer, or an embedding such as "X_pca", instead of X.
+    """
+    name, beside = fspath(path), [column for column in (label, id) if column is not None]
+    reader = H5adReader(name, beside=beside, layer=layer, use_rep=use_rep)
+    return MatrixTable(name, reader, roles_of(columns, drop, label, id, None), partial(digest_of, name))
 
 
 class _IfMarked:

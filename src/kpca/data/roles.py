@@ -13,19 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.errors import InputError, Setting
-from kpca.data.rows import (
-    Layout,
-    Rows,
-    Table,
-    Texts,
-    default_names,
-    hint,
-    is_missing,
-    listed,
-    place,
-    printable,
-    quoted,
-)
+from kpca.data.rows import Layout, Rows, Table, Texts, default_names, hint, is_missing, listed, place, printable, quoted
 from kpca.data.sources import default_rows
 
 

@@ -447,13 +447,7 @@ class TextWriter:
     """
 
     def __init__(
-        self,
-        path: str,
-        names: Sequence[str],
-        extras: Sequence[str],
-        dtype: np.dtype[Any],
-        *,
-        delimiter: str = ",",
+        self, path: str, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any], *, delimiter: str = ","
     ) -> None:
         self._arrow = pyarrow("Writing text tables")
         self._batch = Batches(self._arrow, names, extras, dtype)

@@ -245,10 +245,7 @@ _WAYS: tuple[Row, ...] = (
     value("kpca.preimage.ridge:RidgeMapWay", "way"),
     value("kpca.preimage.learned:RidgeWay", "way", "mean d, alpha >=0, gamma >=0, gcv * 4 inf, penalty >=0"),
     value(
-        "kpca.preimage.learned:LearnedWay",
-        "way",
-        "mean d, penalty >=0",
-        {"regressor": maybe(of("regressor", k="d"))},
+        "kpca.preimage.learned:LearnedWay", "way", "mean d, penalty >=0", {"regressor": maybe(of("regressor", k="d"))}
     ),
     value("kpca.preimage.linear:LinearWay", "way", "components k d, mean d, penalty >=0"),
     value("kpca.preimage.back:Back", "inverse map"),

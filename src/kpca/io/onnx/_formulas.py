@@ -51,10 +51,7 @@ class Pairs:
     def values(self, kernel: Kernel, *, shifted: bool = False) -> Value:
         """Return the values of a kernel, or say which kernels have a formula."""
         if isinstance(kernel, kernels.PairwiseCallable | kernels.VectorisedCallable):
-            raise InputError(
-                "An ONNX file holds formulas; this kernel is a Python function: take one of kpca.kernels, or sums and "
-                "products of them."
-            )
+            raise InputError("An ONNX file holds formulas; this kernel is a Python function: take one of kpca.kernels.")
         known = [kind for kind in KERNELS if kind.traced is not Kernel.traced]
         if type(kernel) not in known:
             names = ", ".join(kind.name for kind in known if not issubclass(kind, kernels.Composite))
@@ -204,9 +201,7 @@ Formula = Callable[[Any, Value, FloatArray | None, int], Value]
 def random_features(part: Part, X: Value, V: FloatArray | None, rank: int) -> Value:
     """Return f(x) V, or f(x) if there is no V.  # shape: (m, k) or (m, rank)"""
     if type(part) not in TABLE:
-        raise InputError(
-            f"Exporting as ONNX must know the formula of the features; got {type(part).__name__}: take landmarks."
-        )
+        raise InputError(f"ONNX needs features with a formula; got {type(part).__name__}: take landmarks.")
     return TABLE[type(part)](part.at(np.dtype(np.float64)), X, V, rank)
 
 
@@ -280,9 +275,8 @@ def _activated(part: Activated, X: Value, V: FloatArray | None, rank: int) -> Va
     rows = unit_rows(X)[0] if part.unit_rows else X
     if part.activation == "sign":
         signs = _graph.sign(_projected(part.projection, rows, rank - 1)) * math.sqrt(0.5 / (rank - 1))
-        return _joined(
-            [(_flat(Flat(math.sqrt(0.5)), X, None, 1), _some(V, slice(0, 1))), (signs, _some(V, slice(1, rank)))]
-        )
+        constant = _flat(Flat(math.sqrt(0.5)), X, None, 1)
+        return _joined([(constant, _some(V, slice(0, 1))), (signs, _some(V, slice(1, rank)))])
     F = _projected(part.projection, rows, rank)
     if part.activation == "relu":
         return _times(maximum(F, 0.0) * math.sqrt(2.0 / rank), V)

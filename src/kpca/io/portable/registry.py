@@ -40,11 +40,8 @@ _PART = "part of a feature map"
 # -- Kernels, as their classes declare them ---------------------------------------------------------------------------
 
 _MEMBERS = Several(_KERNEL, least=1)
-_OF_KERNELS: dict[str, dict[str, Spec]] = {
-    "Sum": {"members": _MEMBERS},
-    "Product": {"members": _MEMBERS},
-    "GaussianProcess": {"kernel": of("Gaussian-process kernel")},
-}
+_OF_KERNELS: dict[str, dict[str, Spec]] = {"Sum": {"members": _MEMBERS}, "Product": {"members": _MEMBERS}}
+_OF_KERNELS["GaussianProcess"] = {"kernel": of("Gaussian-process kernel")}
 _KERNELS: tuple[Row, ...] = tuple(
     value(
         f"kpca.kernels:{kind.__name__}",

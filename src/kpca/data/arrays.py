@@ -159,7 +159,7 @@ class SlicedReader(MatrixReader):
         except Exception as error:  # a stored chunk that cannot be decoded: codecs raise what they like
             reason = printable(error, 160).rstrip(".") or type(error).__name__
             raise InputError(
-                f"Rows {start} to {stop - 1} of {self._where} must be readable; they are not ({reason}): write anew."
+                f"Rows {start} to {stop - 1} of {self._where} must be readable, but {reason}: write it again."
             ) from error
         if block.shape[:1] != (stop - start,):
             raise InputError(f"{self._where} must not change while it is read; got shape {block.shape}: read it again.")

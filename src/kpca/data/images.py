@@ -245,9 +245,7 @@ class ImageWriter:
         if os.path.isdir(self._target) and not os.listdir(self._target):
             pass  # a rename replaces an empty folder
         elif os.path.lexists(self._target):
-            raise InputError(
-                f"{self._target!r} must be a new folder; there is something of that name already: choose another."
-            )
+            raise InputError(f"{self._target!r} must be a new folder; there is something of that name: choose another.")
         self._temporary = temporary_name(self._target)
         try:
             os.mkdir(self._temporary)

@@ -62,9 +62,7 @@ def _read_header(file: Any) -> _Header:
 
 def _check_dtype(dtype: np.dtype[Any], where: str) -> None:
     if dtype.hasobject:
-        raise InputError(
-            f"{where} must hold numbers or texts; it holds Python objects, which may run code: save it anew."
-        )
+        raise InputError(f"{where} must hold numbers or texts, not Python objects, which may run code: save it anew.")
     if dtype.names is not None:
         raise InputError(f"{where} must be a plain array; it has fields ({quoted(dtype)}): save each as a column.")
 

@@ -234,7 +234,7 @@ def table_of_columns(
         kind = columns.kind(column)
         if kind not in (NUMBER, TEXT):
             raise InputError(
-                f"Column {quoted(column)} of {where} must hold numbers or texts; it is of type {quoted(kind)}: drop it."
+                f"Column {quoted(column)} of {where} must be numbers or texts, not of type {quoted(kind)}: drop it."
             )
         (numbers if kind == NUMBER else categories).append(column)
     for beside in (chosen.text, chosen.id, chosen.label):
@@ -303,11 +303,9 @@ class MatrixTable:
 
     def _side(self, column: str | None, places: Mapping[str, int], sides: Sides) -> int | NDArray[Any] | None:
         """Return where ids or labels are: the place of a column of the matrix, or an array beside it."""
-        if column is None:
-            return None
-        if column in sides:
+        if column is not None and column in sides:
             return as_values(sides[column](), f"Array {quoted(column)} of {self.name!r}")
-        return places[column]
+        return None if column is None else places[column]
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
         count = check_rows(rows, default_rows(self._reader.n_columns, self.dtype, sparse=self.sparse))

@@ -112,9 +112,7 @@ def assign(
         id = hidden[0]
     _check_names(where, names, {*used, label, id, text} - {None})
     if not used and text is None:
-        raise InputError(
-            f"{where} must have a column left to analyse; all of its {len(names)} are left out: drop fewer."
-        )
+        raise InputError(f"{where} must have a column left to analyse; all {len(names)} are left out: drop fewer.")
     return Assigned(tuple(used), text, id, label)
 
 

@@ -201,9 +201,7 @@ class Rows:
         return int(self.numbers.shape[0])
 
 
-def rows_of(
-    layout: Layout, numbers: Any, text: Callable[[str], NDArray[Any]], value: Callable[[str], NDArray[Any]]
-) -> Rows:
+def rows_of(layout: Layout, numbers: Any, text: Callable[[str], Any], value: Callable[[str], Any]) -> Rows:
     """Return rows whose other columns are found by their names: as texts, or as values for id and label."""
     return Rows(
         layout,
@@ -334,9 +332,8 @@ def joined(parts: list[Rows]) -> Rows:
         return parts[0]
     head, numbers = parts[0], stacked([part.numbers for part in parts])
     categories = {name: np.concatenate([part.categories[name] for part in parts]) for name in head.categories}
-    documents, ids, labels = (
-        together([getattr(part, name) for part in parts]) for name in ("documents", "ids", "labels")
-    )
+    beside = ("documents", "ids", "labels")
+    documents, ids, labels = (together([getattr(part, name) for part in parts]) for name in beside)
     return Rows(head.layout, numbers, categories, documents, ids, labels, head.first)
 
 

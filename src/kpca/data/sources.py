@@ -150,22 +150,18 @@ class NumbersReader:
         names = [name for name in table.names if name not in table.hidden]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(
-                f"The columns of {path!r} must have different names; got {quoted(twice)} twice: rename one."
-            )
+            raise InputError(f"The columns of {path!r} must have different names; {quoted(twice)} comes twice.")
         if hasattr(table, "scan"):
             table.scan(names)
             names = [name for name in names if not table.is_blank(name)]
         if table.n_rows < 1 or not names:
             raise InputError(f"{path!r} must have at least one row and one column; got {table.n_rows} row(s).")
         for column, name in enumerate(names):
-            if table.kind(name) != NUMBER:
+            if (kind := table.kind(name)) != NUMBER:
                 slip = getattr(table, "slip", lambda _: None)(name)
                 if slip:
                     raise InputError(f"{slip}: correct it or drop the column.")
-                raise InputError(
-                    f"{path!r} must hold numbers only; {label(column, names)} is of type {table.kind(name)}."
-                )
+                raise InputError(f"{path!r} must hold numbers only; {label(column, names)} is of type {kind}.")
         self.names: list[str] | None = names
         self.n_rows, self.n_columns = table.n_rows, len(names)
         self.dtype = np.dtype(np.float32 if all(map(table.is_single, names)) else np.float64)

@@ -67,8 +67,9 @@ class BlockParser:
         for line, _, fields in records(block.data.decode(), mark, block.line):
             if len(fields) != width and not is_filler(fields, width, self.dialect.comments):
                 if self.dialect.named and len(fields) == width + 1 and line == self.dialect.skipped_lines + 1:
-                    told = f"its header has {width}, and line {line} has {len(fields)} entries"
-                    return InputError(f"{self.path!r} must name each of its columns; {told}: add the missing name.")
+                    told = f"its header has {width} name{'s' * (width > 1)}, and line {line} has {len(fields)} entries"
+                    remedy = 'add the one that is missing, "" in front for a column of row names, as R writes it'
+                    return InputError(f"{self.path!r} must name each of its columns; {told}", remedy=remedy)
                 told = f"line {line} has {len(fields)} ({quoted(mark.join(fields))}): correct it, or quote entries"
                 return InputError(
                     f"{self.path!r} must have {width} in each row; {told} that hold the delimiter {mark!r}."

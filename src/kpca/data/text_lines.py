@@ -242,9 +242,7 @@ class TextFile:
                 if decoder is not None:
                     decoder.decode(b"", final=True)
         except UnicodeError as error:
-            raise InputError(
-                f"{self.path!r} must be {self._encoding.upper()}, as it begins: save it as UTF-8."
-            ) from error
+            raise InputError(f"{self.path!r} must be {self._encoding.upper()}, as it begins: save it anew.") from error
         except (OSError, EOFError, zlib.error) as error:
             raise unreadable(self.path, "gzip file" if self._gzip else "file", error) from error
 
@@ -301,10 +299,8 @@ class TextFile:
         opened = _Quotes(data, delimiter).unclosed()
         if opened is not None and newline in data:
             return self._unclosed(line + data[:opened].count(newline))
-        last = line + data.count(newline)
-        return InputError(
-            f"{self.path!r} must have lines of at most {LONGEST_RECORD >> 20} MiB; line {last} is longer: check it."
-        )
+        last, most = line + data.count(newline), LONGEST_RECORD >> 20
+        return InputError(f"{self.path!r} must have lines of at most {most} MiB; line {last} is longer: check it.")
 
     def _checked(self, data: bytes, line: int, newline: bytes) -> bytes:
         zero = data.find(b"\0")

@@ -55,12 +55,10 @@ def open_zarr(path: str, array: str | None = None) -> MatrixReader:
 
 def _check_size(path: str, array: Any) -> None:
     """Refuse an array of which one stored chunk would take too much memory."""
-    entries = math.prod(int(length) for length in array.shape)
-    stored = math.prod(int(length) for length in array.chunks) * int(np.dtype(array.dtype).itemsize)
+    shape, chunks = tuple(map(int, array.shape)), tuple(map(int, array.chunks))
+    entries, stored = math.prod(shape), math.prod(chunks) * int(np.dtype(array.dtype).itemsize)
     if entries > _MOST_ENTRIES or min(stored, entries * 8) > memory_budget():
-        raise InputError(
-            f"{path!r} has {tuple(array.shape)} in chunks of {tuple(array.chunks)}, which is too much: write it again."
-        )
+        raise InputError(f"{path!r} has shape {shape} in chunks of {chunks}, which is too much: write it again.")
 
 
 def _loaded(path: str, name: str, array: Any) -> NDArray[Any]:

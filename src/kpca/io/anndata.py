@@ -139,9 +139,7 @@ def _mask(adata: Any, mask_var: Any, use_highly_variable: bool | None) -> NDArra
         return None
     if isinstance(mask_var, str):
         if mask_var not in adata.var:
-            raise InputError(
-                f"mask_var must be a column of adata.var; got {mask_var!r}{hint(mask_var, list(adata.var))}"
-            )
+            raise InputError(f"mask_var must be a column of adata.var; got {mask_var!r}{hint(mask_var, [*adata.var])}")
         mask_var = adata.var[mask_var]
     mask = np.asarray(mask_var)
     if str(getattr(mask_var, "dtype", "")) == "boolean" and not any(is_missing(one) for one in mask):

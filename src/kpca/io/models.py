@@ -157,10 +157,8 @@ def _sizes_of(model: Any) -> dict[str, Any]:
         return dict.fromkeys(_SIZES, None) | {"fitted": False}
     columns = next((vars(step)["n_features_in_"] for step in steps if "n_features_in_" in vars(step)), None)
     rows, components = _rows_and_components(last)
-    found = (True, rows, columns, components)
-    return {
-        name: value if value is None or value is True else int(value) for name, value in zip(_SIZES, found, strict=True)
-    }
+    found = {"rows": rows, "columns": columns, "components": components}
+    return {"fitted": True, **{name: None if value is None else int(value) for name, value in found.items()}}
 
 
 def _rows_and_components(model: Any) -> tuple[int | None, int | None]:

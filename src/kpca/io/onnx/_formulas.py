@@ -8,7 +8,9 @@ have no rounding at all, and a remainder of about a millionth of it.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -214,10 +216,11 @@ def _joined(pieces: list[tuple[Value, FloatArray | None]]) -> Value:
     graph = pieces[0][0].graph
     if pieces[0][1] is None:
         return graph.node("Concat", *[piece for piece, _ in pieces], axis=1) if len(pieces) > 1 else pieces[0][0]
-    total, *others = [_times(piece, part) for piece, part in pieces]
-    for other in others:
-        total = total + other
-    return total
+    return _total([_times(piece, part) for piece, part in pieces])
+
+
+def _total(values: list[Value]) -> Value:
+    return functools.reduce(operator.add, values)
 
 
 def _some(V: FloatArray | None, rows: slice, factor: float | FloatArray = 1.0) -> FloatArray | None:
@@ -330,12 +333,7 @@ def _beside(part: Beside, X: Value, V: FloatArray | None, rank: int) -> Value:
     for member, width in zip(part.members, part.ranks, strict=True):
         pieces.append(random_features(member, X, _some(V, slice(start, start + width)), width))
         start += width
-    if V is None:
-        return part.root * _joined([(piece, None) for piece in pieces])
-    total, *others = pieces
-    for other in others:
-        total = total + other
-    return part.root * total
+    return part.root * (_joined([(piece, None) for piece in pieces]) if V is None else _total(pieces))
 
 
 TABLE: dict[type, Formula] = {

@@ -112,7 +112,7 @@ class _Packer:
         if array.dtype.kind in "OU" and array.ndim == 1:
             return self._texts(array.tolist(), array.dtype.kind, path)
         raise InputError(
-            f"{path} must hold numbers or texts to be saved; got {array.dtype} in {array.ndim} dimensions."
+            f"{path} must hold numbers or texts to be saved; got {array.dtype} of {array.ndim} dimensions."
         )
 
     def _texts(self, items: list[Any], form: str, path: str) -> JSON:

@@ -397,7 +397,7 @@ for FILE, WORD in (("x.parquet", "parquet"), ("x.feather", "feather")):
     arrow(f"{WORD}_no_rows", "at least one row", {"a": pa.array([], pa.float64())}, FILE)
     arrow(f"{WORD}_infinity", "row 2 .* of column 'b'", {"a": [1.0, 2, 3], "b": [1.0, 2, -np.inf]}, FILE)
     arrow(f"{WORD}_unknown_column", "did you mean 'alpha'", {"alpha": [1.0], "b": [2.0]}, FILE, drop=["alpa"])
-    arrow(f"{WORD}_list_as_id", "to be id", {"a": [1.0], "b": [[1.0, 2.0]]}, FILE, id="b")
+    arrow(f"{WORD}_list_as_id", "of type", {"a": [1.0], "b": [[1.0, 2.0]]}, FILE, id="b")
 
 
 @broken("at least one column")
@@ -456,7 +456,7 @@ def parquet_damaged_footer(folder: Path) -> Path:
     return folder / "x.parquet"
 
 
-@broken("differs from")
+@broken("differs from the first")
 def parquet_folder_of_two_kinds(folder: Path) -> Path:
     (folder / "x").mkdir()
     pa.parquet.write_table(pa.table({"a": [1.0]}), folder / "x" / "1.parquet")
@@ -464,7 +464,7 @@ def parquet_folder_of_two_kinds(folder: Path) -> Path:
     return folder / "x"
 
 
-@broken("differs from")
+@broken("differs from the first")
 def parquet_folder_of_two_types(folder: Path) -> Path:
     (folder / "x").mkdir()
     pa.parquet.write_table(pa.table({"a": [1.0]}), folder / "x" / "1.parquet")

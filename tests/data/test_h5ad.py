@@ -165,7 +165,7 @@ def refused(path: Any, **options: Any) -> str:
         ({"id": "xyz"}, "'number'"),
         ({"layer": "twise"}, "did you mean 'twice'?"),
         ({"use_rep": "X_umap"}, "'X_pca'"),
-        ({"drop": [f"gene{number}" for number in range(6)]}, "all of its 6 are left out"),
+        ({"drop": [f"gene{number}" for number in range(6)]}, "all 6 are left out"),
     ],
 )
 def test_unknown_names(options: dict[str, Any], words: str, tmp_path: Path) -> None:

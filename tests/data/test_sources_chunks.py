@@ -223,7 +223,7 @@ def test_refused_at_once(X: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("pieces", "message"),
     [
-        ([np.ones((2, 3)), np.ones((2, 2))], "3 columns, as the first has; chunk 1 has 2"),
+        ([np.ones((2, 3)), np.ones((2, 2))], "3 columns; chunk 1 has 2"),
         ([np.ones((2, 3)), sparse.csr_array((2, 3))], "one kind"),
         ([np.ones((2, 3), np.float32), np.ones((2, 3))], "type of the first, float32; chunk 1 is float64"),
         ([np.ones((2, 3)), np.ones((0, 3))], "at least one row"),
@@ -282,7 +282,7 @@ def test_truncated_and_foreign_files(kind: str, tmp_path: Path) -> None:
     for content, says in [
         (whole[: len(whole) // 2], "must be a whole"),
         (b"", "it is an empty file"),
-        (b"not what the name says", "its first bytes are not those of one"),
+        (b"not what the name says", "its first bytes are not"),
         (b"\x80\x04K\x01.", "it is a pickle"),
     ]:
         path.write_bytes(content)

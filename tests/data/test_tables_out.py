@@ -144,7 +144,7 @@ def test_no_rows(suffix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "extras", "options", "says"),
     [
-        ("x.npy", ["id"], {}, r"no column 'id' beside it: write \.npz, \.csv or \.parquet"),
+        ("x.npy", ["id"], {}, r"no column 'id': write \.npz or \.csv"),
         ("x.xlsx", [], {}, "must end in .csv"),
         ("x.npy.gz", [], {}, "must not end in .gz"),
         ("no/x.csv", [], {}, "there is no .*no': make it first"),

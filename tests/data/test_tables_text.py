@@ -121,7 +121,7 @@ def test_tables_come_as_the_slow_reader_says(
     path.write_bytes(gzip.compress(content) if compressed else content)
     expected = truth(names, rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "BLOCK_BYTES", block)
+        patch.setattr(lines, "BLOCK_BYTES", block)
         patch.setattr(text, "_BYTES_PER_COLUMN", 1)
         patch.setattr(text_blocks, "_WIDE", 1 if wide else 1000)
         opened = open_table(path, delimiter=delimiter, header=True, encode="onehot")
@@ -263,7 +263,7 @@ def test_a_header_that_lacks_a_name(content: str, tmp_path: Path) -> None:
 
 def test_carriage_returns_between_rows_and_line_feeds_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As old spreadsheets wrote cells of several lines; the file is longer than a row may be."""
-    monkeypatch.setattr(text, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 200)
     monkeypatch.setattr(text, "_BYTES_PER_COLUMN", 1)
     monkeypatch.setattr(lines, "LONGEST_RECORD", 1000)
     rows = [f'{i},"two\nlines {i}"' for i in range(300)]
@@ -408,7 +408,7 @@ def test_whole_numbers_beyond_2_53_are_rounded_as_doubles(tmp_path: Path) -> Non
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 100)
     monkeypatch.setattr(text, "_BYTES_PER_COLUMN", 1)
 
 

@@ -19,10 +19,7 @@ _WIDEST_BLOCK = 4  # a block is at most this many times longer than asked, to sa
 
 
 def release_pages(X: Any) -> None:
-    """Give back the resident pages of a memory map; its content stays in the file and is read again when touched.
-
-    Private (copy-on-write) maps are left alone: their changes exist in those pages only.
-    """
+    """Give back the resident pages of a memory map, which is read again when touched; not of a copy-on-write one."""
     owner = X
     while isinstance(owner, np.ndarray):
         if isinstance(owner, np.memmap) and owner.mode == "c":
@@ -46,26 +43,20 @@ def plain(block: Any) -> Any:
         return np.asarray(block)
     except (TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        raise InputError(
-            f"X must give NumPy arrays when it is sliced; got {type(block).__name__} ({reason})."
-        ) from error
+        raise InputError(f"X must give NumPy arrays when sliced; got {type(block).__name__} ({reason}).") from error
 
 
 def check_shape(X: Any, where: str = "X") -> tuple[int, int]:
     """Return the shape if it is that of a table with rows and columns, or refuse."""
     shape = tuple(X.shape)
     if len(shape) != 2:
-        raise InputError(
-            f"{where} must be 2-D, rows by columns; got shape {shape}: use reshape(-1, 1) for a single column."
-        )
+        raise InputError(f"{where} must be 2-D; got shape {shape}: use reshape(-1, 1) for a single column.")
     try:
         n_rows, n_columns = (int(length) for length in shape)
     except (TypeError, ValueError) as error:
         raise InputError(f"{where} must know its shape; got {shape}: compute it first, or give its chunks.") from error
     if n_rows < 1 or n_columns < 1:
-        raise InputError(
-            f"{where} must have at least one row and one column, not be empty; got shape {shape}: fill it."
-        )
+        raise InputError(f"{where} must have at least one row and one column; got shape {shape}: fill it.")
     return n_rows, n_columns
 
 
@@ -168,14 +159,10 @@ class SlicedReader(MatrixReader):
         except Exception as error:  # a stored chunk that cannot be decoded: codecs raise what they like
             reason = printable(error, 160).rstrip(".") or type(error).__name__
             raise InputError(
-                f"Rows {start} to {stop - 1} of {self._where} must be readable; they are not ({reason}): write them "
-                "again."
+                f"Rows {start} to {stop - 1} of {self._where} must be readable, but {reason}: write it again."
             ) from error
         if block.shape[:1] != (stop - start,):
-            raise InputError(
-                f"{self._where} must keep its {self.n_rows} rows while it is read; rows {start} to {stop - 1} came "
-                f"as shape {block.shape}: read it when nothing else writes to it."
-            )
+            raise InputError(f"{self._where} must not change while it is read; got shape {block.shape}: read it again.")
         return block
 
     def blocks(self, rows: int) -> Iterator[Any]:

@@ -35,64 +35,56 @@ def pyarrow(doing: str) -> Any:
 def _type_kind(arrow: Any, kind: Any) -> str:
     """Return what a column of this type of Arrow is."""
     types = arrow.types
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if any(
+        is_so(kind)
+        for is_so in (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal, types.is_null)
+    ):
         return NUMBER
-    if types.is_null(kind):
-        return NUMBER
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_temporal(kind) or _is_view(types, kind):
+    if any(is_so(kind) for is_so in (types.is_string, types.is_large_string, types.is_string_view, types.is_temporal)):
         return TEXT
     return str(kind)
 
 
-def _is_view(types: Any, kind: Any) -> bool:
-    return hasattr(types, "is_string_view") and bool(types.is_string_view(kind))
+def _decoded(arrow: Any, column: Any) -> Any:
+    return column.cast(column.type.value_type) if arrow.types.is_dictionary(column.type) else column
+
+
+def _objects(column: Any) -> NDArray[Any]:
+    objects = np.empty(len(column), dtype=object)
+    objects[:] = column.to_pylist()
+    return objects
 
 
 def _numbers_of(arrow: Any, column: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return a column of Arrow as floats, missing entries as NaN."""
-    kind = arrow.float32() if dtype == np.float32 else arrow.float64()
-    if arrow.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = _decoded(arrow, column)
     if arrow.types.is_boolean(column.type):
         column = column.cast(arrow.uint8())
-    values: NDArray[Any] = column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
-    return values
+    return np.asarray(column.cast(arrow.from_numpy_dtype(dtype), safe=False).to_numpy(zero_copy_only=False))
 
 
 def _texts_of(arrow: Any, column: Any) -> NDArray[Any]:
     """Return a column of Arrow as texts, dates as ISO 8601 writes them, missing entries as None."""
-    if arrow.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = _decoded(arrow, column)
     moment = arrow.types.is_temporal(column.type)
     column = column.cast(arrow.string())
     if moment:  # how many digits a second has differs from file to file
         column = arrow.compute.replace_substring_regex(column, r"(:\d\d)(\.\d*?)0+(\D*)$", r"\1\2\3")
         column = arrow.compute.replace_substring_regex(column, r"(:\d\d)\.(\D*)$", r"\1\2")
-    texts = np.empty(len(column), dtype=object)
-    texts[:] = column.to_pylist()
-    return texts
+    return _objects(column)
 
 
 def _values_of(arrow: Any, column: Any, *, missing: bool) -> NDArray[Any]:
     """Return a column of Arrow in NumPy's type for it, or as objects where texts are or entries may be missing."""
-    types = arrow.types
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if types.is_floating(column.type) or (
-        (types.is_integer(column.type) or types.is_boolean(column.type)) and not missing
-    ):
-        found: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-        return found
-    if (types.is_timestamp(column.type) and column.type.tz is None) and not missing:
-        moments: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-        return moments
-    if types.is_date32(column.type) and not missing:
+    types, column = arrow.types, _decoded(arrow, column)
+    kind = column.type
+    whole = types.is_integer(kind) or types.is_boolean(kind) or (types.is_timestamp(kind) and kind.tz is None)
+    if types.is_floating(kind) or (whole and not missing):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    if types.is_date32(kind) and not missing:
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype="datetime64[D]")
-    objects = np.empty(len(column), dtype=object)
-    objects[:] = column.to_pylist()
-    return objects
+    return _objects(column)
 
 
 def _piece_of(arrow: Any, batch: Any, layout: Layout, dtype: np.dtype[Any], missing: Collection[str]) -> Rows:
@@ -100,12 +92,9 @@ def _piece_of(arrow: Any, batch: Any, layout: Layout, dtype: np.dtype[Any], miss
     numbers = np.empty((batch.num_rows, len(layout.numbers)), dtype=dtype)
     for place, name in enumerate(layout.numbers):
         numbers[:, place] = _numbers_of(arrow, batch.column(name), dtype)
-    return rows_of(
-        layout,
-        numbers,
-        lambda name: _texts_of(arrow, batch.column(name)),
-        lambda name: _values_of(arrow, batch.column(name), missing=name in missing),
-    )
+    column = batch.column
+    values = {name: _values_of(arrow, column(name), missing=name in missing) for name in layout.beside}
+    return rows_of(layout, numbers, lambda name: _texts_of(arrow, column(name)), values.__getitem__)
 
 
 class _ArrowColumns:
@@ -163,8 +152,7 @@ class ParquetTable(_ArrowColumns):
             # only whether columns may be null need not agree
             if list(schema.names) != list(first.names) or list(schema.types) != list(first.types):
                 raise InputError(
-                    f"The files of {path!r} must have the same columns in the same order; {file!r} differs from "
-                    f"{self._paths[0]!r}: give each kind a folder of its own."
+                    f"The files of {path!r} must have the same columns; {file!r} differs from the first: drop it."
                 )
         super().__init__(self._arrow, first, sum(self._counts))
 
@@ -263,10 +251,7 @@ class FeatherTable(_ArrowColumns):
         with open(path, "rb") as file:
             mark = file.read(len(_FILE_MARK))
         if mark.startswith(b"FEA1"):
-            raise InputError(
-                f"{path!r} must be an Arrow file; it is of version 1 of Feather, which is no longer read: write it "
-                "again."
-            )
+            raise InputError(f"{path!r} must be an Arrow file; it is Feather version 1: write it again.")
         self._is_file = mark == _FILE_MARK
         n_rows = 0
         self._missing: set[int] = set()  # places of columns in which entries are missing
@@ -322,7 +307,7 @@ class Batches:
 
     def __init__(self, arrow: Any, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any]) -> None:
         self._arrow, self._names, self._extras = arrow, list(names), list(extras)
-        self._kind = arrow.float32() if dtype == np.float32 else arrow.float64()
+        self._kind = arrow.from_numpy_dtype(dtype)
         self.schema: Any = None if extras else arrow.schema([(name, self._kind) for name in names])
 
     def __call__(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> Any:
@@ -330,9 +315,7 @@ class Batches:
         if self.schema is None:
             fields = [(name, column.type) for name, column in zip(self._extras, beside, strict=True)]
             self.schema = self._arrow.schema([*fields, *((name, self._kind) for name in self._names)])
-        numbers = [
-            self._arrow.array(np.ascontiguousarray(chunk[:, place]), type=self._kind) for place in range(chunk.shape[1])
-        ]
+        numbers = [self._arrow.array(np.ascontiguousarray(column), type=self._kind) for column in chunk.T]
         return self._arrow.RecordBatch.from_arrays([*beside, *numbers], schema=self.schema)
 
     def empty(self) -> Any:
@@ -350,10 +333,7 @@ class Batches:
             column = self._arrow.array(given, type=kind)
         except (self._arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
             if kind is not None and kind != self._arrow.string():
-                raise InputError(
-                    f"Column {quoted(name)} must be of one type in all rows; it began as {kind} and then held "
-                    "others: make all of it texts."
-                ) from error
+                raise InputError(f"Column {quoted(name)} must keep its type, {kind}: make all of it texts.") from error
             return self._arrow.array([None if value is None else str(value) for value in values.tolist()])
         return column.cast(self._arrow.string()) if self._arrow.types.is_null(column.type) else column
 

@@ -47,20 +47,16 @@ def encoded(encoder: OneHotEncoder, rows: Rows, columns: tuple[str, ...], warned
         start += len(values)
         if column not in warned and (codes[:, place] < 0).any():
             warned.add(column)
-            _warn(column, [text for text in texts if text not in found], len(rows))
+            unknown = [text for text in texts if text not in found]
+            first = "a missing value" if unknown[0] is None else quoted(unknown[0])
+            told = (
+                f"Column {quoted(column)} holds {first}, which the fit has not seen; {len(unknown):,} of {len(rows):,}"
+            )
+            warnings.warn(f"{told} rows have such values and are 0 in all of its columns of 0 and 1.", stacklevel=3)
     known = codes >= 0
     pointers = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
     ones = np.ones(int(pointers[-1]), dtype=encoder.dtype)
     return sparse.csr_array((ones, codes[known], pointers), shape=(len(rows), start))
-
-
-def _warn(column: str, unknown: list[str | None], n_rows: int) -> None:
-    first = "a missing value" if unknown[0] is None else quoted(unknown[0])
-    warnings.warn(
-        f"Column {quoted(column)} holds {first}, which the fit has not seen; {len(unknown):,} of {n_rows:,} "
-        "rows have such values and are 0 in all of its columns of 0 and 1.",
-        stacklevel=3,
-    )
 
 
 def decoded(encoder: OneHotEncoder, X: Any, columns: tuple[str, ...]) -> dict[str, Texts]:
@@ -79,11 +75,8 @@ def decoded(encoder: OneHotEncoder, X: Any, columns: tuple[str, ...]) -> dict[st
 
 def value_names(encoder: OneHotEncoder, columns: tuple[str, ...]) -> list[str]:
     """Return the names of the columns that an encoder makes: "colour=red", "colour missing"."""
-    return [
-        f"{column} missing" if value is None else f"{column}={value}"
-        for place, column in enumerate(columns)
-        for value in encoder.categories_[place].tolist()
-    ]
+    pairs = [(column, value) for place, column in enumerate(columns) for value in encoder.categories_[place].tolist()]
+    return [f"{column} missing" if value is None else f"{column}={value}" for column, value in pairs]
 
 
 # -- scikit-learn's scalers and imputers for numbers that come in chunks, dense or sparse -----------------------------
@@ -144,12 +137,9 @@ def filled(sample: Any, imputer: SimpleImputer | None) -> Any:
 def check_scaler(scaler: Any, names: tuple[str, ...], name: str) -> None:
     """Refuse columns whose spread is beyond the numbers of a computer."""
     # An infinite variance counts as constant for scikit-learn, so the scale alone does not tell.
-    given = [
-        getattr(scaler, attribute, None) for attribute in ("scale_", "var_", "mean_", "center_", "min_", "data_range_")
-    ]
     bad = np.zeros(len(names), dtype=bool)
-    for values in given:
-        if values is not None:
+    for attribute in ("scale_", "var_", "mean_", "center_", "min_", "data_range_"):
+        if (values := getattr(scaler, attribute, None)) is not None:
             bad |= ~np.isfinite(values)
     if bad.any():
         raise InputError(

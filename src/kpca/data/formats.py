@@ -10,9 +10,8 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from kpca._base.errors import InputError, Setting
@@ -51,33 +50,21 @@ class Format:
         return getattr(importlib.import_module(f"kpca.data.{self.home}"), name)
 
 
-_TEXT = {"header": None, "delimiter": None}
-_ARROW = (
-    (b"ARROW1", "an Arrow file"),
-    (b"FEA1", "a Feather file of version 1"),
-    (b"\xff\xff\xff\xff", "an Arrow stream"),
-)
+_TEXT, _TABS = {"header": None, "delimiter": None}, {"delimiter": "\t"}
+_STREAM = (b"\xff\xff\xff\xff", "an Arrow stream")
+_ARROW = ((b"ARROW1", "an Arrow file"), (b"FEA1", "a Feather file of version 1"), _STREAM)
+_HDF5 = ((b"\x89HDF\r\n\x1a\n", "an HDF5 file, as .h5ad is"),)
 _ZIP = ((b"PK\x03\x04", "a ZIP archive, as .npz and Excel's .xlsx are"), (b"PK\x05\x06", "an empty ZIP archive"))
 _TABLE = (
-    Format(
-        "csv", (".csv", ".txt"), "text", "TextTable", "TextWriter", ((b"\x1f\x8b", "a file compressed by gzip"),), _TEXT
-    ),
-    Format(
-        *("tsv", (".tsv", ".tab"), "text", "TextTable", "TextWriter"),
-        options={**_TEXT, "delimiter": "\t"},
-        writing={"delimiter": "\t"},
-    ),
+    Format("csv", (".csv", ".txt"), "text", "TextTable", "TextWriter", ((b"\x1f\x8b", "a gzip file"),), _TEXT),
+    Format("tsv", (".tsv", ".tab"), "text", "TextTable", "TextWriter", (), {**_TEXT, **_TABS}, _TABS),
     Format("npy", (".npy",), "npy", "open_npy", "NpyWriter", ((b"\x93NUMPY", "a NumPy file (.npy)"),), one_array=True),
     Format("npz", (".npz",), "npy", "open_npz", "NpzWriter", _ZIP, {"array": None}, reserved=(ROWS, "names")),
     Format("parquet", (".parquet", ".pq"), "arrow", "ParquetTable", "ParquetWriter", ((b"PAR1", "a Parquet file"),)),
     Format("feather", (".feather",), "arrow", "FeatherTable", "FeatherWriter"),
     Format("arrow", (".arrow", ".ipc"), "arrow", "FeatherTable", "FeatherWriter", _ARROW),
     Format("zarr", (".zarr",), "zarr", "open_zarr", "ZarrWriter", (), {"array": None}, reserved=(ROWS,)),
-    Format(
-        *("h5ad", (".h5ad",), "h5ad", "H5adReader", "H5adWriter"),
-        ((b"\x89HDF\r\n\x1a\n", "an HDF5 file, as .h5ad is"),),
-        {"beside": ()},
-    ),
+    Format("h5ad", (".h5ad",), "h5ad", "H5adReader", "H5adWriter", _HDF5, {"beside": ()}),
     Format("images", (), "images", "ImageReader", "", options={"size": None}),
 )
 BY_NAME = {format.name: format for format in _TABLE}
@@ -93,12 +80,9 @@ _MARKS = [(mark, format.name, words) for format in _TABLE for mark, words in for
     *((bytes([0x80, version]), "", "a pickle") for version in range(2, 6)),
 ]
 _FAMILY = {"tsv": "csv", "feather": "arrow"}  # formats that have the same first bytes
-_SHEET, _PICKLE = (
-    "save the sheet as CSV in UTF-8",
-    "pickles are never read, as they may run code: save it as .npy, .npz or .parquet",
-)
+_PICKLE = "pickles are never read, as they may run code: save it as .npy, .npz or .parquet"
 _FOREIGN = {
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), _SHEET),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV in UTF-8"),
     **dict.fromkeys((".pkl", ".pickle"), _PICKLE),
     ".json": "save it as CSV or Parquet",
     ".mat": "save it as .npy or .npz",
@@ -133,18 +117,14 @@ def check_there(path: str) -> os.stat_result:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path!r} must be the path of a file; the system says: {reason}: check the path.") from error
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-        raise InputError(
-            f"{path!r} must be a file or folder; it is a pipe or a device: give - and feed the data to standard input."
-        )
+        raise InputError(f"{path!r} must be a file or folder; it is a pipe or a device: give - for standard input.")
     try:
         if stat.S_ISREG(status.st_mode):
             open(path, "rb").close()
         else:
             os.listdir(path)
     except OSError as error:
-        raise InputError(
-            f"{path!r} must be readable; the system says: {error.strerror}: change its permissions or copy it."
-        ) from error
+        raise InputError(f"{path!r} must be readable; got {error.strerror}: change its permissions.") from error
     return status
 
 
@@ -206,30 +186,24 @@ def _check_mark(path: str, format: str) -> None:
             raise InputError(f"{path!r} must be of the format its name says, {format}; it is {words}: {remedy}.")
     marks = [mark for mark, other, _ in _MARKS if other == wanted]
     if wanted != "csv" and not any(head.startswith(mark) for mark in marks):
-        raise InputError(
-            f"{path!r} must be of the format its name says, {format}; its first bytes are not those of one: check "
-            "how it was written, or rename it."
-        )
+        raise InputError(f"{path!r} must be {format}, as its name says; its first bytes are not: rename it.")
 
 
 def digest_of(path: str) -> str:
     """Return the SHA-256 of a file, or of the files of a folder with their names, in order."""
     total = hashlib.sha256()
     if not os.path.isdir(path):
-        _feed(total, path)
+        feed(total, path)
         return total.hexdigest()
-    for file in sorted(_files_in(path)):
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+    for file in sorted(filter(os.path.isfile, files)):
         total.update(os.path.relpath(file, path).encode("utf-8", "surrogateescape") + b"\0")
-        _feed(total, file)
+        feed(total, file)
     return total.hexdigest()
 
 
-def _files_in(path: str) -> Iterator[str]:
-    for folder, _, names in os.walk(path):
-        yield from (str(Path(folder, name)) for name in names if os.path.isfile(os.path.join(folder, name)))
-
-
-def _feed(total: hashlib._Hash, path: str) -> None:
+def feed(total: hashlib._Hash, path: str) -> None:
+    """Add the bytes of a file to a digest."""
     try:
         with open(path, "rb") as file:
             while piece := file.read(1 << 20):
@@ -249,9 +223,6 @@ def spooled() -> str:
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, OSError):
-            raise InputError(
-                f"Standard input must fit into the folder for temporary files; the system says: {error.strerror}: set "
-                "TMPDIR to a folder with more room."
-            ) from error
+            raise InputError(f"Standard input must fit in TMPDIR; got {error.strerror}: set another.") from error
         raise
     return path

@@ -195,9 +195,6 @@ class H5adReader(MatrixReader):
         return block
 
 
-# -- the file ---------------------------------------------------------------------------------------------------------
-
-
 @contextlib.contextmanager
 def _opened(name: str) -> Iterator[Any]:
     """Open an HDF5 file, and say in a sentence what is wrong with it, then or while it is read."""
@@ -289,9 +286,6 @@ def _shape(name: str, matrix: Any, place: str) -> tuple[tuple[int, int], bool]:
     return (sizes[0], sizes[1]), by_column
 
 
-# -- names and annotations --------------------------------------------------------------------------------------------
-
-
 def _index(name: str, file: Any, table: str, count: int) -> NDArray[Any]:
     """Return the names of the cells or genes.  # shape: (count,)"""
     group = file[table]
@@ -367,10 +361,7 @@ _EMPTY = ("layers", "obsm", "obsp", "uns", "varm", "varp")
 
 
 class _Held:
-    """A file for HDF5 to write to that never fails: what went wrong is kept, for the caller to raise.
-
-    HDF5 ends the process when it closes a file after a write that failed, on a full disk for example.
-    """
+    """A file that keeps write errors for the caller: HDF5 ends the process when it closes a file after one."""
 
     def __init__(self, path: str) -> None:
         self._file = open(path, "x+b", buffering=0)  # noqa: SIM115 (closed with the HDF5 file)
@@ -431,29 +422,21 @@ class _Held:
 
 
 class H5adWriter:
-    """Writes rows of numbers, which become X, with other columns beside them, which become columns of obs.
-
-    The first column called obs_names, id or index becomes the names of the rows. anndata writes all but X, which
-    comes in chunks.
-    """
+    """Rows become X, other columns obs, the first called obs_names, id or index its index; anndata writes all but X."""
 
     def __init__(self, path: str, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any]) -> None:
         self._anndata, library = anndata("Writing H5AD"), h5py("Writing H5AD")
         self._target, self._names = path, list(names)
         for name in extras:
             if "/" in name or not name:
-                raise InputError(
-                    f"Columns of {path!r} must have a name without '/', which H5AD keeps for itself; got {name!r}: "
-                    "rename it, or write .parquet or .csv."
-                )
+                raise InputError(f"Columns of {path!r} must have a name without '/'; got {name!r}: rename it.")
         self._columns: dict[str, list[NDArray[Any]]] = {name: [] for name in extras}
         self._temporary = temporary_name(path)
         self._held = _Held(self._temporary)
         self._file = library.File(self._held, "w")
         width = len(self._names)
-        self._X = self._file.create_dataset(
-            "X", shape=(0, width), maxshape=(None, width), chunks=(_ROWS_AT_ONCE, max(width, 1)), dtype=dtype
-        )
+        shapes = {"shape": (0, width), "maxshape": (None, width), "chunks": (_ROWS_AT_ONCE, max(width, 1))}
+        self._X = self._file.create_dataset("X", dtype=dtype, **shapes)
 
     def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
         start = self._X.shape[0]

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kpca._base.errors import InputError, Setting
 from kpca._base.files import temporary_name
 from kpca.data.arrays import MatrixReader
+from kpca.data.formats import feed
 from kpca.data.rows import Indices
 
 Grey = NDArray[np.float32]  # levels from 0 (black) to 1 (white); shape: (height, width)
@@ -38,10 +39,7 @@ def _pillow(doing: str) -> Any:
 
 
 def read_grey(path: str, size: tuple[int, int] | None = None) -> Grey:
-    """Return the grey levels of a picture, resized to (height, width) if that is given.
-
-    Of an animation it is the first frame; colours become their luminance, what is transparent shows white paper.
-    """
+    """Return the grey levels of a picture's first frame on white paper, resized to (height, width) if given."""
     pil = _pillow("Reading")
     try:
         # A warning of Pillow about far too many pixels becomes an error; damage must not pass as a warning either.
@@ -92,10 +90,7 @@ def _deep_levels(image: Any, path: str) -> Grey:
     values = np.asarray(image)
     most = 1.0 if image.mode == "F" else 65535.0
     if not (np.isfinite(values).all() and values.min() >= 0 and values.max() <= most):
-        raise InputError(
-            f"{path!r} must have grey levels from 0 to {most:g}; they are from {values.min():g} to {values.max():g}: "
-            "save it with 8 or 16 bits per pixel."
-        )
+        raise InputError(f"{path!r} must have grey levels from 0 to {most:g}; it has others: save it with 8 bits.")
     return (values / most).astype(np.float32)
 
 
@@ -109,7 +104,6 @@ def write_png(path: str, levels: NDArray[Any]) -> None:
 
 # -- A folder of pictures as a table, a row of grey levels for each; and rows back to pictures ------------------------
 
-_READ_AT_ONCE = 1 << 20
 _LONGEST_NAME = 200  # bytes of the name of a file that is written; file systems stop at 255
 _MOST_PIXELS = 1 << 22  # each is a column with a name
 
@@ -122,9 +116,7 @@ class _Picture:
 
 
 def _checked_size(size: Any) -> tuple[int, int]:
-    whole = (
-        isinstance(size, tuple | list) and len(size) == 2 and all(isinstance(side, int | np.integer) for side in size)
-    )
+    whole = isinstance(size, tuple | list) and [isinstance(side, int | np.integer) for side in size] == [True, True]
     if not whole or min(size) < 1 or size[0] * size[1] > _MOST_PIXELS:
         must = f"must be (height, width), whole numbers from 1, {_MOST_PIXELS:,} pixels at most"
         raise InputError(must, param="size", value=size)
@@ -132,21 +124,17 @@ def _checked_size(size: Any) -> tuple[int, int]:
 
 
 def _pictures(folder: str) -> tuple[list[_Picture], int]:
-    """Return the pictures in the order of their names, and the number of other files that are not hidden."""
+    """Return the pictures of a folder and of the folders in it, in the order of their names; and how many others."""
     found: list[_Picture] = []
     others = 0
     for entry in _entries(folder):
-        if _leads_to(entry.is_dir):
-            for inner in _entries(entry.path):
-                if _is_picture(inner):
-                    folder_name = _as_text(entry.name)
-                    found.append(_Picture(inner.path, f"{folder_name}/{_as_text(inner.name)}", folder_name))
-                else:
-                    others += 1
-        elif _is_picture(entry):
-            found.append(_Picture(entry.path, _as_text(entry.name), None))
-        else:
-            others += 1
+        label = _as_text(entry.name) if _leads_to(entry.is_dir) else None
+        for inner in [entry] if label is None else _entries(entry.path):
+            name = _as_text(inner.name)
+            if _is_picture(inner):
+                found.append(_Picture(inner.path, name if label is None else f"{label}/{name}", label))
+            else:
+                others += 1
     return sorted(found, key=lambda picture: picture.id), others
 
 
@@ -192,7 +180,7 @@ class ImageReader(MatrixReader):
         if not self._pictures:
             ignored = f"; {others:,} other file{' was' if others == 1 else 's were'} ignored" if others else ""
             raise InputError(
-                f"{path!r} must hold images ({', '.join(SUFFIXES)}) or subfolders of images; it holds none{ignored}."
+                f"{path!r} must hold images ({', '.join(SUFFIXES)}) or folders of them; it holds none{ignored}."
             )
         first = self._pictures[0].path
         height, width = self._resized or read_grey(first).shape
@@ -238,15 +226,9 @@ class ImageReader(MatrixReader):
         found = hashlib.sha256()
         for picture in self._pictures:
             name = picture.id.encode()
-            try:
-                found.update(b"%d %d " % (len(name), os.path.getsize(picture.path)) + name)
-                with open(picture.path, "rb") as file:
-                    while block := file.read(_READ_AT_ONCE):
-                        found.update(block)
-            except OSError as error:
-                raise InputError(
-                    f"{picture.path!r} must stay readable; the system says: {error.strerror}: open the folder again."
-                ) from error
+            size = os.path.getsize(picture.path) if os.path.exists(picture.path) else 0  # `feed` refuses a lost file
+            found.update(b"%d %d " % (len(name), size) + name)
+            feed(found, picture.path)
         return found.hexdigest()
 
 
@@ -263,10 +245,7 @@ class ImageWriter:
         if os.path.isdir(self._target) and not os.listdir(self._target):
             pass  # a rename replaces an empty folder
         elif os.path.lexists(self._target):
-            raise InputError(
-                f"{os.fsdecode(os.fspath(folder))!r} must be a new folder for the images; there is something of that "
-                "name already: give another name, or remove it."
-            )
+            raise InputError(f"{self._target!r} must be a new folder; there is something of that name: choose another.")
         self._temporary = temporary_name(self._target)
         try:
             os.mkdir(self._temporary)
@@ -279,9 +258,7 @@ class ImageWriter:
         ids = None if self._id is None else extras.get(self._id)
         height, width = self._shape
         if rows.ndim != 2 or rows.shape[1] != height * width:
-            raise InputError(
-                f"Rows must have {height * width} grey levels, a picture of {height} × {width}; got shape {rows.shape}."
-            )
+            raise InputError(f"Rows must have {height * width} grey levels; got shape {rows.shape}.")
         if not np.isfinite(rows).all():
             raise InputError("Grey levels must be finite; got NaN or infinity.")
         for position, levels in enumerate(rows):
@@ -329,9 +306,7 @@ class ImageWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *more: object) -> None:
         if kind is None:
             self.finish()
         else:

@@ -62,10 +62,7 @@ def _read_header(file: Any) -> _Header:
 
 def _check_dtype(dtype: np.dtype[Any], where: str) -> None:
     if dtype.hasobject:
-        raise InputError(
-            f"{where} must hold plain numbers or texts; it holds Python objects, which only unpickling could read and "
-            "which may run code: save it as numbers, or as texts of a fixed length."
-        )
+        raise InputError(f"{where} must hold numbers or texts, not Python objects, which may run code: save it anew.")
     if dtype.names is not None:
         raise InputError(f"{where} must be a plain array; it has fields ({quoted(dtype)}): save each as a column.")
 
@@ -96,11 +93,8 @@ class _Archive:
         self.path, self._limit, self._taken = path, memory_budget(), 0
         try:
             with zipfile.ZipFile(path) as zipped:
-                self.headers = {
-                    name.removesuffix(".npy"): self._header(zipped, name)
-                    for name in zipped.namelist()
-                    if name.endswith(".npy")
-                }
+                members = [name for name in zipped.namelist() if name.endswith(".npy")]
+                self.headers = {name.removesuffix(".npy"): self._header(zipped, name) for name in members}
         except InputError:
             raise
         except Exception as error:  # damaged archives and headers make the libraries raise anything
@@ -121,10 +115,7 @@ class _Archive:
         _check_dtype(header.dtype, where)
         self._taken += header.n_bytes
         if self._taken > self._limit:
-            raise InputError(
-                f"{where} must fit into the {_size(self._limit)} of memory allowed; it takes {_size(header.n_bytes)}: "
-                "save it as .npy, which is read in parts, or allow more memory."
-            )
+            raise InputError(f"{where} takes {_size(header.n_bytes)}, more than the memory allowed: save it as .npy.")
         try:
             with zipfile.ZipFile(self.path) as zipped, zipped.open(f"{name}.npy") as file:
                 _read_header(file)
@@ -144,9 +135,7 @@ class _Archive:
         kind = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
         keys = _SPARSE_KEYS.get(kind)
         if keys is None or not all(key in self.headers for key in keys):
-            lacking = (
-                ", ".join(key for key in keys or () if key not in self.headers) or f"a known format, not {quoted(kind)}"
-            )
+            lacking = ", ".join(set(keys or ()) - set(self.headers)) or f"a known format, not {quoted(kind)}"
             raise InputError(f"{self.path!r} must hold a whole sparse matrix; it lacks {lacking}: write it again.")
         return kind
 
@@ -214,9 +203,8 @@ def open_npz(path: str, array: str | None = None) -> MatrixReader:
         chosen = chosen_array(path, array, matrices, {name: found.shape for name, found in headers.items()})
         reader = ArrayReader(archive.load(chosen), f"Array {quoted(chosen)} of {path!r}")
     others = {name: found for name, found in headers.items() if name != chosen}
-    reader.sides = {
-        name: partial(archive.load, name) for name, found in others.items() if found.shape == (reader.n_rows,)
-    }
+    beside = (name for name, found in others.items() if found.shape == (reader.n_rows,))
+    reader.sides = {name: partial(archive.load, name) for name in beside}
     for name in _NAMES:
         found = others.get(name)
         if found is not None and found.dtype.kind in "SU" and found.shape == (reader.n_columns,):
@@ -265,10 +253,7 @@ class NpyWriter:
 
 
 class NpzWriter:
-    """A .npz file: the rows in `X`, the names of the columns in `names`, each extra in an array of its own.
-
-    Rows wait in a file beside the target, as their number comes before them in the archive; extras wait in memory.
-    """
+    """A .npz file: rows in `X`, names in `names`, an array per extra; rows wait in a second file for their number."""
 
     def __init__(self, path: str, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any]) -> None:
         self._names, self._extras = list(names), {name: list[NDArray[Any]]() for name in extras}

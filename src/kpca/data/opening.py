@@ -104,17 +104,12 @@ def open_table(
     for option in options:
         if option not in found.options:
             takers = [other.name for other in formats.BY_NAME.values() if option in other.options]
-            raise InputError(
-                f"is for {' and '.join(takers)}; {name!r} is of format {found.name}: leave it out", param=option
-            )
+            raise InputError(f"is for {' and '.join(takers)}; {name!r} is {found.name}: leave it out", param=option)
     roles = roles_of(columns, drop, label, id, text, optional=optional)
     if found.name == "images":
         beside = [None if role in roles.optional else getattr(roles, role) for role in ("label", "id")]
         if (roles.columns, roles.drop, roles.text, *beside) != (None,) * 5:
-            raise InputError(
-                f"{name!r} is a folder of images, whose columns are pixels, whose labels are folders and whose ids are "
-                "names of files: leave the roles of columns out."
-            )
+            raise InputError(f"{name!r} is a folder of images, whose columns are pixels: leave out their roles.")
         roles = Roles()
     if "beside" in found.options:
         options["beside"] = [str(side) for side in (roles.label, roles.id) if side is not None]
@@ -188,7 +183,7 @@ class ColumnTable:
 
     def __init__(self, name: str, columns: Columns, layout: Layout, digest: Callable[[], str]) -> None:
         self.name, self.layout, self.n_rows = name, layout, columns.n_rows
-        self._columns, self._digest = columns, digest
+        self._columns, self.digest = columns, digest
         single = bool(layout.numbers) and all(map(columns.is_single, layout.numbers))
         self.dtype: np.dtype[Any] = np.dtype(np.float32 if single else np.float64)
 
@@ -217,10 +212,7 @@ class ColumnTable:
             return RelaidTable(self, layout)
         numbers = tuple(name for name in self.layout.numbers if name not in texts)
         own = replace(self.layout, numbers=numbers, categories=(*self.layout.categories, *moved))
-        return RelaidTable(ColumnTable(self.name, self._columns, own, self._digest), layout)
-
-    def digest(self) -> str:
-        return self._digest()
+        return RelaidTable(ColumnTable(self.name, self._columns, own, self.digest), layout)
 
 
 def table_of_columns(
@@ -242,15 +234,13 @@ def table_of_columns(
         kind = columns.kind(column)
         if kind not in (NUMBER, TEXT):
             raise InputError(
-                f"Column {quoted(column)} of {where} must hold numbers or texts; it is of type {quoted(kind)}: drop "
-                "it, or store each number of it in a column of its own."
+                f"Column {quoted(column)} of {where} must be numbers or texts, not of type {quoted(kind)}: drop it."
             )
         (numbers if kind == NUMBER else categories).append(column)
     for beside in (chosen.text, chosen.id, chosen.label):
         if beside is not None and columns.kind(beside) not in (NUMBER, TEXT):
             raise InputError(
-                f"Column {quoted(beside)} of {where} must hold numbers or texts to be id, label or text; it is of type "
-                f"{quoted(columns.kind(beside))}: choose another."
+                f"Column {quoted(beside)} of {where} is of type {quoted(columns.kind(beside))}: choose another."
             )
     if scanned is not None:
         _check_entries(scanned, numbers, categories if encode is None else ())
@@ -297,19 +287,14 @@ class MatrixTable:
         self.name, self.n_rows, self.dtype, self.sparse = name, reader.n_rows, reader.dtype, reader.sparse
         self.image_shape = reader.image_shape
         if reader.n_columns > _MOST_COLUMNS:
-            raise InputError(
-                f"{name!r} must have at most {_MOST_COLUMNS} columns; it has {reader.n_columns}: choose some."
-            )
+            raise InputError(f"{name!r} must have at most {_MOST_COLUMNS} columns; got {reader.n_columns}: drop some.")
         label, id = (reader.beside.get(role) if given is None else given for role, given in roles.beside)
         roles = replace(roles, label=label, id=id)
         found = names if names is not None else default_names(reader.n_columns)
-        self._reader, self._digest = reader, digest
+        self._reader, self.digest = reader, digest
         chosen = assign(repr(name), found, roles, named=names is not None, sides=list(sides))
         if chosen.text is not None:
-            raise InputError(
-                f"{name!r} must have a column of texts to be read as documents; all of {quoted(chosen.text)} are "
-                "numbers: give a CSV or Parquet file."
-            )
+            raise InputError(f"Column {quoted(chosen.text)} of {name!r} must hold texts, not numbers: choose another.")
         places = {column: place for place, column in reversed(list(enumerate(found)))}
         self._used = np.array([places[column] for column in chosen.used])
         self._all = len(self._used) == len(found) and bool((np.diff(self._used) == 1).all())
@@ -318,11 +303,9 @@ class MatrixTable:
 
     def _side(self, column: str | None, places: Mapping[str, int], sides: Sides) -> int | NDArray[Any] | None:
         """Return where ids or labels are: the place of a column of the matrix, or an array beside it."""
-        if column is None:
-            return None
-        if column in sides:
+        if column is not None and column in sides:
             return as_values(sides[column](), f"Array {quoted(column)} of {self.name!r}")
-        return places[column]
+        return None if column is None else places[column]
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
         count = check_rows(rows, default_rows(self._reader.n_columns, self.dtype, sparse=self.sparse))
@@ -358,9 +341,6 @@ class MatrixTable:
         if not self.sparse:  # a sparse matrix is in memory already
             check_room(self.name, self.n_rows * len(self._used) * self.dtype.itemsize)
         return joined(list(self.chunks()))
-
-    def digest(self) -> str:
-        return self._digest()
 
 
 def as_values(array: NDArray[Any], where: str) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,26 +21,11 @@ from sklearn.preprocessing import StandardScaler
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError, Setting
 from kpca._base.validation import seed_of, unchanged_on_error, whole_number
+from kpca.data import encoding
 from kpca.data.arrays import plain
-from kpca.data.encoding import (
-    SCALES,
-    centres,
-    check_scaler,
-    decoded,
-    encoded,
-    encoder_of,
-    filled,
-    gradual_scaler,
-    imputer_of,
-    medians,
-    robust_scaler,
-    sentences,
-    value_names,
-    width,
-)
 from kpca.data.roles import inputs_of, layout_for, relaid, with_layout
 from kpca.data.rows import Indices, Rows, Table, float_dtype, listed, part, place, quoted, stacked
-from kpca.data.sources import Source, default_rows, source_of
+from kpca.data.sources import ReaderSource, Source, default_rows
 from kpca.data.survey import (
     MemoryTable,
     Survey,
@@ -121,8 +107,6 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.max_words = max_words
         self.random_state = random_state
 
-    # -- fitting ----------------------------------------------------------------------------------------------------
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find out what to fill in, which values there are and how large numbers are, in one or two passes.
 
@@ -142,22 +126,22 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.image_shape_ = table.image_shape
         self.n_features_in_ = len(inputs_of(layout))
         words = WordCounts(layout.text, self.max_words, self.dtype_) if layout.text is not None else None
-        scaler = gradual_scaler(self.scale, sparse=table.sparse) if layout.numbers else None
+        scaler = encoding.gradual_scaler(self.scale, sparse=table.sparse) if layout.numbers else None
         survey, means = self._surveyed(table, scaler, words)
         self._check_survey(survey)
         self.n_rows_, self.n_kept_, self.n_missing_ = survey.n_rows, survey.n_kept, survey.n_missing
         self.numbers_imputer_ = self._imputer(survey, means)
         self.scaler_ = self._scaler(table, survey, scaler)
-        self.encoder_ = encoder_of(survey.values.values(), self.dtype_) if layout.categories else None
+        self.encoder_ = encoding.encoder_of(survey.values.values(), self.dtype_) if layout.categories else None
         self.vectorizer_: Any = None
         told = ""
         if words is not None:
             self.vectorizer_, told = words.fitted()
-        self.notes_ = tuple(sentences(survey, self.impute, self.scaler_, told))
+        self.notes_ = tuple(encoding.sentences(survey, self.impute, self.scaler_, told))
         return self
 
     def _check_parameters(self) -> None:
-        for name, allowed in (("encode", ENCODES), ("impute", IMPUTES), ("scale", SCALES)):
+        for name, allowed in (("encode", ENCODES), ("impute", IMPUTES), ("scale", encoding.SCALES)):
             if getattr(self, name) not in allowed:
                 told = ", ".join(repr(value) for value in allowed)
                 raise InputError(f"must be one of {told}", param=name, value=getattr(self, name))
@@ -171,14 +155,9 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if table.sparse:
             means = None  # a missing number is refused there
         samples = table.layout.numbers and (self.scale == "robust" or (self.impute == "median" and not table.sparse))
-        survey = Survey(
-            table,
-            drop=self.drops,
-            scalers=[each for each in (scaler, means) if each is not None],
-            sample_seed=seed_of(self.random_state) if samples else None,
-            max_categories=self.max_categories,
-            words=words,
-        )
+        scalers = [each for each in (scaler, means) if each is not None]
+        seed = seed_of(self.random_state) if samples else None
+        survey = Survey(table, scalers, words, drop=self.drops, seed=seed, most=self.max_categories)
         for rows in pass_over(table):
             survey.take(rows)
         return survey, means
@@ -204,7 +183,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _imputer(self, survey: Survey, means: Any) -> SimpleImputer | None:
         if self.impute == "median" and survey.sample is not None and not sparse.issparse(survey.sample):
-            values = medians(survey.sample)
+            values = encoding.medians(survey.sample)
         elif self.impute == "mean" and means is not None:
             values = means.mean_
         else:
@@ -217,7 +196,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "numbers",
                 remedy=("leave them out with ", Setting("drop")),
             )
-        return imputer_of(values, str(self.impute), self.dtype_)
+        return encoding.imputer_of(values, str(self.impute), self.dtype_)
 
     def _scaler(self, table: Table, survey: Survey, scaler: Any) -> Any:
         if not survey.layout.numbers or self.scale == "none":
@@ -226,15 +205,13 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # what they say is checked below
             if self.scale == "robust":
-                scaler = robust_scaler(filled(survey.sample, imputer))
+                scaler = encoding.robust_scaler(encoding.filled(survey.sample, imputer))
             elif imputer is not None and survey.missing.any():  # the spread is that of the numbers as filled in
-                scaler = gradual_scaler(self.scale, sparse=table.sparse)
+                scaler = encoding.gradual_scaler(self.scale, sparse=table.sparse)
                 for rows in pass_over(table):
                     scaler.partial_fit(imputer.transform(rows.numbers))
-        check_scaler(scaler, survey.layout.numbers, survey.name)
+        encoding.check_scaler(scaler, survey.layout.numbers, survey.name)
         return scaler
-
-    # -- preparing --------------------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> Any:
         """Return the rows as the model takes them: an array, CSR, or a source where they do not fit into memory.
@@ -263,10 +240,20 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._refuse_holes(rows)
         blocks = [self._numbers(rows, holes and not self.drops)] if self.layout_.numbers else []
         if self.encoder_ is not None:
-            blocks.append(encoded(self.encoder_, rows, self.layout_.categories, set() if warned is None else warned))
+            blocks.append(
+                encoding.encoded(self.encoder_, rows, self.layout_.categories, set() if warned is None else warned)
+            )
         if self.vectorizer_ is not None and rows.documents is not None:
-            blocks.append(self._weights(rows))
-        return Prepared(self._joined(blocks), rows.ids, rows.labels, kept)
+            documents = [document or "" for document in rows.documents.tolist()]
+            none = sparse.csr_array((0, len(self.vectorizer_.vocabulary_)), dtype=self.dtype_)
+            blocks.append(self.vectorizer_.transform(documents) if documents else none)
+        if self.sparse_:
+            joined = blocks[0] if len(blocks) == 1 else sparse.hstack(blocks, format="csr")
+            X: Any = sparse.csr_array(joined).astype(self.dtype_, copy=False)
+        else:
+            dense = [block.toarray() if sparse.issparse(block) else block for block in blocks]
+            X = np.ascontiguousarray(dense[0] if len(dense) == 1 else np.hstack(dense), dtype=self.dtype_)
+        return Prepared(X, rows.ids, rows.labels, kept)
 
     def _cast(self, numbers: Any) -> Any:
         """Return the numbers as those of the fit: of its type, sparse where those were."""
@@ -288,7 +275,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         numbers = rows.numbers
         if not numbers.shape[0]:
             return numbers
-        if sparse.issparse(numbers) and (not self.sparse_ or centres(self.scaler_)):
+        if sparse.issparse(numbers) and (not self.sparse_ or encoding.centres(self.scaler_)):
             numbers = numbers.toarray()  # a sparse table for a model of dense ones
         if holes and self.numbers_imputer_ is not None:
             numbers = self.numbers_imputer_.transform(numbers)
@@ -296,31 +283,13 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             numbers = self.scaler_.transform(numbers)
         return numbers
 
-    def _weights(self, rows: Rows) -> Any:
-        documents = [document or "" for document in rows.documents.tolist()]  # type: ignore[union-attr]
-        if not documents:
-            return sparse.csr_array((0, len(self.vectorizer_.vocabulary_)), dtype=self.dtype_)
-        return self.vectorizer_.transform(documents)
-
-    def _joined(self, blocks: list[Any]) -> Any:
-        if self.sparse_:
-            joined = blocks[0] if len(blocks) == 1 else sparse.hstack(blocks, format="csr")
-            return sparse.csr_array(joined).astype(self.dtype_, copy=False)
-        dense = [block.toarray() if sparse.issparse(block) else block for block in blocks]
-        return np.ascontiguousarray(dense[0] if len(dense) == 1 else np.hstack(dense), dtype=self.dtype_)
-
     def select(self, table: Table) -> Table:
         """Return the columns of the fit, in their roles, from another table; it may have more, in any order."""
         self._check_fitted()
         if self.image_shape_ is not None and table.image_shape not in (None, self.image_shape_):
             sizes = [" × ".join(map(str, shape or ())) for shape in (self.image_shape_, table.image_shape)]
-            raise InputError(
-                f"{table.name} must hold images of {sizes[0]} pixels (height × width), as at the fit; they are of "
-                f"{sizes[1]}: resize them."
-            )
+            raise InputError(f"{table.name} must hold images of {sizes[0]} pixels; got {sizes[1]}: resize them.")
         return with_layout(table, layout_for(self.layout_, table))
-
-    # -- the inverse map --------------------------------------------------------------------------------------------
 
     def inverse_transform(self, X: Any) -> Rows:
         """Return rows in the units of the file: numbers unscaled, of each category the value of the largest column."""
@@ -329,20 +298,15 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("Weights of words must stay as they are: TF-IDF has no inverse map to documents.")
         X = X if sparse.issparse(X) else np.asarray(plain(X))
         if X.ndim != 2 or X.shape[1] != self.n_features_out_:
-            raise InputError(
-                f"Prepared rows must be of shape (m, {self.n_features_out_}), as transform returns them; got "
-                f"{tuple(X.shape)}."
-            )
+            raise InputError(f"Prepared rows must be of shape (m, {self.n_features_out_}); got {tuple(X.shape)}.")
         X = X.astype(self.dtype_ if float_dtype(X.dtype).itemsize == 4 else float_dtype(X.dtype), copy=False)
         p = len(self.layout_.numbers)
         numbers = X[:, :p] if not sparse.issparse(X) else sparse.csr_array(X)[:, :p]
         if self.scaler_ is not None and X.shape[0]:
             numbers = self.scaler_.inverse_transform(numbers)
         layout = replace(self.layout_, id=None, label=None)
-        texts = {} if self.encoder_ is None else decoded(self.encoder_, X[:, p:], layout.categories)
+        texts = {} if self.encoder_ is None else encoding.decoded(self.encoder_, X[:, p:], layout.categories)
         return Rows(layout, numbers, texts)
-
-    # -- what is known ----------------------------------------------------------------------------------------------
 
     @property
     def drops(self) -> bool:
@@ -354,7 +318,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The number of columns of prepared rows."""
         self._check_fitted()
         words = 0 if self.vectorizer_ is None else len(self.vectorizer_.vocabulary_)
-        return len(self.layout_.numbers) + width(self.encoder_) + words
+        return len(self.layout_.numbers) + encoding.width(self.encoder_) + words
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
@@ -369,7 +333,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"input_features must be the names of the fit; got {listed(list(input_features))}.")
         names = list(self.layout_.numbers)
         if self.encoder_ is not None:
-            names += value_names(self.encoder_, self.layout_.categories)
+            names += encoding.value_names(self.encoder_, self.layout_.categories)
         if self.vectorizer_ is not None:
             names += [f"{self.layout_.text}:{word}" for word in sorted(self.vectorizer_.vocabulary_)]
         return np.array(_distinct(names), dtype=object)
@@ -419,11 +383,9 @@ def _distinct(names: list[str]) -> list[str]:
     found: list[str] = []
     taken: set[str] = set()
     for name in names:
-        other, number = name, 2
-        while other in taken:
-            other, number = f"{name} ({number})", number + 1
-        taken.add(other)
-        found.append(other)
+        others = (f"{name} ({number})" for number in itertools.count(2))
+        found.append(name if name not in taken else next(other for other in others if other not in taken))
+        taken.add(found[-1])
     return found
 
 
@@ -494,15 +456,11 @@ def check_kept(count: int, table: Table | Survey) -> None:
 
 def prepared_source(preparation: Preparation, table: Table) -> Source:
     """Return the prepared rows as a source of chunks, which reads the table anew in each pass."""
-    return source_of(PreparedRows(preparation, table))
+    return ReaderSource(PreparedRows(preparation, table))
 
 
 class PreparedRows:
-    """A reader of rows that are prepared as they are read.
-
-    The columns have no names here, as those of prepared arrays have none: a model that is fitted to this source takes
-    arrays without a word. `Preparation.get_feature_names_out` has the names.
-    """
+    """Rows that are prepared as they are read; like arrays, they have no names of columns, so that models take both."""
 
     names: list[str] | None = None
 
@@ -519,7 +477,7 @@ class PreparedRows:
     def blocks(self, rows: int) -> Iterator[Any]:
         """Yield prepared rows; those with missing values may be left out, so blocks are of any length."""
         seen = 0
-        for chunk in self._table.chunks(min(rows, self._rows_at_once())):
+        for chunk in self._table.chunks(min(rows, rows_at_once(self._preparation, self._table))):
             block = self._prepared(chunk)
             seen += block.shape[0]
             if block.shape[0]:
@@ -534,7 +492,7 @@ class PreparedRows:
             return sparse.csr_array(empty) if self.sparse else empty
         parts: list[Any] = []
         first = done = 0
-        for chunk in self._table.chunks(self._rows_at_once()):
+        for chunk in self._table.chunks(rows_at_once(self._preparation, self._table)):
             beyond = first + len(chunk)  # for tables that keep all rows
             if not self._preparation.drops and indices[done] >= beyond:
                 first = beyond
@@ -546,9 +504,6 @@ class PreparedRows:
             if done == len(indices):
                 break
         return stacked(parts)
-
-    def _rows_at_once(self) -> int:
-        return rows_at_once(self._preparation, self._table)
 
     def _prepared(self, rows: Rows) -> Any:
         return self._preparation.prepare(rows, warned=self._warned).X

@@ -25,6 +25,7 @@ from kpca.data.rows import (
     place,
     printable,
     quoted,
+    rows_of,
 )
 from kpca.data.sources import default_rows
 
@@ -77,15 +78,11 @@ def assign(
     names: Sequence[str],
     roles: Roles,
     *,
-    named: bool = True,
+    named: bool,
     hidden: Sequence[str] = (),
     sides: Sequence[str] = (),
 ) -> Assigned:
-    """Return which column has which role.
-
-    `hidden` are columns that hold the names of the rows: the first is the id if no other is named, and they are
-    analysed only where they are asked for. `sides` are arrays beside the table, which can be id or label only.
-    """
+    """Return each column's role. `hidden` name the rows, the first being the default id; `sides` can be id or label."""
     find = _Finder(where, names, named, sides)
     label, id, text = (
         None
@@ -115,10 +112,7 @@ def assign(
         id = hidden[0]
     _check_names(where, names, {*used, label, id, text} - {None})
     if not used and text is None:
-        raise InputError(
-            f"{where} must have a column of numbers, categories or text left to analyse; all of its {len(names)} are "
-            "left out or have another role: name other columns, or drop fewer."
-        )
+        raise InputError(f"{where} must have a column left to analyse; all {len(names)} are left out: drop fewer.")
     return Assigned(tuple(used), text, id, label)
 
 
@@ -140,19 +134,12 @@ class _Finder:
         if not self._named and name.isdecimal() and int(name) < len(self._list):
             return self._list[int(name)]
         known = [*(sorted(self._sides) if beside else ()), *self._list]
-        raise InputError(
-            (
-                f"{self._where} must have the column that ",
-                Setting(option),
-                f" names; it has no {quoted(name)}{hint(name, known)}",
-            )
-        )
+        lacks = f" names; it has no {quoted(name)}{hint(name, known)}"
+        raise InputError((f"{self._where} must have the column that ", Setting(option), lacks))
 
 
 def _two_roles(where: str, name: str | None, one: str, other: str) -> InputError:
-    return InputError(
-        f"A column of {where} must have one role; {quoted(name)} is {one} and {other}: take it out of one of the two."
-    )
+    return InputError(f"A column of {where} must have one role; {quoted(name)} is {one} and {other}: leave one out.")
 
 
 def _check_names(where: str, names: Sequence[str], wanted: set[Any]) -> None:
@@ -205,25 +192,17 @@ def layout_for(wanted: Layout, table: Table) -> Layout:
     present = {*inputs_of(there), there.id, there.label} - {None}
     p, q = len(wanted.numbers), len(there.numbers)
     if p != q and _unnamed(wanted) and _unnamed(there):  # columns that have no names cannot be chosen by name
-        raise InputError(
-            f"{table.name} has {q:,} features, but Preparation is expecting {p:,} features as input: give it the "
-            "columns of the fit."
-        )
+        raise InputError(f"{table.name} has {q:,} features, but Preparation is expecting {p:,} features as input.")
     lacking = [name for name in inputs_of(wanted) if name not in present]
     if lacking:
         known = hint(lacking[0], sorted(str(name) for name in present))
         meant = f" ({known[2:]})" if "did you mean" in known else ""
-        raise InputError(
-            f"{table.name} must have the columns that the model was fitted to; it lacks {listed(lacking)}{meant}: "
-            "add them, or fit a model without them."
-        )
+        raise InputError(f"{table.name} must have the columns of the fit; it lacks {listed(lacking)}{meant}: add them.")
     taken = set(inputs_of(wanted))
     free = [None if name in taken else name for name in (there.id, there.label)]
-    return replace(
-        wanted,
-        id=free[0] or (wanted.id if wanted.id in present else None),
-        label=free[1] or (wanted.label if wanted.label in present and wanted.label != free[0] else None),
-    )
+    id = free[0] or (wanted.id if wanted.id in present else None)
+    label = free[1] or (wanted.label if wanted.label in present and wanted.label != free[0] else None)
+    return replace(wanted, id=id, label=label)
 
 
 def _unnamed(layout: Layout) -> bool:
@@ -235,15 +214,8 @@ def relaid(rows: Rows, layout: Layout, name: str) -> Rows:
     if layout == rows.layout:
         return rows
     columns = _Columns(rows, name)
-    return Rows(
-        layout,
-        numbers=columns.numbers(layout.numbers),
-        categories={column: as_texts(columns[column]) for column in layout.categories},
-        documents=None if layout.text is None else as_texts(columns[layout.text]),
-        ids=None if layout.id is None else columns[layout.id],
-        labels=None if layout.label is None else columns[layout.label],
-        first=rows.first,
-    )
+    found = rows_of(layout, columns.numbers(layout.numbers), lambda name: as_texts(columns[name]), columns.__getitem__)
+    return replace(found, first=rows.first)
 
 
 class _Columns:

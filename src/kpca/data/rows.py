@@ -7,7 +7,7 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, Protocol
 
@@ -29,11 +29,7 @@ Sides = Mapping[str, Callable[[], NDArray[Any]]]
 
 
 class Reader(Protocol):
-    """A matrix in storage: a known number of rows, in blocks or by number, as they are stored.
-
-    It may also have `sides`, arrays beside the rows by name, of which `beside` names the default id and label, and an
-    `image_shape`.
-    """
+    """A matrix in storage, read in blocks or by row number; `MatrixReader` adds arrays beside the rows."""
 
     n_rows: int
     n_columns: int
@@ -139,19 +135,13 @@ def is_missing(value: Any) -> bool:
 def unreadable(path: str, what: str, error: BaseException) -> InputError:
     """Return the sentence for a file that is not what its name says, or is cut short."""
     if isinstance(error, FileNotFoundError) and not os.path.exists(path):
-        return InputError(
-            f"{path!r} must stay where it is while it is read; it is gone, or the working folder is another one: put "
-            "it back, or give its full path."
-        )
+        return InputError(f"{path!r} must stay where it is while it is read; it is gone: put it back.")
     reason = printable(error, 160).rstrip(".") or type(error).__name__
     return InputError(f"{path!r} must be a whole {what}; it cannot be read ({reason}): write it again.")
 
 
 def plain_values(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return ids or labels as one array without objects, which only unpickling could read again.
-
-    Missing texts become empty, whole numbers with some missing floats with NaN, and what is mixed texts.
-    """
+    """Return ids or labels without objects: missing texts empty, missing whole numbers NaN, mixed values as texts."""
     whole = np.concatenate(parts) if parts else np.empty(0)
     if whole.dtype.kind != "O":
         return whole.astype(str) if whole.dtype.kind == "T" else whole
@@ -211,9 +201,7 @@ class Rows:
         return int(self.numbers.shape[0])
 
 
-def rows_of(
-    layout: Layout, numbers: Any, text: Callable[[str], NDArray[Any]], value: Callable[[str], NDArray[Any]]
-) -> Rows:
+def rows_of(layout: Layout, numbers: Any, text: Callable[[str], Any], value: Callable[[str], Any]) -> Rows:
     """Return rows whose other columns are found by their names: as texts, or as values for id and label."""
     return Rows(
         layout,
@@ -228,29 +216,12 @@ def rows_of(
 class Table(Protocol):
     """A file, frame or folder whose rows can be read again and again, in chunks or all at once."""
 
-    @property
-    def name(self) -> str:
-        """What messages call it: mostly a path."""
-
-    @property
-    def layout(self) -> Layout:
-        """The roles of its columns."""
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows, found out by a first reading where the file does not say it."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the numbers: float32 or float64."""
-
-    @property
-    def sparse(self) -> bool:
-        """Whether the numbers come as CSR."""
-
-    @property
-    def image_shape(self) -> tuple[int, int] | None:
-        """Height and width, where the numbers of a row are the grey levels of a picture."""
+    name: str  # what messages call it: mostly a path
+    layout: Layout
+    n_rows: int  # found by a first reading where the file does not say it
+    dtype: np.dtype[Any]  # of the numbers: float32 or float64
+    sparse: bool  # whether the numbers come as CSR
+    image_shape: tuple[int, int] | None  # height and width, where a row holds the grey levels of a picture
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
         """Yield the rows in order, in pieces of `rows` rows (about 8 MiB if None), the last one shorter."""
@@ -324,7 +295,7 @@ def regrouped(
     waiting: list[Any] = []
     held = 0
     for piece in pieces:
-        start, length = 0, n_rows_of(piece)
+        start, length = 0, len(piece) if isinstance(piece, Rows) else int(piece.shape[0])
         while start < length:
             stop = min(start + rows - held, length)
             waiting.append(piece if stop - start == length else cut(piece, slice(start, stop)))
@@ -347,38 +318,23 @@ def taken_in_passing(blocks: Iterator[Any], indices: Indices) -> Any:
     return stacked(parts)
 
 
-def n_rows_of(piece: Any) -> int:
-    """Return the number of rows of an array, a sparse matrix or `Rows`."""
-    return len(piece) if isinstance(piece, Rows) else int(piece.shape[0])
-
-
 def part(rows: Rows, chosen: slice | NDArray[Any]) -> Rows:
     """Return some of the rows: a slice, a mask or positions. `first` is kept right for slices only."""
+    categories = {name: values[chosen] for name, values in rows.categories.items()}
     documents, ids, labels = (None if one is None else one[chosen] for one in (rows.documents, rows.ids, rows.labels))
-    return replace(
-        rows,
-        numbers=rows.numbers[chosen],
-        categories={name: values[chosen] for name, values in rows.categories.items()},
-        documents=documents,
-        ids=ids,
-        labels=labels,
-        first=rows.first + (chosen.start or 0 if isinstance(chosen, slice) else 0),
-    )
+    first = rows.first + (chosen.start or 0 if isinstance(chosen, slice) else 0)
+    return Rows(rows.layout, rows.numbers[chosen], categories, documents, ids, labels, first)
 
 
 def joined(parts: list[Rows]) -> Rows:
     """Return rows one after another as one."""
     if len(parts) == 1:
         return parts[0]
-    head = parts[0]
-    return replace(
-        head,
-        numbers=stacked([part.numbers for part in parts]),
-        categories={name: np.concatenate([part.categories[name] for part in parts]) for name in head.categories},
-        documents=together([part.documents for part in parts]),
-        ids=together([part.ids for part in parts]),
-        labels=together([part.labels for part in parts]),
-    )
+    head, numbers = parts[0], stacked([part.numbers for part in parts])
+    categories = {name: np.concatenate([part.categories[name] for part in parts]) for name in head.categories}
+    beside = ("documents", "ids", "labels")
+    documents, ids, labels = (together([getattr(part, name) for part in parts]) for name in beside)
+    return Rows(head.layout, numbers, categories, documents, ids, labels, head.first)
 
 
 def together(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import TracebackType
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,16 +47,12 @@ class TableWriter:
         if rows.ndim != 2 or rows.shape[1] != self._n_columns:
             raise InputError(f"Rows for {self._target} must have shape (m, {self._n_columns}); got {rows.shape}.")
         if set(extras) != set(self._extras):
-            raise InputError(
-                f"Rows for {self._target} must come with the columns {listed(self._extras) or 'none'}; got "
-                f"{listed(list(extras)) or 'none'}: write all of them."
-            )
+            wanted, got = listed(self._extras) or "none", listed(list(extras)) or "none"
+            raise InputError(f"Rows for {self._target} must come with the columns {wanted}; got {got}.")
         beside = {name: _column(extras[name]) for name in self._extras}
         for name, column in beside.items():
             if column.shape != (len(rows),):
-                raise InputError(
-                    f"Column {quoted(name)} for {self._target} must have {len(rows)} entries; got shape {column.shape}."
-                )
+                raise InputError(f"Column {quoted(name)} must have {len(rows)} entries; got shape {column.shape}.")
         if self.expected is not None and self.n_rows + len(rows) > self.expected:
             raise InputError(f"{self._target} must take {self.expected} rows; more than that were written.")
         if self.wanted and len(rows):
@@ -74,19 +69,14 @@ class TableWriter:
             self.wanted = False
             silence_stdout()
         except UnicodeEncodeError as error:
-            raise InputError(
-                f"Texts for {self._target} must be Unicode; {ascii(error.object)[:60]} is not (half of a pair of "
-                "surrogates): replace such letters."
-            ) from error
+            raise InputError(f"Texts for {self._target} must be Unicode; {ascii(error.object)[:60]} is not.") from error
         except OSError as error:
             raise write_failed(self._target, error, kept=self._kept) from error
 
     def __enter__(self) -> TableWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *more: object) -> None:
         if self._closed:
             return
         self._closed = True
@@ -210,16 +200,10 @@ def _check_names(where: str, names: Sequence[str], extras: Sequence[str], format
         twice = next(name for name in both if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise InputError(f"The columns of {where} must have different names; {quoted(twice)} comes twice: rename one.")
     if format.one_array and extras:
-        raise InputError(
-            f"{where} can hold one array of numbers only, and no column {quoted(extras[0])} beside it: write .npz, "
-            ".csv or .parquet instead."
-        )
+        raise InputError(f"{where} can hold numbers only, no column {quoted(extras[0])}: write .npz or .csv.")
     for name in extras if format.reserved is not None else ():
         if name in format.reserved or not name or set("/\\") & set(name) or name.startswith("."):  # type: ignore[operator]
-            raise InputError(
-                f"{where} cannot have an array called {quoted(name)} beside its rows: rename the column, or write "
-                ".csv or .parquet."
-            )
+            raise InputError(f"{where} cannot have an array called {quoted(name)}: rename it, or write .csv.")
 
 
 def open_sink(
@@ -256,32 +240,17 @@ def open_sink(
     return TableWriter(_ArrayWriter(target), "the target array", n_columns, n_rows=shape[0])
 
 
-def scores_in_chunks(
-    model: Any, transform: Callable[[Any], Any], source: Source, rows: int | None = None
-) -> Iterator[NDArray[Any]]:
+def scores_in_chunks(model: Any, transform: Any, source: Source, rows: int | None = None) -> Iterator[NDArray[Any]]:
     """Yield what `transform` makes of each chunk; the names of the columns are compared with the model's once."""
-    named = _same_names(model, source)
-    for chunk in source.chunks(rows):
-        yield _transformed(transform, chunk, named)
-
-
-def _same_names(model: Any, source: Source) -> bool:
-    """Whether the model and X both name their columns; different names are refused."""
     expected = getattr(model, "feature_names_in_", None)
-    if expected is None or source.names is None:
-        return False
-    if [str(name) for name in expected] != source.names:
-        raise InputError(
-            "X must have the columns the model was fitted on, in that order; it has others: select and order them."
-        )
-    return True
-
-
-def _transformed(transform: Callable[[Any], Any], chunk: Any, named: bool) -> NDArray[Any]:
-    with warnings.catch_warnings():
-        if named:  # they were compared once for all chunks, which are plain arrays
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        scores = np.asarray(transform(chunk))
-    if scores.ndim != 2 or len(scores) != chunk.shape[0]:
-        raise InputError(f"model.transform must give one row of scores per row of X; got shape {scores.shape}.")
-    return scores
+    named = expected is not None and source.names is not None
+    if named and [str(name) for name in expected] != source.names:  # type: ignore[union-attr]
+        raise InputError("X must have the columns the model was fitted on, in that order: select and order them.")
+    for chunk in source.chunks(rows):
+        with warnings.catch_warnings():
+            if named:  # chunks are plain arrays
+                warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            scores = np.asarray(transform(chunk))
+        if scores.ndim != 2 or len(scores) != chunk.shape[0]:
+            raise InputError(f"model.transform must give one row of scores per row of X; got shape {scores.shape}.")
+        yield scores

@@ -29,6 +29,7 @@ from kpca.data.rows import (
     Reader,
     check_rows,
     float_dtype,
+    label,
     quoted,
     regrouped,
     stacked,
@@ -45,33 +46,13 @@ _KEYS_AT_ONCE = 1 << 20
 class Source(Protocol):
     """Rows that are read in chunks. Chunks may be views of the data: never write into them."""
 
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows; None while it is unknown (a stream that has not been read to its end)."""
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """What chunks are given as: float32 (for float16 and float32) or float64 (for all other numbers)."""
-
-    @property
-    def sparse(self) -> bool:
-        """Whether chunks are CSR."""
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether `chunks` may be called again."""
-
-    @property
-    def random_access(self) -> bool:
-        """Whether `rows` works."""
-
-    @property
-    def names(self) -> list[str] | None:
-        """Names of the columns, if they have any."""
+    n_rows: int | None  # None while it is unknown (a stream that has not been read to its end)
+    n_columns: int
+    dtype: np.dtype[Any]  # of the chunks: float32 (for float16 and float32) or float64 (for all other numbers)
+    sparse: bool  # whether chunks are CSR
+    repeatable: bool  # whether `chunks` may be called again
+    random_access: bool  # whether `rows` works
+    names: list[str] | None  # of the columns, if they have any
 
     def chunks(self, rows: int | None = None) -> Iterator[Any]:
         """Yield C-ordered arrays or CSR of exactly `rows` rows, in order, the last one shorter."""
@@ -91,10 +72,7 @@ def default_rows(n_columns: int, dtype: Any, *, sparse: bool = False) -> int:
 
 
 def in_memory(X: Any) -> bool:
-    """Return True for what is taken whole: arrays, sparse matrices, data frames and lists of rows.
-
-    Memory maps, other arrays on disk, paths and iterables of chunks are read in chunks.
-    """
+    """Return True for arrays, sparse matrices, frames and lists of rows, which are taken whole; False for the rest."""
     if isinstance(X, list | tuple):
         return not (X and all(_is_reader_material(piece) and len(getattr(piece, "shape", (0, 0))) == 2 for piece in X))
     if isinstance(X, np.memmap | str | os.PathLike):
@@ -119,13 +97,10 @@ def as_source(X: Any) -> Source:
     if isinstance(X, (list, tuple)):
         return _of_list(X)
     if _is_reader_material(X):
-        return _Numbered(_reader(X))
+        return ReaderSource(_reader(X))
     if isinstance(X, Iterable) and not isinstance(X, (bytes, dict)):
         return _Stream(X)
-    raise InputError(
-        f"X must be an array, a sparse matrix, a data frame, a path, or an iterable of 2-D chunks; got "
-        f"{type(X).__name__}."
-    )
+    raise InputError(f"X must be an array, a frame, a path, or an iterable of 2-D chunks; got {type(X).__name__}.")
 
 
 def _of_list(X: Any) -> Source:
@@ -135,7 +110,7 @@ def _of_list(X: Any) -> Source:
     if not in_memory(X):
         return _Stream(X)
     try:
-        return _Numbered(ArrayReader(np.asarray(X)))
+        return ReaderSource(ArrayReader(np.asarray(X)))
     except InputError:
         raise
     except (TypeError, ValueError) as error:
@@ -149,7 +124,11 @@ def _is_reader_material(X: Any) -> bool:
 def _reader(X: Any) -> Reader:
     """Open one array, frame or file."""
     if isinstance(X, (str, os.PathLike)):
-        return _file_reader(os.fsdecode(X))
+        path = os.fsdecode(X)
+        if by_name(path)[0] is None and not os.path.lexists(path):  # a text that is no path, more likely
+            raise unknown_suffix(path)
+        opened = BY_NAME[format_of(path)].open(path)
+        return NumbersReader(opened, path) if hasattr(opened, "kind") else opened
     if sparse.issparse(X):
         return SparseReader(X)
     if isinstance(X, np.ndarray):
@@ -159,14 +138,6 @@ def _reader(X: Any) -> Reader:
     if hasattr(X, "shape") and hasattr(X, "__getitem__"):
         return SlicedReader(X)
     raise InputError(f"A chunk must be a 2-D array, a sparse matrix, a data frame or a path; got {type(X).__name__}.")
-
-
-def _file_reader(path: str) -> Reader:
-    if by_name(path)[0] is None and not os.path.lexists(path):  # a text that is no path, more likely
-        raise unknown_suffix(path)
-    opened = BY_NAME[format_of(path)].open(path)
-    reader: Reader = NumbersReader(opened, path) if hasattr(opened, "kind") else opened
-    return reader
 
 
 class NumbersReader:
@@ -179,23 +150,18 @@ class NumbersReader:
         names = [name for name in table.names if name not in table.hidden]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(
-                f"The columns of {path!r} must have different names; got {quoted(twice)} twice: rename some."
-            )
+            raise InputError(f"The columns of {path!r} must have different names; {quoted(twice)} comes twice.")
         if hasattr(table, "scan"):
             table.scan(names)
             names = [name for name in names if not table.is_blank(name)]
         if table.n_rows < 1 or not names:
             raise InputError(f"{path!r} must have at least one row and one column; got {table.n_rows} row(s).")
         for column, name in enumerate(names):
-            if table.kind(name) != NUMBER:
+            if (kind := table.kind(name)) != NUMBER:
                 slip = getattr(table, "slip", lambda _: None)(name)
                 if slip:
                     raise InputError(f"{slip}: correct it or drop the column.")
-                raise InputError(
-                    f"{path!r} must hold numbers only; column {column} ({quoted(name)}) is of type {table.kind(name)}: "
-                    "encode or drop it."
-                )
+                raise InputError(f"{path!r} must hold numbers only; {label(column, names)} is of type {kind}.")
         self.names: list[str] | None = names
         self.n_rows, self.n_columns = table.n_rows, len(names)
         self.dtype = np.dtype(np.float32 if all(map(table.is_single, names)) else np.float64)
@@ -209,11 +175,6 @@ class NumbersReader:
         if hasattr(self._table, "take"):
             return self._table.take(self._layout, self.dtype, indices)
         return taken_in_passing(self.blocks(1 << 13), indices)
-
-
-def source_of(reader: Reader) -> Source:
-    """Return the rows of a reader as a source, which cuts them into chunks and checks them."""
-    return _Numbered(reader)
 
 
 class _Chunked:
@@ -248,7 +209,7 @@ class _Chunked:
         return block
 
 
-class _Numbered(_Chunked):
+class ReaderSource(_Chunked):
     """A source whose rows have numbers: an array, frame or file."""
 
     repeatable = True
@@ -262,8 +223,7 @@ class _Numbered(_Chunked):
         rows = self._step(rows)
         return self._cut(self._checked(self._reader.blocks(rows)), rows)
 
-    def batches(self) -> Iterator[Any]:
-        return self.chunks()
+    batches = chunks
 
     def rows(self, indices: Any) -> Any:
         """Return checked rows, in the order asked for."""
@@ -308,10 +268,7 @@ class _Stream(_Chunked):
         if self.repeatable:
             return iter(self._pieces)
         if self._started is None:
-            raise InputError(
-                "These chunks can be read once and have been: give a list, a file, or an object whose __iter__ starts "
-                "anew, instead of a generator."
-            )
+            raise InputError("These chunks can be read once and have been: give a list or a file, not a generator.")
         (piece, rest), self._started = self._started, None
         return _after(piece, rest)
 
@@ -329,20 +286,12 @@ class _Stream(_Chunked):
 
     def _check_piece(self, reader: Reader, number: int) -> None:
         if reader.n_columns != self.n_columns:
-            raise InputError(
-                f"All chunks must have {self.n_columns} columns, as the first has; chunk {number} has "
-                f"{reader.n_columns}."
-            )
+            raise InputError(f"All chunks must have {self.n_columns} columns; chunk {number} has {reader.n_columns}.")
         if reader.sparse != self.sparse:
-            kinds = ("a dense array", "sparse")
-            raise InputError(
-                f"All chunks must be of one kind; the first is {kinds[self.sparse]}, chunk {number} "
-                f"{kinds[reader.sparse]}: convert one of them."
-            )
+            raise InputError(f"All chunks must be of one kind, dense or sparse; chunk {number} is unlike the first.")
         if not np.can_cast(reader.dtype, self.dtype):
             raise InputError(
-                f"All chunks must fit the type of the first, {self.dtype}; chunk {number} is {reader.dtype}: convert "
-                "them to one type."
+                f"All chunks must fit the type of the first, {self.dtype}; chunk {number} is {reader.dtype}."
             )
         if reader.names is not None and self.names is not None and reader.names != self.names:
             raise InputError(f"All chunks must have the column names of the first; those of chunk {number} differ.")
@@ -371,10 +320,7 @@ def sample_rows(source: Source, count: int, seed: int) -> Any:
     if source.random_access and source.n_rows is not None:
         return source.rows(_smallest_draws(source.n_rows, int(count), random))
     if not source.repeatable:
-        raise InputError(
-            "Rows that can be read only once cannot be sampled, they would be lost for the fit: give a list, a file, "
-            "or an object whose __iter__ starts anew, instead of a generator."
-        )
+        raise InputError("Rows that can be read once cannot be sampled: give a list or a file, not a generator.")
     return _sample_in_passing(source, int(count), random)
 
 

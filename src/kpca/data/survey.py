@@ -39,9 +39,8 @@ class WordCounts:
 
     def _vectorizer(self, fewest: int = FEWEST_DOCUMENTS, share: float = LARGEST_SHARE) -> TfidfVectorizer:
         # sublinear: the tenth use of a word in a document says less than the first.
-        return TfidfVectorizer(
-            sublinear_tf=True, min_df=fewest, max_df=share, max_features=self._most, dtype=self._dtype.type
-        )
+        how = {"min_df": fewest, "max_df": share, "max_features": self._most, "dtype": self._dtype.type}
+        return TfidfVectorizer(sublinear_tf=True, **how)
 
     def take(self, documents: Texts) -> None:
         """Count the words of some more documents; a missing one has none."""
@@ -92,10 +91,7 @@ class WordCounts:
         documents = f"{self._n:,} documents" if self._n > 1 else "document"
         alone = ""
         if fewest == 1 and self._n > 1:
-            alone = (
-                " No word is in two documents, so no two of them are alike; texts of languages that put no blanks "
-                "between words must be cut into words first."
-            )
+            alone = " No word is in two documents, so no two are alike; cut texts without blanks into words first."
         words = f"{kept:,} word{'' if kept == 1 else 's'}{which}{cut}{rare}"
         return f"The {documents} of {quoted(self._column)} became TF-IDF weights of {words}.{alone}"
 
@@ -124,10 +120,7 @@ def pass_over(table: Table, at_once: int | None = None) -> Iterator[Rows]:
 
 def changed(table: Table, before: int, now: str) -> InputError:
     """Return the sentence for a table that has other rows than when it was read before."""
-    return InputError(
-        f"{table.name} must give the same rows each time it is read; it gave {before:,}, then {now}: read it when "
-        "nothing else writes to it."
-    )
+    return InputError(f"{table.name} must give the same rows each time; it gave {before:,}, then {now}.")
 
 
 def chunk_rows(table: Table) -> int:
@@ -148,10 +141,7 @@ def has_holes(rows: Rows, name: str) -> bool:
     holes = check_finite(rows, name)
     if holes and sparse.issparse(rows.numbers):
         where = entry(rows, np.isnan(rows.numbers.data))
-        raise InputError(
-            f"{name} must hold finite numbers; got a missing number in {where}: fill it before the table is made "
-            "sparse, or remove such rows."
-        )
+        raise InputError(f"{name} must hold finite numbers; got a missing number in {where}: fill it.")
     return holes
 
 
@@ -175,14 +165,7 @@ class Survey:
     """Takes in the chunks of a pass, and holds what was found out about the rows that are kept."""
 
     def __init__(
-        self,
-        table: Table,
-        *,
-        drop: bool,
-        scalers: list[Any],
-        sample_seed: int | None,
-        max_categories: int,
-        words: WordCounts | None,
+        self, table: Table, scalers: list[Any], words: WordCounts | None, *, drop: bool, seed: int | None, most: int
     ) -> None:
         self.layout, self.name = table.layout, table.name
         self.n_rows = self.n_kept = 0
@@ -190,13 +173,13 @@ class Survey:
         self.first_missing = ""  # where the first missing number is, by column and row
         self.values: dict[str, set[str | None]] = {column: set() for column in self.layout.categories}
         self.missing_texts: Counter[str] = Counter()
-        self._drop, self._scalers, self._limit, self._words = drop, scalers, max_categories, words
+        self._drop, self._scalers, self._limit, self._words = drop, scalers, most, words
         self._chosen = np.empty(0, np.int64)  # rows for medians and quartiles
         self._parts: list[Any] = []
         self._room: Any = None  # for a dense sample: its parts are not held twice
         self._sampled = 0
-        if sample_seed is not None:
-            self._chosen = sample_numbers(table.n_rows, sample_size(table), sample_seed)
+        if seed is not None:
+            self._chosen = sample_numbers(table.n_rows, sample_size(table), seed)
             if not table.sparse:
                 self._room = np.empty((len(self._chosen), len(self.layout.numbers)), dtype=table.dtype)
 
@@ -214,10 +197,7 @@ class Survey:
 
     def take(self, rows: Rows) -> None:
         if rows.numbers.shape[1] != len(self.layout.numbers):
-            raise InputError(
-                f"{self.name} must have {len(self.layout.numbers)} columns of numbers; {place(rows, 0)} has "
-                f"{rows.numbers.shape[1]}."
-            )
+            raise InputError(f"{self.name} must have {len(self.layout.numbers)} number columns in {place(rows, 0)}.")
         rows = with_texts(rows)
         self._count_missing(rows)
         span = slice(*np.searchsorted(self._chosen, [self.n_rows, self.n_rows + len(rows)]))
@@ -236,15 +216,11 @@ class Survey:
         with np.errstate(over="ignore", invalid="ignore"):  # looked at afterwards, where columns have names
             for scaler in self._scalers:
                 scaler.partial_fit(rows.numbers)
-        if len(chosen):
-            self._keep(rows.numbers[chosen])
-
-    def _keep(self, numbers: Any) -> None:
-        if self._room is None:
-            self._parts.append(numbers)
-        else:
-            self._room[self._sampled : self._sampled + len(numbers)] = numbers
-            self._sampled += len(numbers)
+        if len(chosen) and self._room is None:
+            self._parts.append(rows.numbers[chosen])
+        elif len(chosen):
+            self._room[self._sampled : self._sampled + len(chosen)] = rows.numbers[chosen]
+            self._sampled += len(chosen)
 
     def _count_missing(self, rows: Rows) -> None:
         if has_holes(rows, self.name):
@@ -263,14 +239,14 @@ class Survey:
             known.update(values.tolist())
             if len(known) > self._limit:
                 raise InputError(
-                    (
-                        *("A column that is encoded by ", Setting("encode", "onehot"), " must have at most "),
-                        f"{self._limit:,} different values; {quoted(column)} of {self.name} has more, a column of "
-                        "numbers for each",
-                    ),
+                    f"An encoded column must have at most {self._limit:,} different values; {quoted(column)} of "
+                    f"{self.name} has more",
                     remedy=(
-                        *("name it with ", Setting("id"), " or ", Setting("label"), ", leave it out with "),
-                        *(Setting("drop"), ", or raise max_categories"),
+                        "name it with ",
+                        Setting("id"),
+                        ", leave it out with ",
+                        Setting("drop"),
+                        ", or raise max_categories",
                     ),
                 )
 
@@ -330,16 +306,12 @@ class MemoryTable:
         if self.dtype not in (np.float32, np.float64):
             raise InputError(f"{name} must hold its numbers as float32 or float64; got {self.dtype}.")
         self._rows, self.name, self.image_shape = rows, name, image_shape
-        self.layout = rows.layout
-
-    @property
-    def n_rows(self) -> int:
-        return len(self._rows)
+        self.layout, self.n_rows = rows.layout, len(rows)
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
         """Yield the rows in pieces, which are views."""
         rows = rows or default_rows(max(self._rows.numbers.shape[1], 1), self.dtype, sparse=self.sparse)
-        for start in range(0, self.n_rows, rows):
+        for start in range(0, len(self._rows), rows):
             yield part(self._rows, slice(start, start + rows))
 
     def whole(self) -> Rows:

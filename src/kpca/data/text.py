@@ -14,19 +14,11 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca._base.files import NewFile
+from kpca.data import text_lines
 from kpca.data.arrow import Batches, pyarrow
 from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, quoted, rows_of, unreadable
 from kpca.data.text_blocks import TRUTH, BlockParser, Grid, one_chunk
-from kpca.data.text_lines import (
-    BLOCK_BYTES,
-    LONGEST_RECORD,
-    MISSING_LABELS,
-    SAMPLE_BYTES,
-    Block,
-    Dialect,
-    TextFile,
-    find_dialect,
-)
+from kpca.data.text_lines import MISSING_LABELS, Block, Dialect, TextFile, find_dialect
 
 _BYTES_PER_COLUMN = 1 << 8  # of a block: there is some work per column and block
 
@@ -42,7 +34,7 @@ class TextTable:
             raise InputError(given, param="delimiter")
         self._arrow = pyarrow("Reading text tables")
         self.path, self._file = path, TextFile(path)
-        head, complete = self._file.head(SAMPLE_BYTES)
+        head, complete = self._file.head(text_lines.SAMPLE_BYTES)
         self.dialect = find_dialect(path, head, complete, delimiter, header)
         self.names, self.hidden = _column_names(self.dialect)
         self._place = {name: place for place, name in reversed(list(enumerate(self.names)))}
@@ -51,20 +43,12 @@ class TextTable:
         self._verbatim: dict[int, tuple[str, ...]] = {}  # ids and labels: how missing ones are written
         self._facts: dict[int, ColumnFacts] = {}
         self._blocks: list[tuple[int, int, int, int]] = []  # offset, length, first line, first row
-        self._size = int(min(max(BLOCK_BYTES, len(self.names) * _BYTES_PER_COLUMN), LONGEST_RECORD))
+        self._size = int(
+            min(max(text_lines.BLOCK_BYTES, len(self.names) * _BYTES_PER_COLUMN), text_lines.LONGEST_RECORD)
+        )
 
-    def scan(
-        self,
-        used: Sequence[str],
-        *,
-        id: str | None = None,
-        label: str | None = None,
-        seen: Callable[[int], None] | None = None,
-    ) -> None:
-        """Read through the file once: types, missing entries, the number of rows, where the blocks are.
-
-        `seen` is told of rows as they are read.
-        """
+    def scan(self, used: Sequence[str], *, id: str | None = None, label: str | None = None, seen: Any = None) -> None:
+        """Read through the file once: types, missing entries, blocks and rows; `seen` gets their number."""
         beside = [(id, ("",)), (label, MISSING_LABELS)]
         self._verbatim = {self._place[name]: spelled for name, spelled in beside if name is not None}
         scan = Scan(self._parser, [self._place[name] for name in used], self._verbatim)
@@ -83,7 +67,6 @@ class TextTable:
         if self.n_rows == 0:
             what = "it has a header and nothing below it" if self.dialect.named else "it has none"
             raise InputError(f"{self.path!r} must have rows of data; {what}: check how it was written.")
-
         self._check_blanks()
 
     def _check_blanks(self) -> None:
@@ -94,8 +77,7 @@ class TextTable:
         line, entry = facts.first_text
         if len(parts := entry.split()) > 1 and all(re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?", part) for part in parts):
             raise InputError(
-                f"{self.path!r} must separate its columns by commas, semicolons, tabs or bars; line {line} separates "
-                f"{len(parts)} numbers by blanks: save it with commas."
+                f"{self.path!r} must have commas; line {line} separates {len(parts)} numbers by blanks: save it anew."
             )
 
     def _has_decimal_commas(self) -> bool:
@@ -113,8 +95,6 @@ class TextTable:
             line = max(block.line, 1 + lines) if passed else block.line
             if data and not (data.isspace() and mark not in data):  # tabs alone are a row of a table with tabs
                 yield Block(data, line, block.offset + passed)
-
-    # --- what was learned ---
 
     def kind(self, name: str) -> str:
         """Return what all entries of a column are."""
@@ -147,8 +127,6 @@ class TextTable:
         if found is None:
             return None
         return f"Column {quoted(name)} of {self.path!r} must be finite; line {found[0]} holds {found[1]}"
-
-    # --- rows ---
 
     def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
         seen = 0
@@ -224,7 +202,10 @@ class TextTable:
             if facts.whole:
                 make = int
             elif len(spelled) > 1:  # a label; an id that is no whole number stays as it is written
-                numbers = [np.nan if entry in spelled else self._float(entry) for entry in entries.to_pylist()]
+                numbers = [
+                    np.nan if entry in spelled else float(entry.replace(self.dialect.decimal, "."))
+                    for entry in entries.to_pylist()
+                ]
                 return np.array(numbers, dtype=np.float64)
         elif facts.texts == 0 and facts.numbers == 0 and facts.truths > 0:
             make = _truth
@@ -235,19 +216,13 @@ class TextTable:
         found[:] = values
         return found
 
-    def _float(self, entry: str) -> float:
-        return float(entry.replace(self.dialect.decimal, "."))
-
 
 def _truth(entry: str) -> bool:
     return entry.strip().lower() == "true"
 
 
 def _column_names(dialect: Dialect) -> tuple[list[str], tuple[str, ...]]:
-    """Return names for all columns and that of an index.
-
-    A first column without a name is the index of a frame that pandas wrote; others are called after their place.
-    """
+    """Return names for all columns, and that of an index: a first column without a name, as pandas writes it."""
     names, taken = list(dialect.names), set(dialect.names)
     hidden: tuple[str, ...] = ()
     for place, name in enumerate(names):
@@ -441,19 +416,10 @@ class Scan:
 
 
 class TextWriter:
-    """A text table, in a new file, compressed if its name says so, or on standard output ("-").
-
-    Floats have as many digits as it takes to read the same bits again.
-    """
+    """A text table in a file, compressed if its name says so, or on standard output ("-"); floats keep all digits."""
 
     def __init__(
-        self,
-        path: str,
-        names: Sequence[str],
-        extras: Sequence[str],
-        dtype: np.dtype[Any],
-        *,
-        delimiter: str = ",",
+        self, path: str, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any], *, delimiter: str = ","
     ) -> None:
         self._arrow = pyarrow("Writing text tables")
         self._batch = Batches(self._arrow, names, extras, dtype)

@@ -29,10 +29,7 @@ class BlockParser:
         self.padded = False  # whether entries that mean "missing" have blanks around them; it takes time to look
 
     def read(self, block: Block, states: dict[int, str]) -> Any:
-        """Return columns, called by their places, read as these states say; a row of the wrong width is refused.
-
-        ArrowInvalid is raised if an entry cannot be read so.
-        """
+        """Return columns by place, as these states say, refusing ragged rows; ArrowInvalid if that cannot be."""
         csv, arrow = self.arrow.csv, self.arrow
         kinds = {NUMBER: arrow.float64(), TRUTH: arrow.bool_(), TEXT: arrow.string()}
         ragged: list[Any] = []
@@ -44,12 +41,9 @@ class BlockParser:
             ragged.append(row)
             return "error"
 
-        reading = csv.ReadOptions(
-            column_names=[str(place) for place in range(self.width)], block_size=len(block.data) + 2, use_threads=True
-        )
-        parsing = csv.ParseOptions(
-            delimiter=self.dialect.delimiter, newlines_in_values=True, invalid_row_handler=handle
-        )
+        names, mark = [str(place) for place in range(self.width)], self.dialect.delimiter
+        reading = csv.ReadOptions(column_names=names, block_size=len(block.data) + 2, use_threads=True)
+        parsing = csv.ParseOptions(delimiter=mark, newlines_in_values=True, invalid_row_handler=handle)
         truths = TRUTH in states.values()
         converting = csv.ConvertOptions(
             column_types={str(place): kinds[state] for place, state in states.items()},
@@ -73,15 +67,12 @@ class BlockParser:
         for line, _, fields in records(block.data.decode(), mark, block.line):
             if len(fields) != width and not is_filler(fields, width, self.dialect.comments):
                 if self.dialect.named and len(fields) == width + 1 and line == self.dialect.skipped_lines + 1:
-                    return InputError(
-                        f"{self.path!r} must name each of its columns; its header has {width} "
-                        f"name{'' if width == 1 else 's'}, and line {line} has {len(fields)} entries: add the one that "
-                        'is lacking, "" in front for a first column that holds the names of the rows, as R writes it.'
-                    )
+                    told = f"its header has {width} name{'s' * (width > 1)}, and line {line} has {len(fields)} entries"
+                    remedy = 'add the one that is missing, "" in front for a column of row names, as R writes it'
+                    return InputError(f"{self.path!r} must name each of its columns; {told}", remedy=remedy)
+                told = f"line {line} has {len(fields)} ({quoted(mark.join(fields))}): correct it, or quote entries"
                 return InputError(
-                    f"{self.path!r} must have {width} {'entry' if width == 1 else 'entries'} in each row; line {line} "
-                    f"has {len(fields)} ({quoted(mark.join(fields))}): correct it, or quote entries that hold the "
-                    f"delimiter {mark!r}."
+                    f"{self.path!r} must have {width} in each row; {told} that hold the delimiter {mark!r}."
                 )
         return InputError(f"{self.path!r} must have {width} entries in each row; one has more or fewer: correct it.")
 

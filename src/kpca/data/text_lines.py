@@ -45,10 +45,7 @@ class Dialect:
 
 
 def records(text: str, delimiter: str, line: int = 1) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield the line, the end and the fields of each record; blank lines are none.
-
-    The slow, plain reading of a text table, for its first lines and for the places of errors.
-    """
+    """Yield the line, end and fields of each record, without blank lines: slow, for first lines and errors."""
     mark = re.escape(delimiter)
     field = re.compile(rf'(?:"([^"]*(?:""[^"]*)*)(?:"|\Z))?([^{mark}\r\n]*)({mark}|\r\n|\r|\n|\Z)')
     place, fields, began = 0, list[str](), line
@@ -108,15 +105,8 @@ def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, 
     width = len(rows[0]) if names is None else len(names)
     begin_so = any(len(fields) == width and fields[0].lstrip().startswith("#") for fields in rows[1:])
     skipped = text[: begin + end]
-    return Dialect(
-        delimiter,
-        decimal,
-        len(skipped.encode()),
-        _lines_in(skipped),
-        tuple(names if names is not None else default_names(len(rows[0]))),
-        named,
-        not begin_so,
-    )
+    found_names = tuple(default_names(len(rows[0])) if names is None else names)
+    return Dialect(delimiter, decimal, len(skipped.encode()), _lines_in(skipped), found_names, named, not begin_so)
 
 
 def _preamble(text: str, begin: int) -> tuple[list[str], int]:
@@ -172,11 +162,8 @@ def _has_header(rows: list[list[str]], decimal: str) -> bool:
     first = [field.strip() for field in rows[0]]
     below = rows[1:]
     counted = first[1:] if first[0] == "" else first  # as pandas writes frames without names
-    if (
-        counted == [str(place) for place in range(len(counted))]
-        and below
-        and (first[0] == "" or len(first) >= _COUNTED)
-    ):
+    numbered = counted == [str(place) for place in range(len(counted))]
+    if numbered and below and (first[0] == "" or len(first) >= _COUNTED):
         return bool(counted)
     numbers = [number(field) and field not in MISSING for field in first]
     if not any(numbers):
@@ -226,18 +213,15 @@ class TextFile:
     """A text file, plain or compressed by gzip, in UTF-8 or in what a mark at its beginning says."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path, self._gzip = path, False
         try:
             with open(path, "rb") as file:
                 self._gzip = file.read(2) == _GZIP
             with self._open() as file:
                 head = file.read(4)
         except (OSError, EOFError, zlib.error) as error:
-            raise unreadable(path, "gzip file" if self._is_gzip() else "file", error) from error
+            raise unreadable(path, "gzip file" if self._gzip else "file", error) from error
         self._mark, self._encoding = next(((m, e) for m, e in _BOMS if head.startswith(m)), (b"", "utf-8"))
-
-    def _is_gzip(self) -> bool:
-        return getattr(self, "_gzip", False)
 
     @property
     def seekable(self) -> bool:
@@ -258,10 +242,7 @@ class TextFile:
                 if decoder is not None:
                     decoder.decode(b"", final=True)
         except UnicodeError as error:
-            raise InputError(
-                f"{self.path!r} must be text in {self._encoding.upper()}, as its first bytes say; it is not: save it "
-                "as UTF-8."
-            ) from error
+            raise InputError(f"{self.path!r} must be {self._encoding.upper()}, as it begins: save it anew.") from error
         except (OSError, EOFError, zlib.error) as error:
             raise unreadable(self.path, "gzip file" if self._gzip else "file", error) from error
 
@@ -286,11 +267,8 @@ class TextFile:
         wanted = size
         pieces = self.pieces(size)
         piece = next(pieces, b"")
-        if (
-            b"\r" in piece
-            and b"\r\n" not in piece
-            and not (b"\n" in piece and _Quotes(piece, delimiter).last_end(b"\n"))
-        ):
+        lone = b"\r" in piece and b"\r\n" not in piece
+        if lone and not (b"\n" in piece and _Quotes(piece, delimiter).last_end(b"\n")):
             newline = b"\r"  # other line ends are inside of entries, if there are any
         while piece or rest:
             data, piece = rest + piece, next(pieces, b"")
@@ -311,33 +289,24 @@ class TextFile:
 
     def block(self, offset: int, length: int, line: int) -> Block:
         """Return a block again, from where it was."""
-        data = b"".join(_exactly(self.pieces(length, offset), length))
+        data = next(self.pieces(length, offset), b"")
         return Block(self._checked(data, line, b"\n"), line, offset)
 
     def _unclosed(self, line: int) -> InputError:
-        return InputError(
-            f"{self.path!r} must close every quote; the one that opens a field in line {line} is not closed: add the "
-            "closing quote, or remove the opening one."
-        )
+        return InputError(f"{self.path!r} must close every quote; the one in line {line} is not closed: correct it.")
 
     def _too_long(self, data: bytes, line: int, delimiter: str, newline: bytes) -> InputError:
         opened = _Quotes(data, delimiter).unclosed()
         if opened is not None and newline in data:
             return self._unclosed(line + data[:opened].count(newline))
-        last = line + data.count(newline)
-        return InputError(
-            f"{self.path!r} must have lines of at most {LONGEST_RECORD >> 20} MiB; line {last} is longer: check that "
-            "it is a text table with one row per line."
-        )
+        last, most = line + data.count(newline), LONGEST_RECORD >> 20
+        return InputError(f"{self.path!r} must have lines of at most {most} MiB; line {last} is longer: check it.")
 
     def _checked(self, data: bytes, line: int, newline: bytes) -> bytes:
         zero = data.find(b"\0")
         if zero >= 0:
             where = line + data[:zero].count(newline)
-            raise InputError(
-                f"{self.path!r} must be a text table; line {where} has a NUL byte, so it is binary, damaged or UTF-16 "
-                "without its mark: save it as CSV in UTF-8."
-            )
+            raise InputError(f"{self.path!r} must be a text table; line {where} has a NUL byte: save it as UTF-8.")
         if not data.isascii():
             try:
                 data.decode()
@@ -348,14 +317,6 @@ class TextFile:
                     "which does not belong there (another encoding, such as Latin-1, it seems): save the file as UTF-8."
                 ) from error
         return data
-
-
-def _exactly(pieces: Iterator[bytes], length: int) -> Iterator[bytes]:
-    for piece in pieces:
-        yield piece[:length]
-        length -= len(piece)
-        if length <= 0:
-            return
 
 
 class _Quotes:

@@ -46,11 +46,8 @@ def open_zarr(path: str, array: str | None = None) -> MatrixReader:
     chosen = chosen_array(path, array, [name for name, shape in shapes.items() if len(shape) == 2], shapes)
     _check_size(path, arrays[chosen])
     reader = SlicedReader(arrays[chosen], repr(path))
-    reader.sides = {
-        name: partial(_loaded, path, name, arrays[name])
-        for name, shape in shapes.items()
-        if name != chosen and shape == (reader.n_rows,)
-    }
+    beside = (name for name, shape in shapes.items() if name != chosen and shape == (reader.n_rows,))
+    reader.sides = {name: partial(_loaded, path, name, arrays[name]) for name in beside}
     if isinstance(kept, list) and len(kept) == reader.n_columns and all(isinstance(name, str) for name in kept):
         reader.names = kept
     return reader
@@ -58,13 +55,10 @@ def open_zarr(path: str, array: str | None = None) -> MatrixReader:
 
 def _check_size(path: str, array: Any) -> None:
     """Refuse an array of which one stored chunk would take too much memory."""
-    entries = math.prod(int(length) for length in array.shape)
-    stored = math.prod(int(length) for length in array.chunks) * int(np.dtype(array.dtype).itemsize)
+    shape, chunks = tuple(map(int, array.shape)), tuple(map(int, array.chunks))
+    entries, stored = math.prod(shape), math.prod(chunks) * int(np.dtype(array.dtype).itemsize)
     if entries > _MOST_ENTRIES or min(stored, entries * 8) > memory_budget():
-        raise InputError(
-            f"{path!r} must be an array that can be read; it says that its shape is {tuple(array.shape)}, stored in "
-            f"chunks of {tuple(array.chunks)}, which is too much: write it in smaller chunks."
-        )
+        raise InputError(f"{path!r} has shape {shape} in chunks of {chunks}, which is too much: write it again.")
 
 
 def _loaded(path: str, name: str, array: Any) -> NDArray[Any]:
@@ -75,10 +69,7 @@ def _loaded(path: str, name: str, array: Any) -> NDArray[Any]:
 
 
 class ZarrWriter:
-    """A Zarr array whose stored chunks are the chunks that are written; with extras a group, its rows in `X`.
-
-    Extras are held until the end: how long the longest text is, is known only then.
-    """
+    """A Zarr array, a stored chunk per chunk; with extras, held until the end, a group with its rows in `X`."""
 
     def __init__(self, path: str, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any]) -> None:
         self._zarr = _zarr("Writing")
@@ -86,9 +77,7 @@ class ZarrWriter:
         if os.path.lexists(self._target) and not any(
             os.path.exists(os.path.join(self._target, mark)) for mark in ("zarr.json", ".zarray", ".zgroup")
         ):
-            raise InputError(
-                f"{path!r} must be new or a Zarr folder to be replaced; it is something else: move it away."
-            )
+            raise InputError(f"{path!r} must be new or a Zarr folder; it is something else: move it away.")
         self._n_columns, self._dtype, self._rows = len(names), dtype, 0
         self._attributes = {} if list(names) == default_names(len(names)) else {"names": list(names)}
         self._extras: dict[str, list[NDArray[Any]]] = {name: [] for name in extras}
@@ -100,13 +89,12 @@ class ZarrWriter:
             shape, chunks = (0, self._n_columns), (max(rows, 1), self._n_columns)
             kept = {"attributes": self._attributes} if self._attributes else {}
             how: dict[str, Any] = {"shape": shape, "chunks": chunks, "dtype": self._dtype}
+            how["config"] = {"write_empty_chunks": True}
             if self._extras:
                 self._group = self._zarr.open_group(self._temporary, mode="w-", **kept)
-                self._array = self._group.create_array(ROWS, config={"write_empty_chunks": True}, **how)
+                self._array = self._group.create_array(ROWS, **how)
             else:
-                self._array = self._zarr.create_array(
-                    self._temporary, config={"write_empty_chunks": True}, **how, **kept
-                )
+                self._array = self._zarr.create_array(self._temporary, **how, **kept)
         return self._array
 
     def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:

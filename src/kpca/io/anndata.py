@@ -113,7 +113,8 @@ def kpca(
     elif not isinstance(mask_var, _IfMarked) and mask_var is not None:
         raise InputError("mask_var chooses genes; use_rep has none: leave one of them out.")
     X = _matrix(adata, layer, use_rep, mask)
-    _check_count(n_comps, adata.n_obs)
+    if isinstance(n_comps, int | np.integer) and not isinstance(n_comps, bool) and n_comps >= adata.n_obs:
+        raise InputError(f"n_comps must be less than the number of cells, {adata.n_obs}; got {n_comps}.")
     scores = model.fit_transform(X)
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
@@ -132,20 +133,11 @@ def kpca(
     return adata if copy else None
 
 
-# -- what goes in -----------------------------------------------------------------------------------------------------
-
-
 def _check_object(adata: Any, copy: bool) -> None:
     if not isinstance(adata, anndata("kpca.io.anndata").AnnData):
-        raise InputError(
-            f"adata must be an AnnData object; got {type(adata).__name__}: use kpca.KernelPCA for arrays, and "
-            "anndata.read_h5ad for files."
-        )
+        raise InputError(f"adata must be an AnnData object; got {type(adata).__name__}: use kpca.KernelPCA for arrays.")
     if adata.isbacked and adata.is_view and not copy:
-        raise InputError(
-            "adata must be able to take the results; a view of an object on the disk is not: use copy=True, or "
-            "adata.to_memory()."
-        )
+        raise InputError("adata must take results; a view of an object on the disk is not: use copy=True.")
 
 
 def _model(n_comps: Any, parameters: dict[str, Any]) -> KernelPCA:
@@ -164,13 +156,6 @@ def _model(n_comps: Any, parameters: dict[str, Any]) -> KernelPCA:
     return KernelPCA(n_comps, **parameters)
 
 
-def _check_count(n_comps: Any, n_obs: int) -> None:
-    if isinstance(n_comps, int | np.integer) and not isinstance(n_comps, bool) and n_comps >= n_obs:
-        raise InputError(
-            f"n_comps must be less than the number of cells, {n_obs}; got {n_comps}: there are no more components."
-        )
-
-
 def _mask(adata: Any, mask_var: Any, use_highly_variable: bool | None) -> NDArray[np.bool_] | None:
     """Return which genes are taken, or None for all."""
     if use_highly_variable is not None:
@@ -183,25 +168,16 @@ def _mask(adata: Any, mask_var: Any, use_highly_variable: bool | None) -> NDArra
         return None
     if isinstance(mask_var, str):
         if mask_var not in adata.var:
-            raise InputError(
-                f"mask_var must be a column of adata.var; got {mask_var!r}{hint(mask_var, _texts(adata.var))}"
-            )
+            raise InputError(f"mask_var must be a column of adata.var; got {mask_var!r}{hint(mask_var, [*adata.var])}")
         mask_var = adata.var[mask_var]
     mask = np.asarray(mask_var)
     if str(getattr(mask_var, "dtype", "")) == "boolean" and not any(is_missing(one) for one in mask):
         mask = mask.astype(bool)  # the truth values of pandas that may be missing, and are not
     if mask.dtype != bool or mask.shape != (adata.n_vars,):
-        raise InputError(
-            f"mask_var must be one truth value for each of the {adata.n_vars} genes; got {mask.dtype} of shape "
-            f"{mask.shape}."
-        )
+        raise InputError(f"mask_var must be one truth value for each of {adata.n_vars} genes; got shape {mask.shape}.")
     if not mask.any():
         raise InputError("mask_var must leave at least one gene; it leaves none: choose others, or mask_var=None.")
     return mask
-
-
-def _texts(keys: Any) -> list[str]:
-    return [str(key) for key in keys]
 
 
 def _matrix(adata: Any, layer: str | None, use_rep: str | None, mask: NDArray[np.bool_] | None) -> Any:
@@ -212,7 +188,7 @@ def _matrix(adata: Any, layer: str | None, use_rep: str | None, mask: NDArray[np
     elif use_rep is not None and use_rep != "X":
         where, key, known = "use_rep", use_rep, adata.obsm
     if known is not None and key not in known:
-        raise InputError(f"{where} must be one of those in adata; got {key!r}{hint(str(key), _texts(known))}")
+        raise InputError(f"{where} must be one of those in adata; got {key!r}{hint(str(key), list(map(str, known)))}")
     X = adata.X if known is None else known[key]
     if X is None:
         raise InputError("adata.X must be there; it is None: choose a layer or use_rep.")
@@ -233,7 +209,7 @@ def _matrix(adata: Any, layer: str | None, use_rep: str | None, mask: NDArray[np
         return X if mask is None else _SomeGenes(X, mask)
     if mask is not None:
         X, names = X[:, mask], adata.var_names[mask]
-    check_finite(X, None if names is None else _texts(names))
+    check_finite(X, None if names is None else list(map(str, names)))
     return X
 
 
@@ -247,9 +223,6 @@ class _SomeGenes:
     def __getitem__(self, rows: Any) -> FloatArray:
         part: FloatArray = self._X[rows][:, self._columns]
         return part
-
-
-# -- what comes out ---------------------------------------------------------------------------------------------------
 
 
 def _summary(model: KernelPCA, taken: dict[str, Any]) -> dict[str, Any]:

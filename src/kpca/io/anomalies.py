@@ -103,9 +103,8 @@ def _judged(pipeline: Any, table: Table, causes: int) -> Iterator[_Judged]:
                 values = detector.contributions(part.X[alarms]).values
             order = np.argsort(-values, axis=1, kind="stable")[:, :causes]
             behind = tuple(tuple(names[column] for column in best) for best in order)
-        yield _Judged(
-            statistics, alarms, behind, values_of(beside_of(pipeline, layout), layout, part), np.asarray(part.kept)
-        )
+        beside = values_of(beside_of(pipeline, layout), layout, part)
+        yield _Judged(statistics, alarms, behind, beside, np.asarray(part.kept))
 
 
 def _top(parts: list[_Judged], statistic: str) -> tuple[dict[str, Any], ...]:
@@ -143,9 +142,7 @@ def write_comparison(found: Any, path: Any) -> None:
     """Write the figures of `kpca.compare`, a row per method; NaN where there is none."""
     entries = found.to_dicts()
     targets = [name for name, _ in found.targets]
-    numbers = [
-        [*(entry[name] for name in _FIGURES), *(entry["knn"].get(name) for name in targets)] for entry in entries
-    ]
+    numbers = [[*map(entry.get, _FIGURES), *map(entry["knn"].get, targets)] for entry in entries]
     texts = {name: np.array([entry[name] for entry in entries], dtype=object) for name in ("name", "outcome")}
     with open_writer(path, [*_FIGURES, *(f"knn {name}" for name in targets)], extras=list(texts)) as writer:
         writer.write(np.array(numbers, dtype=np.float64), texts)  # None becomes NaN

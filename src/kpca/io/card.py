@@ -15,15 +15,7 @@ from sklearn.base import BaseEstimator
 from kpca import __version__
 from kpca._base.errors import InputError
 from kpca._base.files import write_whole
-from kpca.estimators.summary import (
-    approximation_error,
-    certificate,
-    explained,
-    is_shown,
-    rows_of,
-    spectrum_of,
-    whole_of,
-)
+from kpca.estimators import summary
 from kpca.io.models import steps_of
 
 _MOST_COMPONENTS = 20
@@ -42,18 +34,18 @@ def model_card(model: Any, about: Mapping[str, Any] | None = None) -> str:
     about : what else is known: of the data, the command, the seed; as `kpca.io.models.save` takes it.
     """
     if isinstance(model, type) or not isinstance(model, BaseEstimator):
-        raise InputError(
-            f"model_card needs a model; got {text_of(type(model).__name__)}: give a KernelPCA, for example."
-        )
+        raise InputError(f"model_card needs a model, a KernelPCA for example; got {text_of(type(model).__name__)}.")
     if about is not None and not isinstance(about, Mapping):
         raise InputError(f"about must be a dictionary; got {type(about).__name__}.")
     *before, last = steps_of(model) or [model]
     core = vars(last).get("model_", last)  # a detector stands on a model
-    shown = is_shown(core)
+    shown = summary.is_shown(core)
+    versions = [(module.__name__, module.__version__) for module in (np, scipy)]
+    versions = [("kpca", __version__), *versions, ("scikit-learn", sklearn.__version__)]
     parts = [
         [f"# Model card: {escaped(type(last).__name__)}"],
         _summary(last, core, before, shown),
-        _section("Data", _facts(about or {})),
+        _section("Data", _table(("fact", "value"), ((escaped(n), escaped(v)) for n, v in _flat(about or {})))),
         _section("Preparation", _preparation(before)),
         _section("Parameters", _parameters(last)),
         _section("Spectrum", _spectrum(core) if shown else ()),
@@ -62,12 +54,9 @@ def model_card(model: Any, about: Mapping[str, Any] | None = None) -> str:
         _section("Inverse map", _inverse(core) if core is last and shown else ()),
         _section("Intended use and limits", _use(last, core, shown)),
         _section("How to load it", ["```python", "import kpca", "", 'model = kpca.load("model.kpca")', "```"]),
-        _section("Versions", _versions()),
+        _section("Versions", _table(("library", "version"), versions)),
     ]
     return "\n".join(line for part in parts for line in part).rstrip() + "\n"
-
-
-# -- Markdown ---------------------------------------------------------------------------------------------------------
 
 
 def escaped(value: Any) -> str:
@@ -98,8 +87,6 @@ def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]
     return [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *body] if body else []
 
 
-# -- what there is to say ---------------------------------------------------------------------------------------------
-
 _KINDS = {
     "KernelPCA": "Kernel PCA: the directions in which rows vary most, as a kernel sees them.",
     "IncrementalKernelPCA": "Kernel PCA of a stream, from explicit features of its rows.",
@@ -118,7 +105,7 @@ def _summary(last: Any, core: Any, before: list[Any], shown: bool) -> list[str]:
     if columns is None:
         return [*lines, "", "It is not fitted."]
     if shown:
-        lines += ["", f"{explained(core)}; the rows have {columns:,} columns."]
+        lines += ["", f"{summary.explained(core)}; the rows have {columns:,} columns."]
     else:
         lines += ["", f"It is fitted to rows of {columns:,} columns."]
     if hasattr(last, "feature_names_in_"):
@@ -126,10 +113,6 @@ def _summary(last: Any, core: Any, before: list[Any], shown: bool) -> list[str]:
         more = f" and {columns - len(names):,} more" if columns > len(names) else ""
         lines += ["", f"Columns: {', '.join(names)}{more}."]
     return lines
-
-
-def _facts(about: Mapping[str, Any]) -> list[str]:
-    return _table(("fact", "value"), ((escaped(name), escaped(value)) for name, value in _flat(about)))
 
 
 def _flat(about: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -141,14 +124,11 @@ def _flat(about: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _preparation(steps: list[Any]) -> list[str]:
-    lines = []
+    lines: list[Any] = []
     for step in steps:
         told = getattr(step, "describe", None)
-        fitted = "n_features_in_" in vars(step)
-        lines += (
-            [f"- {escaped(sentence)}" for sentence in told()] if callable(told) and fitted else [f"- {escaped(step)}"]
-        )
-    return lines
+        lines += told() if callable(told) and "n_features_in_" in vars(step) else [step]
+    return [f"- {escaped(line)}" for line in lines]
 
 
 def _parameters(last: Any) -> list[str]:
@@ -160,13 +140,13 @@ def _parameters(last: Any) -> list[str]:
 
 
 def _spectrum(core: Any) -> list[str]:
-    table = spectrum_of(core)
+    table = summary.spectrum_of(core)
     total, rows = 0.0, []
     for j, (value, (low, high), share) in enumerate(zip(table.values, table.bounds, table.shares, strict=True)):
         total += float(share)
         if j < _MOST_COMPONENTS:
             rows.append((str(j + 1), f"{value:.6g}", f"{low:.6g} to {high:.6g}", f"{share:.2%}", f"{total:.2%}"))
-    lines = _table(("component", "eigenvalue", "bounds", f"share of the {whole_of(core)}", "together"), rows)
+    lines = _table(("component", "eigenvalue", "bounds", f"share of the {summary.whole_of(core)}", "together"), rows)
     if len(table.values) > _MOST_COMPONENTS:
         lines += ["", f"{len(table.values)} components in all, which together have {total:.2%}."]
     if hasattr(core, "n_components_reason_"):
@@ -175,15 +155,14 @@ def _spectrum(core: Any) -> list[str]:
 
 
 def _certificate(core: Any) -> list[str]:
-    lines = [f"- {_sentence(certificate(core))}"]
+    told = summary.certificate(core)
+    lines = [f"- {told[:1].upper()}{told[1:]}."]
     if hasattr(core, "residuals_"):
         lines.append(f"- Solver: {escaped(core.solver_)}; passes over the kernel matrix: {core.n_passes_}.")
-    error = approximation_error(core)
+    error = summary.approximation_error(core)
     lines.append(f"- Approximation: {error or 'none, the kernel is used as it is'}.")
     if "_stream" in vars(core):
-        lines.append(
-            f"- Batches: {core.batches_seen_}; share of the trace that features leave: {core.unexplained_:.3g}."
-        )
+        lines.append(f"- Batches: {core.batches_seen_}; share of the trace not in features: {core.unexplained_:.3g}.")
     return lines
 
 
@@ -193,12 +172,8 @@ def _limits(last: Any) -> list[str]:
         return []
     rows = [(name, f"{limits[name]:.6g}") for name in ("t2", "spe", "combined")]
     judged = f"Rows are judged by {escaped(last.statistic)}; {limits.confidence:.1%} of normal rows are to stay within."
-    return [
-        *_table(("statistic", "limit"), rows),
-        "",
-        judged,
-        f"The limits are from {limits.rows:,} rows, by {limits.method}.",
-    ]
+    origin = f"The limits are from {limits.rows:,} rows, by {limits.method}."
+    return [*_table(("statistic", "limit"), rows), "", judged, origin]
 
 
 def _inverse(core: Any) -> list[str]:
@@ -214,26 +189,15 @@ def _use(last: Any, core: Any, shown: bool) -> list[str]:
         "- Rows unlike those of the fit get scores too; far from them, those of a local kernel say little.",
         "- Components are directions of variance, not causes; their signs are a convention.",
     ]
-    if shown and rows_of(core) < 10 * max(len(spectrum_of(core).values), 1):
+    if shown and summary.rows_of(core) < 10 * max(len(summary.spectrum_of(core).values), 1):
         lines.append("- There are fewer than ten rows for each component: the last ones may be noise.")
     if vars(core).get("X_fit_") is not None and getattr(core, "kernel_", None) is not None:
         lines.append("- The model holds rows of the data it was fitted to: share it only where the data may be shared.")
     elif "_stream" in vars(core) or hasattr(core, "feature_map_"):
-        lines.append(
-            "- The model may hold rows of its data, as landmarks or samples: share it as you would share those."
-        )
+        lines.append("- The model may hold rows of its data, as landmarks or samples: share it like the data.")
     if "limits_" in vars(last):
         lines.append("- Single rows beyond a limit are to be expected; kpca.detector.monitor asks for several.")
     return lines
-
-
-def _versions() -> list[str]:
-    libraries = (("kpca", __version__), ("numpy", np.__version__), ("scipy", scipy.__version__))
-    return _table(("library", "version"), [*libraries, ("scikit-learn", sklearn.__version__)])
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def write_card(model: Any, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None) -> None:

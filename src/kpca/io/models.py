@@ -67,7 +67,11 @@ def save(model: Any, path: str | os.PathLike[str], *, about: Mapping[str, Any] |
     path : mostly ending in .kpca; a file that is there is replaced.
     about : what else is to be known of the model, as JSON: texts, numbers, lists and dictionaries.
     """
-    document = packed(_checked_model(model))
+    row = row_of(model)
+    if isinstance(model, type) or not isinstance(model, BaseEstimator) or (row and "estimator" not in row.roles):
+        given = f"the class {model.__name__}" if isinstance(model, type) else f"one of {type(model).__name__}"
+        raise InputError(f"save needs a model, an object of KernelPCA for example; got {given}: give the model itself.")
+    document = packed(model)
     try:
         unpacked(document)  # what is written can be read
         sizes = _sizes_of(model)
@@ -97,7 +101,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         _check_header(header)
         model = unpacked(Document(header["objects"], _native(arrays)))
-        _check_estimator(model)
+        row = row_of(model)
+        if row is None or "estimator" not in row.roles:
+            raise Misfit(f"{type(model).__name__} is no model")
         if header["classes"] != _classes_of(model) or header["sizes"] != _sizes_of(model):
             raise Misfit("its summary is that of another model")
     except Misfit as misfit:
@@ -117,15 +123,8 @@ def read_about(path: str | os.PathLike[str]) -> Header:
             raise Misfit("it names unknown classes")
     except Misfit as misfit:
         raise InputError(_unfit(path, misfit)) from misfit
-    return Header(
-        kind=steps[-1],
-        steps=steps,
-        **header["sizes"],
-        version=header["model version"],
-        saved_with=header["saved with"],
-        about=header["about"],
-        n_bytes=size,
-    )
+    more = {"version": header["model version"], "saved_with": header["saved with"], "about": header["about"]}
+    return Header(kind=steps[-1], steps=steps, **header["sizes"], **more, n_bytes=size)
 
 
 # -- what a file says of its model before it is loaded ----------------------------------------------------------------
@@ -158,10 +157,8 @@ def _sizes_of(model: Any) -> dict[str, Any]:
         return dict.fromkeys(_SIZES, None) | {"fitted": False}
     columns = next((vars(step)["n_features_in_"] for step in steps if "n_features_in_" in vars(step)), None)
     rows, components = _rows_and_components(last)
-    found = (True, rows, columns, components)
-    return {
-        name: value if value is None or value is True else int(value) for name, value in zip(_SIZES, found, strict=True)
-    }
+    found = {"rows": rows, "columns": columns, "components": components}
+    return {"fitted": True, **{name: None if value is None else int(value) for name, value in found.items()}}
 
 
 def _rows_and_components(model: Any) -> tuple[int | None, int | None]:
@@ -179,19 +176,13 @@ def _rows_and_components(model: Any) -> tuple[int | None, int | None]:
     return None, known.get("rank_")
 
 
-# -- what a header must be --------------------------------------------------------------------------------------------
-
-
 def _current(header: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the header as this version writes it."""
     version = header.get("model version")
     if type(version) is not int or version < 1:
         raise InputError(_unfit(path, Misfit("it does not say of which version it is")))
     if version > _VERSION:
-        raise InputError(
-            f"{os.fspath(path)} must be of version {_VERSION} of the format of models; it is of version {version}: "
-            "update kpca, or save the model again with this version."
-        )
+        raise InputError(f"{os.fspath(path)} must be of model version {_VERSION} or less, not {version}: update kpca.")
     while header["model version"] < _VERSION:
         header = _UPGRADES[header["model version"]](header)
     return header
@@ -236,28 +227,10 @@ def _as_json(about: Mapping[str, Any]) -> dict[str, Any]:
     try:
         read: dict[str, Any] = json.loads(json.dumps(dict(about), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(
-            "about must hold what JSON can: texts, finite numbers, lists and dictionaries with texts as keys; "
-            f"{str(error).rstrip('.')}: convert it."
-        ) from error
+        raise InputError(f"about must hold what JSON can; {str(error).rstrip('.')}: convert it.") from error
     if _depth(read) > _DEEPEST_ABOUT:
         raise InputError(f"about must be nested at most {_DEEPEST_ABOUT} deep; it is deeper: flatten it.")
     return read
-
-
-def _checked_model(model: Any) -> Any:
-    """Return what is to be saved, if it is an estimator; of what kind is looked at later."""
-    row = row_of(model)
-    if isinstance(model, type) or not isinstance(model, BaseEstimator) or (row and "estimator" not in row.roles):
-        given = f"the class {model.__name__}" if isinstance(model, type) else f"one of {type(model).__name__}"
-        raise InputError(f"save needs a model, an object of KernelPCA for example; got {given}: give the model itself.")
-    return model
-
-
-def _check_estimator(model: Any) -> None:
-    row = row_of(model)
-    if row is None or "estimator" not in row.roles:
-        raise Misfit(f"{type(model).__name__} is no model")
 
 
 def _native(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -69,10 +69,8 @@ def rows_in_memory(pipeline: Any, table: Table, *, most: int = MOST_ROWS, seed: 
     fits = table.n_rows * stored * preparation.dtype_.itemsize <= memory_budget() // SHARE_OF_MEMORY
     rows, count = sampled_rows(pipeline, table, table.n_rows if fits else most, seed)
     if len(rows.kept) < count:
-        warnings.warn(
-            f"{len(rows.kept):,} rows, drawn from all {count:,}, stand for those that memory has no room for.",
-            stacklevel=2,
-        )
+        told = f"{len(rows.kept):,} rows, drawn from all {count:,}, stand for those that memory has no room for."
+        warnings.warn(told, stacklevel=2)
     return rows
 
 
@@ -95,13 +93,9 @@ def sampled_rows(pipeline: Any, table: Table, most: int, seed: int) -> tuple[Pre
             f"{table.name!r} must have rows that are complete; all were left out",
             remedy=("use ", Setting("impute", "median")),
         )
-    some = Prepared(
-        stacked([part.X for part in parts]),
-        together([part.ids for part in parts]),
-        together([part.labels for part in parts]),
-        np.concatenate([part.kept for part in parts]),
-    )
-    return some, complete
+    ids, labels = together([part.ids for part in parts]), together([part.labels for part in parts])
+    kept = np.concatenate([part.kept for part in parts])
+    return Prepared(stacked([part.X for part in parts]), ids, labels, kept), complete
 
 
 def preparation_of(pipeline: Any) -> Preparation:
@@ -275,9 +269,7 @@ class _Aligned:
         while sum(map(len, taken)) < count:
             part = next(self._parts, None)
             if part is None:
-                raise InputError(
-                    f"{self._name!r} must have a row for each row of scores; it has fewer: give the same rows."
-                )
+                raise InputError(f"{self._name!r} must have a row for each row of scores; it has fewer.")
             taken.append(part)
         whole = np.concatenate(taken)
         self._left = whole[count:]
@@ -286,7 +278,7 @@ class _Aligned:
     def finish(self) -> None:
         """Refuse rows that are left over."""
         if (self._left is not None and len(self._left)) or next(self._parts, None) is not None:
-            raise InputError(f"{self._name!r} must have a row for each row of scores; it has more: give the same rows.")
+            raise InputError(f"{self._name!r} must have a row for each row of scores; it has more.")
 
 
 def _places(scores: Table, wanted: list[str]) -> list[int]:
@@ -301,7 +293,4 @@ def _places(scores: Table, wanted: list[str]) -> list[int]:
         return list(range(len(found)))
     else:
         wrong = f"{next(name for name in wanted if name not in found)!r} is missing"
-    raise InputError(
-        f"{scores.name!r} must have the columns of scores {wanted[0]} to {wanted[-1]}; {wrong}: give a file that `kpca "
-        "transform` wrote for this model."
-    )
+    raise InputError(f"{scores.name!r} must have the scores {wanted[0]} to {wanted[-1]} of this model; {wrong}.")

@@ -37,16 +37,22 @@ class Column:
 def summary_of(table: Table) -> list[Column]:
     """Return a summary of each column that is number or category, in this order."""
     numbers = _Numbers(len(table.layout.numbers))
-    categories = {name: _Category() for name in table.layout.categories}
+    values: dict[str, set[str | None]] = {name: set() for name in table.layout.categories}
+    missing = dict.fromkeys(values, 0)
     monitor = row_monitor(table.n_rows)
     for rows in table.chunks():
         numbers.add(rows)
-        for name, category in categories.items():
-            category.add(rows.categories[name])
+        for name, known in values.items():
+            missing[name] += sum(value is None for value in rows.categories[name])
+            if len(known) <= _MOST_DIFFERENT + 1:  # with None
+                known.update(rows.categories[name], [None])
         if monitor is not None:
             monitor(len(rows))
     found = numbers.columns(table.layout.numbers)
-    return [*found, *(category.column(name) for name, category in categories.items())]
+    for name, known in values.items():
+        count = len(known - {None})
+        found.append(Column(name, "category", missing[name], different=count if count <= _MOST_DIFFERENT else None))
+    return found
 
 
 class _Numbers:
@@ -75,40 +81,11 @@ class _Numbers:
         np.maximum(self._high, high, out=self._high)
         seen = self._seen + here
         with np.errstate(invalid="ignore", divide="ignore"):
-            self._mean = np.where(
-                seen > 0, self._mean * (self._seen / np.maximum(seen, 1)) + sums / np.maximum(seen, 1), 0
-            )
+            count = np.maximum(seen, 1)
+            self._mean = np.where(seen > 0, self._mean * (self._seen / count) + sums / count, 0)
         self._seen, self._missing = seen, self._missing + gaps
 
     def columns(self, names: tuple[str, ...]) -> list[Column]:
-        return [
-            Column(
-                name,
-                "number",
-                int(self._missing[j]),
-                *(
-                    (None, None, None)
-                    if not self._seen[j]
-                    else (float(self._low[j]), float(self._mean[j]), float(self._high[j]))
-                ),
-            )
-            for j, name in enumerate(names)
-        ]
-
-
-class _Category:
-    """The different values of a column, up to a number of them."""
-
-    def __init__(self) -> None:
-        self._values: set[str] | None = set()
-        self._missing = 0
-
-    def add(self, values: NDArray[Any]) -> None:
-        self._missing += sum(value is None for value in values)
-        if self._values is not None:
-            self._values.update(value for value in values if value is not None)
-            if len(self._values) > _MOST_DIFFERENT:
-                self._values = None
-
-    def column(self, name: str) -> Column:
-        return Column(name, "category", self._missing, different=None if self._values is None else len(self._values))
+        figures = np.column_stack([self._low, self._mean, self._high]).tolist()
+        found = zip(names, self._missing.tolist(), figures, self._seen, strict=True)
+        return [Column(name, "number", missing, *(three if seen else ())) for name, missing, three, seen in found]

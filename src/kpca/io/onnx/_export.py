@@ -51,10 +51,7 @@ def is_preparation(step: Any) -> bool:
 
 
 def columns_in(step: Any) -> tuple[int, Any]:
-    """Return how many columns a step takes in a file, and their names or None.
-
-    Categories have no numbers: a preparation takes the columns of 0 and 1 that it makes of them.
-    """
+    """Return how many columns a step takes, and their names or None; of a preparation, those that it makes."""
     if is_preparation(step):
         names = step.get_feature_names_out()
         return len(names), names
@@ -64,10 +61,7 @@ def columns_in(step: Any) -> tuple[int, Any]:
 def _preparation(step: Any, X: Value) -> Value:
     """Numbers imputed and scaled; columns of 0 and 1, which come after them, as they are."""
     if step.vectorizer_ is not None:
-        raise InputError(
-            "An ONNX file takes numbers; this model weighs words of documents: export the model alone, without its "
-            "preparation, and give it the weights."
-        )
+        raise InputError("An ONNX file takes numbers; this model weighs words: export it without its preparation.")
     total, count = len(step.get_feature_names_out()), len(step.layout_.numbers)
     numbers = X if total == count else X.columns(np.arange(count))
     for part in (step.numbers_imputer_, step.scaler_) if count else ():
@@ -97,21 +91,17 @@ def _max_abs(step: Any, X: Value) -> Value:
 
 
 def _normalizer(step: Any, X: Value) -> Value:
-    sizes = {
-        "l1": lambda: absolute(X).sums(),
-        "l2": lambda: sqrt((X * X).sums()),
-        "max": lambda: absolute(X).largest(),
-    }[step.norm]()
+    if step.norm == "l2":
+        sizes = sqrt((X * X).sums())
+    else:
+        sizes = absolute(X).sums() if step.norm == "l1" else absolute(X).largest()
     return X / X.graph.where(is_zero(sizes), 1.0, sizes)
 
 
 def _imputer(step: Any, X: Value) -> Value:
     fills = np.asarray(step.statistics_)
     if step.add_indicator or fills.dtype.kind not in "fiu":
-        raise InputError(
-            "Exporting as ONNX needs an imputer of numbers without add_indicator; got "
-            f"{step!r}: leave that out, or impute outside the file."
-        )
+        raise InputError(f"ONNX needs an imputer of numbers without add_indicator; got {step!r}: impute before.")
     mark = step.missing_values
     by_nan = mark is None or (isinstance(mark, float) and np.isnan(mark))
     missing = X.graph.node("IsNaN", X) if by_nan else equal(X, float(mark))
@@ -202,9 +192,7 @@ def _taken_apart(model: Any) -> tuple[list[tuple[str, Any]], Any]:
     last = steps[-1][1]
     if type(last) not in _BODIES:
         names = ", ".join(kind.__name__ for kind in _BODIES)
-        raise InputError(
-            f"Exporting as ONNX needs a fitted {names}, or a pipeline that ends in one; got {_what(last)}."
-        )
+        raise InputError(f"ONNX needs a fitted {names}, or a pipeline that ends in one; got {_what(last)}.")
     for _, step in steps:
         if not _passes(step):
             check_is_fitted(step)
@@ -234,8 +222,6 @@ def _checked_dtype(dtype: Any) -> np.dtype[Any]:
     raise InputError("must be float32, float64 or None", param="dtype", value=dtype)
 
 
-# -- the models -------------------------------------------------------------------------------------------------------
-
 # dtype of the model, number of scores, and the formula that makes them of rows
 _Body = tuple[np.dtype[Any], int, Callable[[Value], Value]]
 
@@ -243,10 +229,7 @@ _Body = tuple[np.dtype[Any], int, Callable[[Value], Value]]
 def _estimator(model: KernelPCA | IncrementalKernelPCA) -> _Body:
     projection = model._projecting()
     if isinstance(projection, MatrixProjection):
-        raise InputError(
-            "Exporting as ONNX needs rows of data to start from; this model was fitted to a precomputed kernel matrix: "
-            "fit it with kernel='rbf' or another kernel of kpca.kernels."
-        )
+        raise InputError("ONNX needs a kernel of rows; this model has a precomputed one: fit with kernel='rbf'.")
     return model._score_dtype, len(model.eigenvalues_), lambda X: _projected(projection, X)
 
 
@@ -277,12 +260,8 @@ def _transformer(model: Nystroem | RandomFeatures) -> _Body:
     return dtype, model.rank_, lambda X: _mapped(model.map_, X, None)
 
 
-_BODIES: dict[type, Callable[[Any], _Body]] = {
-    KernelPCA: _estimator,
-    IncrementalKernelPCA: _estimator,
-    Nystroem: _transformer,
-    RandomFeatures: _transformer,
-}
+_BODIES: dict[type, Callable[[Any], _Body]] = dict.fromkeys((KernelPCA, IncrementalKernelPCA), _estimator)
+_BODIES |= dict.fromkeys((Nystroem, RandomFeatures), _transformer)
 
 
 def _double(array: Any) -> FloatArray:

@@ -8,7 +8,9 @@ have no rounding at all, and a remainder of about a millionth of it.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,10 +53,7 @@ class Pairs:
     def values(self, kernel: Kernel, *, shifted: bool = False) -> Value:
         """Return the values of a kernel, or say which kernels have a formula."""
         if isinstance(kernel, kernels.PairwiseCallable | kernels.VectorisedCallable):
-            raise InputError(
-                "An ONNX file holds formulas; this kernel is a Python function: take one of kpca.kernels, or sums and "
-                "products of them."
-            )
+            raise InputError("An ONNX file holds formulas; this kernel is a Python function: take one of kpca.kernels.")
         known = [kind for kind in KERNELS if kind.traced is not Kernel.traced]
         if type(kernel) not in known:
             names = ", ".join(kind.name for kind in known if not issubclass(kind, kernels.Composite))
@@ -204,9 +203,7 @@ Formula = Callable[[Any, Value, FloatArray | None, int], Value]
 def random_features(part: Part, X: Value, V: FloatArray | None, rank: int) -> Value:
     """Return f(x) V, or f(x) if there is no V.  # shape: (m, k) or (m, rank)"""
     if type(part) not in TABLE:
-        raise InputError(
-            f"Exporting as ONNX must know the formula of the features; got {type(part).__name__}: take landmarks."
-        )
+        raise InputError(f"ONNX needs features with a formula; got {type(part).__name__}: take landmarks.")
     return TABLE[type(part)](part.at(np.dtype(np.float64)), X, V, rank)
 
 
@@ -219,10 +216,11 @@ def _joined(pieces: list[tuple[Value, FloatArray | None]]) -> Value:
     graph = pieces[0][0].graph
     if pieces[0][1] is None:
         return graph.node("Concat", *[piece for piece, _ in pieces], axis=1) if len(pieces) > 1 else pieces[0][0]
-    total, *others = [_times(piece, part) for piece, part in pieces]
-    for other in others:
-        total = total + other
-    return total
+    return _total([_times(piece, part) for piece, part in pieces])
+
+
+def _total(values: list[Value]) -> Value:
+    return functools.reduce(operator.add, values)
 
 
 def _some(V: FloatArray | None, rows: slice, factor: float | FloatArray = 1.0) -> FloatArray | None:
@@ -280,9 +278,8 @@ def _activated(part: Activated, X: Value, V: FloatArray | None, rank: int) -> Va
     rows = unit_rows(X)[0] if part.unit_rows else X
     if part.activation == "sign":
         signs = _graph.sign(_projected(part.projection, rows, rank - 1)) * math.sqrt(0.5 / (rank - 1))
-        return _joined(
-            [(_flat(Flat(math.sqrt(0.5)), X, None, 1), _some(V, slice(0, 1))), (signs, _some(V, slice(1, rank)))]
-        )
+        constant = _flat(Flat(math.sqrt(0.5)), X, None, 1)
+        return _joined([(constant, _some(V, slice(0, 1))), (signs, _some(V, slice(1, rank)))])
     F = _projected(part.projection, rows, rank)
     if part.activation == "relu":
         return _times(maximum(F, 0.0) * math.sqrt(2.0 / rank), V)
@@ -336,12 +333,7 @@ def _beside(part: Beside, X: Value, V: FloatArray | None, rank: int) -> Value:
     for member, width in zip(part.members, part.ranks, strict=True):
         pieces.append(random_features(member, X, _some(V, slice(start, start + width)), width))
         start += width
-    if V is None:
-        return part.root * _joined([(piece, None) for piece in pieces])
-    total, *others = pieces
-    for other in others:
-        total = total + other
-    return part.root * total
+    return part.root * (_joined([(piece, None) for piece in pieces]) if V is None else _total(pieces))
 
 
 TABLE: dict[type, Formula] = {

@@ -130,9 +130,8 @@ class Graph:
         result = formula(row)
         inner, self._nodes = self._nodes, outer
         double, info = self._type(np.float64), self._onnx.helper.make_tensor_value_info
-        body = self._onnx.helper.make_graph(
-            inner, "row", [info(row.name, double, None)], [info(result.name, double, None)]
-        )
+        ends = [[info(end.name, double, None)] for end in (row, result)]
+        body = self._onnx.helper.make_graph(inner, "row", *ends)
         found = self.node("Scan", X, body=body, num_scan_inputs=1)
         return self.node("Slice", found, *(np.array([number], dtype=np.int64) for number in (0, -1, 0)))
 
@@ -184,17 +183,10 @@ class Graph:
     def reserve(self, size: int) -> None:
         """Refuse what would make the file larger than protobuf can hold."""
         if self._bytes + size > LARGEST:
-            raise InputError(
-                f"An ONNX file must stay below 2 GiB; this model would take {(self._bytes + size) / 2**30:.1f} or "
-                "more: make it smaller with kpca.compress, or fit with approximation='nystroem'."
-            )
+            raise InputError("An ONNX file must stay below 2 GiB: use kpca.compress or approximation='nystroem'.")
 
     def _type(self, dtype: Any) -> int:
-        kinds = {
-            np.dtype(np.float32): self._onnx.TensorProto.FLOAT,
-            np.dtype(np.float64): self._onnx.TensorProto.DOUBLE,
-        }
-        return int(kinds[np.dtype(dtype)])
+        return int(self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def _is_number(given: Operand) -> bool:

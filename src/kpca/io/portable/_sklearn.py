@@ -184,11 +184,8 @@ _GAUSSIAN: dict[str, dict[str, Spec]] = {
     "PairwiseKernel": {"gamma": _ONE, "metric": Text()},
 }
 _MEMBER = of("Gaussian-process kernel")
-_GAUSSIAN |= {
-    "Sum": {"k1": _MEMBER, "k2": _MEMBER},
-    "Product": {"k1": _MEMBER, "k2": _MEMBER},
-    "Exponentiation": {"kernel": _MEMBER, "exponent": _ONE},
-}
+_GAUSSIAN["Sum"] = _GAUSSIAN["Product"] = {"k1": _MEMBER, "k2": _MEMBER}
+_GAUSSIAN["Exponentiation"] = {"kernel": _MEMBER, "exponent": _ONE}
 _KERNELS: tuple[Row, ...] = tuple(
     estimator(f"sklearn.gaussian_process.kernels:{name}", "Gaussian-process kernel", parameters=parameters)
     for name, parameters in _GAUSSIAN.items()

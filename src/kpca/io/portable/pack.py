@@ -112,8 +112,7 @@ class _Packer:
         if array.dtype.kind in "OU" and array.ndim == 1:
             return self._texts(array.tolist(), array.dtype.kind, path)
         raise InputError(
-            f"{path} must hold numbers or texts to be saved; it is an array of {array.dtype} in {array.ndim} "
-            "dimensions: change it."
+            f"{path} must hold numbers or texts to be saved; got {array.dtype} of {array.ndim} dimensions."
         )
 
     def _texts(self, items: list[Any], form: str, path: str) -> JSON:
@@ -124,9 +123,7 @@ class _Packer:
                 lengths.append(NONE if item is None else NAN)
                 continue
             if not isinstance(item, str):
-                raise InputError(
-                    f"{path} must hold texts only to be saved; it holds {type(item).__name__} among them: give texts."
-                )
+                raise InputError(f"{path} must hold texts only to be saved; it holds {type(item).__name__}.")
             try:
                 pieces.append(item.encode())
             except UnicodeEncodeError as error:
@@ -179,10 +176,7 @@ def _members(row: Row, item: Any, path: str) -> dict[str, Any]:
         known = {*row.parameters, *row.fitted, *row.optional, *row.fresh, *row.left_out}
         strange = sorted(set(vars(item)) - known)
         if strange:
-            raise InputError(
-                f"{path} must have nothing but what {row.name} is known to have to be saved; it has {strange[0]!r} "
-                "besides: remove that attribute, or update kpca."
-            )
+            raise InputError(f"{path} must have only what {row.name} has; it has {strange[0]!r} too: remove it.")
         names = [*row.parameters, *row.fitted, *row.optional]
         return {name: vars(item)[name] for name in names if name in vars(item)}
     return {name: getattr(item, name) for name in row.fields}

@@ -40,11 +40,8 @@ _PART = "part of a feature map"
 # -- Kernels, as their classes declare them ---------------------------------------------------------------------------
 
 _MEMBERS = Several(_KERNEL, least=1)
-_OF_KERNELS: dict[str, dict[str, Spec]] = {
-    "Sum": {"members": _MEMBERS},
-    "Product": {"members": _MEMBERS},
-    "GaussianProcess": {"kernel": of("Gaussian-process kernel")},
-}
+_OF_KERNELS: dict[str, dict[str, Spec]] = {"Sum": {"members": _MEMBERS}, "Product": {"members": _MEMBERS}}
+_OF_KERNELS["GaussianProcess"] = {"kernel": of("Gaussian-process kernel")}
 _KERNELS: tuple[Row, ...] = tuple(
     value(
         f"kpca.kernels:{kind.__name__}",
@@ -245,10 +242,7 @@ _WAYS: tuple[Row, ...] = (
     value("kpca.preimage.ridge:RidgeMapWay", "way"),
     value("kpca.preimage.learned:RidgeWay", "way", "mean d, alpha >=0, gamma >=0, gcv * 4 inf, penalty >=0"),
     value(
-        "kpca.preimage.learned:LearnedWay",
-        "way",
-        "mean d, penalty >=0",
-        {"regressor": maybe(of("regressor", k="d"))},
+        "kpca.preimage.learned:LearnedWay", "way", "mean d, penalty >=0", {"regressor": maybe(of("regressor", k="d"))}
     ),
     value("kpca.preimage.linear:LinearWay", "way", "components k d, mean d, penalty >=0"),
     value("kpca.preimage.back:Back", "inverse map"),

@@ -67,13 +67,8 @@ _ANNOTATED: dict[str, Spec] = {
 }
 
 
-_ALIASES = {
-    "int | float": "float",
-    "Structure": "str",
-    "floats": "FloatArray",
-    "whole": "NDArray[np.intp]",
-    "rows": "Any",
-}
+_ALIASES = {"int | float": "float", "Structure": "str"}
+_ALIASES |= {"floats": "FloatArray", "whole": "NDArray[np.intp]", "rows": "Any"}
 
 
 def annotated(annotation: str, words: Sequence[str] = ()) -> Spec:
@@ -108,8 +103,6 @@ def annotated(annotation: str, words: Sequence[str] = ()) -> Spec:
     return made[alias]()
 
 
-# -- Rows -------------------------------------------------------------------------------------------------------------
-
 # How an object is built again: by its constructor alone; by its constructor from parameters, and attributes of a fit;
 # by attributes alone.
 VALUE, ESTIMATOR, PLAIN = "value", "estimator", "plain"
@@ -134,6 +127,10 @@ _HOMES = {
     "kpca.statistics": "kpca.detector.limits",
     "kpca.stream": "kpca.estimators.stream",
 }
+
+
+Specs = Mapping[str, Spec]
+Check = Callable[[Any], None]
 
 
 @dataclass(frozen=True)
@@ -195,18 +192,9 @@ class Row:
 
 
 def value(
-    tag: str,
-    role: str,
-    words: str = "",
-    given: Mapping[str, Spec] | None = None,
-    *,
-    left_out: str = "",
-    check: Callable[[Any], None] | None = None,
+    tag: str, role: str, words: str = "", given: Specs | None = None, *, left_out: str = "", check: Check | None = None
 ) -> Row:
-    """A dataclass that its constructor makes of its fields, which are what their annotations say.
-
-    `words` say more, as "rows n d, penalty >=0" (see `annotated`); fields that are left out keep their default.
-    """
+    """A dataclass made of its fields, which are what their annotations and `words` say (see `annotated`)."""
     said = {name: more for name, *more in map(str.split, words.split(", ") if words else ())}
     roles = frozenset(role.split(", "))
     return Row(tag, VALUE, roles, given or {}, said, left_out=frozenset(left_out.split()), check=check)

@@ -287,9 +287,6 @@ class Anything:
         return None
 
 
-# -- short forms -------------------------------------------------------------------------------
-
-
 def floats(*dims: str, finite: bool = True, least: float | None = None, falling: bool = False) -> Array:
     """float32 or float64."""
     return Array("f", dims, finite, least, falling)

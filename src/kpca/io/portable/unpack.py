@@ -97,8 +97,6 @@ class _Unpacker:
         self._built.append(_Built(item, scope.lengths, depth, size))
         self._lengths[id(item)] = scope.lengths
 
-    # -- values -----------------------------------------------------------------------------------------------------
-
     def _value(self, value: Any, depth: int) -> Any:
         if value is None or isinstance(value, bool | str | float):
             return value
@@ -120,7 +118,9 @@ class _Unpacker:
 
     def _mapping(self, value: Any, depth: int) -> dict[str, Any]:
         pairs = [_listed(pair, 2) for pair in _listed(value)]
-        made = {_text(key): self._value(item, depth + 1) for key, item in pairs}
+        if not all(isinstance(key, str) for key, _ in pairs):
+            raise Misfit("has a key that is no text")
+        made = {key: self._value(item, depth + 1) for key, item in pairs}
         if len(made) != len(pairs):
             raise Misfit("has a key twice")
         return made
@@ -132,7 +132,9 @@ class _Unpacker:
         kind, content = _listed(value, 2)
         dtype, number = np.dtype(_one_of(kind, SCALARS)), self._value(content, depth + 1)
         wanted: Any = {"f": float, "i": int, "b": bool}[dtype.kind]
-        if type(number) is not wanted or (dtype.kind == "i" and not _fits(number, dtype)):
+        if type(number) is not wanted or (
+            dtype.kind == "i" and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
+        ):
             raise Misfit("is a number of another type than it says")
         return dtype.type(number)
 
@@ -212,9 +214,6 @@ class _Unpacker:
         return self._built[number].item
 
 
-# -- objects ----------------------------------------------------------------------------------------------------------
-
-
 def _made(row: Row, values: dict[str, Any], scope: Scope) -> Any:
     """Return an object of checked values."""
     for name, spec in _specs(row, set(values)).items():
@@ -277,18 +276,9 @@ def _constructed(row: Row, values: dict[str, Any]) -> Any:
     return item
 
 
-# -- small checks -----------------------------------------------------------------------------------------------------
-
-
 def _listed(value: Any, length: int | None = None) -> list[Any]:
     if not isinstance(value, list) or (length is not None and len(value) != length):
         raise Misfit("is not the list that belongs here")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise Misfit("has a key that is no text")
     return value
 
 
@@ -296,11 +286,6 @@ def _one_of(value: Any, options: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in options:
         raise Misfit(f"cannot be {_short(value)}")
     return value
-
-
-def _fits(number: int, dtype: np.dtype[Any]) -> bool:
-    limits = np.iinfo(dtype)
-    return bool(limits.min <= number <= limits.max)
 
 
 def _split(joined: bytes, lengths: list[int]) -> list[Any]:

@@ -153,12 +153,7 @@ def contributions_of(
 
 
 def baseline_rows(
-    baseline: Any,
-    rows: FloatArray,
-    *,
-    centre: FloatArray,
-    known: FloatArray,
-    prepare: Callable[[Any], FloatArray],
+    baseline: Any, rows: FloatArray, *, centre: FloatArray, known: FloatArray, prepare: Callable[[Any], FloatArray]
 ) -> tuple[FloatArray, str]:
     """Return baselines in the space of the model, one or as many as rows, and what they are called.
 

@@ -22,18 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Figure  # noqa: PLC0414
 
 # Ten colours that people with any colour vision can tell apart (after Paul Tol's "muted"), light ones a little darker.
-COLOURS = (
-    "#332288",
-    "#CC6677",
-    "#117733",
-    "#D1B13C",
-    "#AA4499",
-    "#882255",
-    "#44AA99",
-    "#8A8A1F",
-    "#66B6E0",
-    "#7F7F7F",
-)
+COLOURS = ("#332288", "#CC6677", "#117733", "#D1B13C", "#AA4499", "#882255", "#44AA99", "#8A8A1F", "#66B6E0", "#7F7F7F")
 # The shapes that go with them: in grey a class is known by its shape.
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "p", "h")
 INK, FAINT, BAR = "#222222", "#D9D9D9", "#4C6A92"

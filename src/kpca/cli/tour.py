@@ -18,11 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
-
 from kpca._base.errors import InputError
-from kpca.cli._command import SectionedCommand
-from kpca.cli._options import RunOptions, option, run_options
+from kpca.cli._options import RunOptions, command, option
 from kpca.cli._run import Run
 
 if TYPE_CHECKING:
@@ -47,14 +44,11 @@ _SHOWN_IMAGES = 8
 _BROKEN_COLUMN, _BROKEN_VALUE = "flavanoids", 0.6
 
 
-@click.command(
-    cls=SectionedCommand, short_help="A tour in a minute: fit, tune, denoise, detect, and a page to look at."
-)
+@command("A tour in a minute: fit, tune, denoise, detect, and a page to look at.")
 @option(
     "Output", "-o", "--output", metavar="FOLDER", default="kpca-demo", help="Where to write the pictures and the page."
 )
 @option("Output", "--rows", type=int, default=DEFAULT_ROWS, hidden=True)
-@run_options
 def demo(*, output: str, rows: int, run: RunOptions) -> None:
     """Show what kernel PCA does, on data that comes with scikit-learn; takes less than a minute.
 

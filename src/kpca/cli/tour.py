@@ -62,10 +62,8 @@ def demo(*, output: str, rows: int, run: RunOptions) -> None:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"The folder {str(folder)!r} must be one that can be made; the system says {error.strerror!r}: give "
-            "another one with --output."
-        ) from error
+        said = f"The folder {str(folder)!r} must be one that can be made; the system says {error.strerror!r}"
+        raise InputError(said, remedy="give another one with --output") from error
     with this.working("Fitting"):
         model, scores = fit(X)
         plots.save(plots.overview(model, scores, labels), folder / "map.png")
@@ -166,15 +164,10 @@ def components(model: KernelPCA) -> list[Component]:
 
 
 def _show_components(this: Run, rows: list[Component]) -> None:
-    lines = [
-        [
-            str(row.number),
-            f"{row.eigenvalue:.4f}",
-            *(f"{100 * share:.4f} %" for share in (row.share, *row.share_bounds)),
-            f"{row.residual:.0e}",
-        ]
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        shares = (f"{100 * share:.4f} %" for share in (row.share, *row.share_bounds))
+        lines.append([str(row.number), f"{row.eigenvalue:.4f}", *shares, f"{row.residual:.0e}"])
     headers = ["component", "eigenvalue", "variance", "at least", "at most", "residual"]
     caption = "Bounds contain the exact value; where they are wide, an eigenvalue between them may have been missed."
     this.table("Components", headers, lines, caption)
@@ -271,19 +264,13 @@ def _restart_peak() -> None:
 
 def _show_race(this: Run, results: dict[Contender, Result]) -> None:
     ours = next(iter(results.values()))
-    lines = [
-        [
-            contender.name,
-            f"{result.seconds:.2f} s",
-            "unknown" if result.peak_bytes is None else f"{result.peak_bytes / 2**20:,.0f} MiB",
-            "" if result is ours else f"{result.difference(ours):.0e}",
-        ]
-        for contender, result in results.items()
-    ]
-    caption = (
-        "Memory above what data and imports take; differences of eigenvalues relative to the largest. From 10 "
-        'components on, "auto" solves the whole matrix.'
-    )
+    lines = []
+    for contender, result in results.items():
+        memory = "unknown" if result.peak_bytes is None else f"{result.peak_bytes / 2**20:,.0f} MiB"
+        apart = "" if result is ours else f"{result.difference(ours):.0e}"
+        lines.append([contender.name, f"{result.seconds:.2f} s", memory, apart])
+    caption = "Memory above what data and imports take; differences of eigenvalues relative to the largest."
+    caption += ' From 10 components on, "auto" solves the whole matrix.'
     this.table("The same fit, each in a process of its own", ["", "time", "peak memory", "differs by"], lines, caption)
 
 

@@ -69,7 +69,7 @@ class ExplainedModel:
         """Return the standard deviation of each column, exactly 0 for a constant one.  # shape: (d,)"""
         rows = _dense(self.rows)
         if len(rows) < 2:
-            raise InputError(f"Standard deviations need two rows; got {len(rows)}: give more rows, or scaled=False.")
+            raise InputError(f"Columns spread from two rows on; got {len(rows)}: give more rows, or scaled=False.")
         peaks = np.abs(rows).max(axis=0)  # taken out, so that squares neither overflow nor vanish
         constant = rows.min(axis=0) == rows.max(axis=0)
         return np.where(constant, 0.0, peaks * (rows / np.where(peaks == 0, 1.0, peaks)).std(axis=0))

@@ -152,12 +152,12 @@ def test_scores_of_a_larger_model_are_refused(runner: CliRunner, table: str) -> 
         ("compare", Setting("max_rows", 10), "--max-rows 10"),
         ("compare", Setting("random_state"), "--seed"),
         ("explain", Setting("by", "permutation"), "--by permutation"),
-        ("transform", Setting("impute", "median"), "impute='median'"),  # an option of other commands
+        ("transform", Setting("impute", "median"), "kpca fit --impute median"),  # an option of the command that fits
         ("fit", Setting("X"), "The data"),
     ],
 )
 def test_parameters_are_written_as_options(command: str, setting: Setting, words: str) -> None:
-    with click.Context(main.commands[command]):
+    with click.Context(main.commands[command], parent=click.Context(main)):
         assert in_options(setting) == words
 
 

@@ -168,9 +168,8 @@ def parse_bytes(limit: object) -> int:
             limit = float(match[1]) * _UNITS[match[2].lower()]
     number: Any = limit
     if isinstance(limit, bool) or not isinstance(limit, Real) or not 1 <= number < 2**63:
-        raise InputError(
-            'must be a number of bytes or text such as "2GiB" or "300MB"', param="memory_limit", value=given
-        )
+        must = 'must be a number of bytes or text such as "2GiB" or "300MB"'
+        raise InputError(must, param="memory_limit", value=given)
     return int(number)
 
 
@@ -185,13 +184,8 @@ def checkpoint_path() -> str | None:
 
 
 def thread_count(n_jobs: int | None = None) -> int:
-    """Return the number of worker threads: `n_jobs` if given (joblib's meaning), else the setting, else one per core.
-
-    Inside a joblib worker process the share of the cores that joblib leaves to it counts as all there is.
-    """
-    if n_jobs is not None:
-        return int(joblib.effective_n_jobs(n_jobs))
-    return _now().threads or _core_share()
+    """Return the worker threads: `n_jobs` if given (joblib's meaning), else the setting, else one per (shared) core."""
+    return int(joblib.effective_n_jobs(n_jobs)) if n_jobs is not None else _now().threads or _core_share()
 
 
 def memory_limit() -> int | None:
@@ -202,9 +196,7 @@ def memory_limit() -> int | None:
 def memory_budget() -> int:
     """Return the bytes a fit may take: the limit set, or half of what is free, shared among joblib workers."""
     limit = _now().memory_limit
-    if limit is not None:
-        return limit
-    return int(0.5 * _free_memory() * _core_share() / _cores())
+    return int(0.5 * _free_memory() * _core_share() / _cores()) if limit is None else limit
 
 
 @functools.cache
@@ -235,10 +227,8 @@ def _free_memory() -> int:
 # -- memory as a promise -----------------------------------------------------------------------------------------------
 
 MIB = 2**20
-# Stacks of threads, buffers of BLAS, small arrays, and what the allocator keeps to itself.
-BASE = 12 * MIB
-# What BLAS takes per thread for products of all of the data at once.
-BLAS_BUFFER = 18 * MIB
+BASE = 12 * MIB  # stacks of threads, buffers of BLAS, small arrays, and what the allocator keeps to itself
+BLAS_BUFFER = 18 * MIB  # what BLAS takes per thread for products of all of the data at once
 # Needs below this are not compared with the memory that is free: to ask takes longer than such a fit.
 _UNASKED = 64 * MIB
 _LESS_WORK = ("ask for fewer ", Setting("n_components"), ", or use ", Setting("approximation", "nystroem"))
@@ -253,11 +243,11 @@ def require(needed: int, budget: Callable[[], int], remedy: Words = _LESS_WORK) 
     if needed > allowed:
         enough = f"{-(-needed // MIB)}MiB"
         limit = InPython(f'kpca.config(memory_limit="{enough}")', Setting("memory_limit", enough))
-        raise InputError(
-            f"About {needed / MIB:,.0f} MiB of memory are needed here, and the memory limit is "
-            f"{allowed / MIB:,.0f} MiB",
-            remedy=("raise it by ", limit, ", ", *(remedy if isinstance(remedy, tuple) else (remedy,))),
+        said = (
+            f"About {needed / MIB:,.0f} MiB of memory are needed here, and the memory limit is {allowed / MIB:,.0f} MiB"
         )
+        other = remedy if isinstance(remedy, tuple) else (remedy,)
+        raise InputError(said, remedy=("raise it by ", limit, ", ", *other))
 
 
 def rows_bytes(X: Any) -> int:

@@ -51,10 +51,9 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
     whole = {"format": "kpca", "version": _VERSION, **header, "arrays": table}
     text = json.dumps(whole, allow_nan=False).encode()
     if len(text) > _LONGEST_HEADER or _lists_in(text) > _MOST_LISTS:
-        raise InputError(
-            f"The header of {target} must be of at most {_LONGEST_HEADER // 2**20} MiB and {_MOST_LISTS:,} lists; it "
-            f"would be of {len(text) / 2**20:.1f} MiB and {_lists_in(text):,}: store less beside the arrays."
-        )
+        most = f"must be of at most {_LONGEST_HEADER // 2**20} MiB and {_MOST_LISTS:,} lists"
+        got = f"it would be of {len(text) / 2**20:.1f} MiB and {_lists_in(text):,}"
+        raise InputError(f"The header of {target} {most}; {got}: store less beside the arrays.")
     try:
         if target.exists() and not target.is_file():  # a device or a folder must not be replaced
             raise InputError(f"{target} must be a file, or not exist; it is something else: choose another path.")
@@ -137,9 +136,8 @@ def _opened(path: str | os.PathLike[str], kind: str) -> Iterator[_Reader]:
     except OSError as error:
         raise InputError(f"{target} must be readable; {_reason(error)}.") from error
     except _Damaged as error:
-        raise InputError(
-            f"{target} must be complete and unchanged; it is damaged or cut short: delete it or use another copy of it."
-        ) from error
+        said = f"{target} must be complete and unchanged; it is damaged or cut short"
+        raise InputError(said, remedy="delete it or use another copy of it") from error
 
 
 class _Reader:
@@ -153,9 +151,8 @@ class _Reader:
     def header(self) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Return the header, and the description of each array by its name."""
         if self._file.read(len(_MAGIC)) != _MAGIC:
-            raise InputError(
-                f"{self._target} must be a file that kpca wrote; it is of another format: choose another path."
-            )
+            said = f"{self._target} must be a file that kpca wrote; it is of another format"
+            raise InputError(said, remedy="choose another path")
         self._file.seek(0)
         self.take(len(_MAGIC))
         length = int.from_bytes(self.take(8), "little")
@@ -163,10 +160,8 @@ class _Reader:
             raise _Damaged("The header is too long.")
         header, table = _header(self.take(length))
         if header["version"] > _VERSION:
-            raise InputError(
-                f"{self._target} must be of version {_VERSION} of the file format; it is of version "
-                f"{header['version']}: update kpca or choose another path."
-            )
+            other = f"it is of version {header['version']}: update kpca or choose another path"
+            raise InputError(f"{self._target} must be of version {_VERSION} of the file format; {other}.")
         return header, table
 
     def check_kind(self, header: dict[str, Any]) -> None:
@@ -245,7 +240,6 @@ def _layout(entry: dict[str, Any]) -> tuple[np.dtype[Any], list[int], int]:
 
 
 def _array(entry: dict[str, Any], reader: _Reader) -> AnyArray:
-    """Return one array, writable."""
     dtype, shape, size = _layout(entry)
     try:
         flat: AnyArray = reader.fill(size).view(dtype)

@@ -18,18 +18,15 @@ from kpca._base.threads import all_threads
 FloatArray = NDArray[Any]
 # From this share of all eigenpairs on, divide and conquer for all of them is faster than bisection for some.
 SHARE_FOR_ALL = 1 / 8
-# Up to this many rows LAPACK is no faster on several threads.
-_SMALL_FOR_THREADS = 256
-# The same for a product with one vector.
-_SMALL_FOR_PRODUCTS = 1100
+_SMALL_FOR_THREADS = 256  # up to this many rows LAPACK is no faster on several threads
+_SMALL_FOR_PRODUCTS = 1100  # the same for a product with one vector
 # Fewer eigenpairs than this are found by products.
 _FEW = 10
 _ARPACK_TOL = 1e-11
 # A residual whose square, the error of an eigenvalue, is far below the accuracy asked of eigenvalues.
 _ARPACK_CHECK = 1e-7
 _ROWS_AT_ONCE = 4096
-# Numbers in the temporaries of work that goes over the rows, a few of them at a time.
-_NUMBERS_AT_ONCE = 250_000
+_NUMBERS_AT_ONCE = 250_000  # numbers in the temporaries of work that goes over the rows, a few of them at a time
 
 
 def rows_at_once(d: int) -> int:

@@ -81,10 +81,7 @@ def row_monitor(total: int | None) -> Callable[[int], None] | None:
 
 
 def step_monitor(total: int, what: str) -> Callable[..., None] | None:
-    """Return what a search calls after each of its steps, or None if nobody wants to know.
-
-    What it is called with, such as a label and a score, is passed on; True prints a line a second.
-    """
+    """Return what a search calls after each step, with details to pass on, or None if nobody wants to know."""
     teller = _Teller("search")
     done = 0
 

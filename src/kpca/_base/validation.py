@@ -34,15 +34,8 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> An
     columns = getattr(X, "columns", None) if hasattr(X, "dtypes") else getattr(X, "column_names", None)  # of pyarrow
     names = None if columns is None else [str(name) for name in columns]
     try:
-        checked = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            copy=copy and not isinstance(X, np.memmap),
-        )
+        wanted: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
+        checked = validate_data(estimator, X, reset=reset, copy=copy and not isinstance(X, np.memmap), **wanted)
     except TypeError as error:
         if "complex" in str(error):  # in a list, which has no dtype
             raise InputError(_COMPLEX) from error
@@ -73,9 +66,8 @@ def check_finite(X: Any, names: list[str] | None, numbers: Any = None) -> None:
     what = "NaN" if np.isnan(found).any() else "infinity"
     label = f"column {column}" + (f" ({names[column]!r})" if names and column < len(names) else "")
     label += "" if numbers is None else f", row {numbers[places[there][0, 0]]}"
-    raise InputError(
-        f"must be finite; got {what} first in {label}", param="X", remedy="remove or impute such rows (infinity, NaN)"
-    )
+    remedy = "remove or impute such rows (infinity, NaN)"
+    raise InputError(f"must be finite; got {what} first in {label}", param="X", remedy=remedy)
 
 
 def check_rows(n: int, what: str | Setting = _X) -> None:
@@ -115,9 +107,8 @@ def check_precomputed(K: Any) -> None:
 def check_operator_rows(K: LinearOperator, n: int, *, precomputed: bool) -> None:
     """Refuse a LinearOperator that is not the kernel values of new rows."""
     if not precomputed:
-        raise InputError(
-            "A LinearOperator can only be transformed with kernel='precomputed'; give rows of data instead."
-        )
+        said = "A LinearOperator can only be transformed with kernel='precomputed'"
+        raise InputError(f"{said}; give rows of data instead.")
     if K.shape[1] != n:
         raise InputError(f"A LinearOperator of new rows must have {n} columns, one per training row; got {K.shape[1]}.")
 
@@ -129,9 +120,7 @@ def check_symmetric(K: Any, *, centred: bool) -> None:
         left, right = float(u @ np.ravel(K @ v)), float(v @ np.ravel(K @ u))
         size = float(np.linalg.norm(K @ v) * np.linalg.norm(u))
         if not math.isfinite(size):
-            raise InputError(
-                "A precomputed LinearOperator must give finite numbers; got NaN or infinity from a product."
-            )
+            raise InputError("A precomputed LinearOperator must give finite numbers; a product has NaN or infinity.")
         if abs(left - right) > 1e-8 * size:
             said = f"u'Kv = {left:.6g} but v'Ku = {right:.6g}"
             raise InputError(f"A precomputed LinearOperator must be symmetric; {said}.")
@@ -139,10 +128,9 @@ def check_symmetric(K: Any, *, centred: bool) -> None:
     gap, largest = _asymmetry(K, centred)
     if gap > _ASYMMETRY[K.dtype] * largest:
         form = "After centring, a" if centred else "A"
-        raise InputError(
-            f"{form} precomputed kernel matrix must be symmetric; entries (i, j) and (j, i) differ by up to {gap:.2g} "
-            f"(largest entry {largest:.2g}): use (K + K.T) / 2 if that is what you mean."
-        )
+        differ = f"entries (i, j) and (j, i) differ by up to {gap:.2g} (largest entry {largest:.2g})"
+        remedy = "use (K + K.T) / 2 if that is what you mean"
+        raise InputError(f"{form} precomputed kernel matrix must be symmetric; {differ}", remedy=remedy)
 
 
 def _asymmetry(K: Any, centred: bool) -> tuple[float, float]:

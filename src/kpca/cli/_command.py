@@ -87,8 +87,7 @@ def _errors_in_one_line() -> Iterator[None]:
     except InputError as error:
         raise _Refused(_line(error)) from error
     except ImportError as error:
-        # an optional library that is not installed: the message says which extra has it
-        if "pip install" not in str(error):
+        if "pip install" not in str(error):  # else an optional library is missing, and the message says which extra
             raise
         raise _Refused(_line(error)) from error
     except Cancelled as error:
@@ -102,9 +101,8 @@ def _errors_in_one_line() -> Iterator[None]:
         said = (error.strerror or str(error)).lower()
         raise _Refused(_line(f"{what} must take what is written; the system says: {said}.")) from error
     except MemoryError as error:
-        raise click.ClickException(
-            "There is not enough memory for this: give --memory a limit, or take --approximation nystroem."
-        ) from error
+        remedy = "give --memory a limit, or take --approximation nystroem"
+        raise click.ClickException(f"There is not enough memory for this: {remedy}.") from error
 
 
 def _line(error: BaseException | str) -> str:
@@ -116,20 +114,23 @@ def _line(error: BaseException | str) -> str:
 
 
 def in_options(setting: Setting) -> str:
-    """Return a setting as the shell writes it, or as Python does where this command has no such option."""
+    """Return a setting as the shell writes it, or as Python does where no option stands for it.
+
+    A command that takes a model as it is has no options for the fit: they are those of `kpca fit`.
+    """
     context = click.get_current_context(silent=True)
-    for option in context.command.params if context is not None else ():
+    own = [] if context is None else context.command.params
+    fit = None if context is None else getattr(context.find_root().command, "commands", {}).get("fit")
+    others = [] if fit is None or any(option.name == "impute" for option in own) else fit.params
+    for option in [*own, *others]:
         if isinstance(option, SectionOption) and setting.name in option.stands_for:
-            flag, value = max(option.opts, key=len), setting.value
+            flag, value = ("" if option in own else "kpca fit ") + max(option.opts, key=len), setting.value
             if isinstance(value, bool):
                 return flag if value else max(option.secondary_opts, key=len, default=f"no {flag}")
             if isinstance(value, tuple | list):
                 value = ("x" if option.name == "size" else ",").join(map(str, value))
             return flag if value is ... else f"{flag} {'none' if value is None else shlex.quote(str(value))}"
-    return _NOUNS.get(setting.name, str(setting))
-
-
-_NOUNS = {"X": "The data"}
+    return "The data" if setting.name == "X" else str(setting)
 
 
 @contextmanager
@@ -159,13 +160,10 @@ def check_settled() -> None:
     for parameter in context.command.params:
         name = str(parameter.name)
         settles = getattr(parameter, "section", "") == "Model" or name in _TREATMENT
-        said = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if settles and said and name not in _FILES:
-            option = max(parameter.opts, key=len)
-            raise InputError(
-                f"{option} must be left out beside --model, which keeps what it was fitted with: leave it out, or fit "
-                "a new model."
-            )
+        typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if settles and typed and name not in _FILES:
+            said = "must be left out beside --model, which keeps what it was fitted with"
+            raise InputError(f"{max(parameter.opts, key=len)} {said}", remedy="leave it out, or fit a new model")
 
 
 @contextmanager

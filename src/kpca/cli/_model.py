@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shlex
 import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kpca._base.errors import InputError, Setting
 from kpca.cli._command import check_settled
-from kpca.cli._run import TABLE, Run, Source, changed
+from kpca.cli._run import TABLE, Code, Run, changed
 
 if TYPE_CHECKING:
     from kpca.cli._options import DataOptions, ModelOptions
@@ -46,15 +47,12 @@ class Data:
             return self.options.scale
         return "none" if self.table.layout.text or self.table.sparse or self.table.image_shape else "standard"
 
-    def treatment(self, run: Run, scale: str | None = None) -> tuple[Preparation, Source]:
+    def treatment(self, run: Run, scale: str | None = None) -> tuple[Preparation, Code]:
         """Return the treatment that was asked for, not yet fitted, and the call that makes it."""
         from kpca.io import Preparation
 
-        given: dict[str, Any] = {
-            "encode": self.options.encode,
-            "impute": self.options.impute,
-            "scale": scale or self.scale,
-        }
+        given: dict[str, Any] = {"encode": self.options.encode, "impute": self.options.impute}
+        given["scale"] = scale or self.scale
         made = run.script.made("kpca.io:Preparation", **changed(given, {"scale": "none"}))
         return Preparation(**given), made
 
@@ -97,7 +95,7 @@ def open_data(run: Run, path: str, options: DataOptions, *, optional: tuple[str,
     return data
 
 
-def open_for(run: Run, path: str, options: DataOptions, fitted: Fitted, *, to: str = "table") -> Data:
+def open_for(run: Run, path: str, options: DataOptions, fitted: PreparedModel, *, to: str = "table") -> Data:
     """Open new data for a model; the id and the label of its fit are taken along where they are there."""
     from kpca.data.roles import inputs_of
 
@@ -122,7 +120,7 @@ def rows_of(run: Run, file: str, options: DataOptions) -> tuple[Data, Preparatio
     preparation, made = data.treatment(run)
     preparation.fit(data.table)
     run.script.add(f"preparation = {made}.fit(table)")
-    run.script.calls("kpca.io:rows_in_memory", Source("preparation"), TABLE, to="rows", seed=seed)
+    run.script.calls("kpca.io:rows_in_memory", Code("preparation"), TABLE, to="rows", seed=seed)
     return data, preparation, rows_in_memory(preparation, data.table, seed=seed)
 
 
@@ -130,7 +128,7 @@ def rows_of(run: Run, file: str, options: DataOptions) -> tuple[Data, Preparatio
 
 
 @dataclass(frozen=True)
-class Fitted:
+class PreparedModel:
     """A model, the treatment of the rows before it, and what is known of where it comes from."""
 
     preparation: Preparation
@@ -144,13 +142,8 @@ class Fitted:
 
         return Pipeline([("prepare", self.preparation), ("model", self.model)])
 
-    @property
-    def score_names(self) -> list[str]:
-        """What the columns of scores are called."""
-        return [str(name) for name in self.model.get_feature_names_out()]
 
-
-def load(path: str, *, wanted: str = "model") -> Fitted:
+def load(path: str, *, wanted: str = "model") -> PreparedModel:
     """Return what a .kpca file holds; a bare model from Python takes rows of numbers as they are."""
     from kpca import IncrementalKernelPCA, KernelPCA, KernelPCADetector, io
 
@@ -162,10 +155,8 @@ def load(path: str, *, wanted: str = "model") -> Fitted:
         raise InputError(f"{path!r} must hold a {wanted}; it holds a {type(model).__name__}: make one with `{other}`.")
     preparation = before[-1] if before else untreated(model)
     if len(before) > 1 or not isinstance(preparation, io.Preparation):
-        raise InputError(
-            f"{path!r} must hold a model as the command line saves it; its pipeline has other steps: use Python."
-        )
-    return Fitted(preparation, model, about)
+        raise InputError(f"{path!r} must hold a model that the command line saved; its pipeline has other steps.")
+    return PreparedModel(preparation, model, about)
 
 
 def steps_of(loaded: Any) -> list[Any]:
@@ -186,7 +177,9 @@ def untreated(model: Any) -> Preparation:
     return Preparation().fit(MemoryTable(Rows(layout, np.zeros((1, len(layout.numbers)))), "the model"))
 
 
-def loaded(run: Run, path: str, file: str, options: DataOptions, *, wanted: str = "model") -> tuple[Data, Fitted]:
+def loaded(
+    run: Run, path: str, file: str, options: DataOptions, *, wanted: str = "model"
+) -> tuple[Data, PreparedModel]:
     """Load a model, and open a file for it: `model` and `table` in the code."""
     fitted = load(path, wanted=wanted)
     run.script.calls("kpca.load", path, to="model")
@@ -202,7 +195,7 @@ def fitted_or_loaded(
     *,
     preimage: str | None = None,
     invertible: bool = False,
-) -> tuple[Data, Fitted]:
+) -> tuple[Data, PreparedModel]:
     """Load a model for a file or, where none is given, fit one to it: `model` and `table` in the code.
 
     `preimage` is its inverse map if the options say nothing of it, `invertible` whether it must have one.
@@ -218,7 +211,11 @@ def fitted_or_loaded(
     data = open_data(run, file, options)
     treated = treated_rows(run, data)
     if treated.preparation.sparse_:  # which have no pre-images
-        _check_no_inverse(data, asked=settings.preimage not in (None, "none"), needed=invertible)
+        if invertible or settings.preimage not in (None, "none"):
+            said = f"An inverse map needs dense rows of numbers; those of {data.name} are "
+            said += "texts" if data.table.layout.text else "sparse"
+            needed = "texts cannot be denoised" if data.table.layout.text else "save them as a dense table first"
+            raise InputError(said, remedy=needed if invertible else ("leave ", Setting("preimage"), " out"))
         preimage = None
     streamed = settings.approximation != "none" and not in_memory(treated.rows)
     few = settings.approximation == "auto" and data.table.n_rows <= MOST_EXACT
@@ -230,7 +227,7 @@ class Treated(NamedTuple):
     """Rows as a model takes them, an array or a source of chunks, with the treatment and the call that makes it."""
 
     preparation: Preparation
-    code: Source
+    code: Code
     rows: Any
 
 
@@ -241,14 +238,14 @@ def treated_rows(run: Run, data: Data, scale: str | None = None) -> Treated:
     return Treated(preparation, code, preparation.fit(data.table).transform(data.table))
 
 
-def fitted_to(run: Run, data: Data, treated: Treated, model: Any, code: Source) -> Fitted:
+def fitted_to(run: Run, data: Data, treated: Treated, model: Any, code: Code) -> PreparedModel:
     """Fit a model to treated rows; `code` is the call that makes the model."""
     run.script.uses("sklearn.pipeline:Pipeline")
     run.script.add(f"preparation = {treated.code}", f"estimator = {code}")
     run.script.add('model = Pipeline([("prepare", preparation), ("model", estimator)]).fit(table)')
     run.stage("Fitting")
     model.fit(treated.rows)
-    return Fitted(treated.preparation, model, origin(run, data))
+    return PreparedModel(treated.preparation, model, origin(run, data))
 
 
 def origin(run: Run, data: Data, **more: Any) -> dict[str, Any]:
@@ -256,41 +253,20 @@ def origin(run: Run, data: Data, **more: Any) -> dict[str, Any]:
     return {"data": data.facts, "seed": run.options.seed, "command": command_line(), **more}
 
 
-def _check_no_inverse(data: Data, *, asked: bool, needed: bool) -> None:
-    if asked or needed:
-        kind = "texts" if data.table.layout.text else "sparse"
-        remedy = "texts cannot be denoised" if kind == "texts" else "save them as a dense table first"
-        raise InputError(
-            f"An inverse map needs dense rows of numbers; those of {data.name} are {kind}",
-            remedy=remedy if needed else ("leave ", Setting("preimage"), " out"),
-        )
-
-
 _USUAL = {"degree": 3.0, "coef0": 1.0, "center": True, "approximation": None, "preimage": None, "tol": 0.0}
 
 
 def _estimator(
     run: Run, settings: ModelOptions, preimage: str | None, *, exact: bool, streamed: bool
-) -> tuple[Any, Source]:
-    """Return the model that options ask for, and the call that makes it.
-
-    Rows that come in chunks get a model that keeps nothing of each row.
-    """
+) -> tuple[Any, Code]:
+    """Return the model that options ask for, and its call; rows in chunks get a model that keeps nothing of each."""
     from kpca import IncrementalKernelPCA, KernelPCA, Nystroem, RandomFeatures
 
     approximation = None if exact else "nystroem" if settings.approximation == "auto" else settings.approximation
     way = preimage if settings.preimage is None else settings.preimage
-    arguments = {
-        "kernel": settings.kernel,
-        "gamma": settings.gamma,
-        "degree": settings.degree,
-        "coef0": settings.coef0,
-        "center": settings.center,
-        "approximation": approximation,
-        "preimage": None if way == "none" else way,
-        "random_state": run.options.seed,
-        **({} if streamed else {"tol": settings.tol}),
-    }
+    arguments = {name: getattr(settings, name) for name in ("kernel", "gamma", "degree", "coef0", "center")}
+    arguments |= {"approximation": approximation, "preimage": None if way == "none" else way}
+    arguments |= {"random_state": run.options.seed, **({} if streamed else {"tol": settings.tol})}
     written = dict(arguments)
     rank = STREAMED_RANK if settings.rank is None and streamed else settings.rank
     if rank is not None:
@@ -315,7 +291,7 @@ def check_kernel(name: str, param: str = "kernel") -> None:
         raise InputError(f"must be one of {', '.join(sorted(known))}", param=param, value=name, remedy=remedy)
 
 
-def check_inverse(fitted: Fitted, path: str | None) -> None:
+def check_inverse(fitted: PreparedModel, path: str | None) -> None:
     """Refuse a model without an inverse map, with what to do on the command line."""
     if fitted.model._way_back() is None:
         where = "" if path is None else f"{path!r} has none: "
@@ -324,8 +300,6 @@ def check_inverse(fitted: Fitted, path: str | None) -> None:
 
 def command_line() -> str:
     """Return the command as it was typed."""
-    import shlex
-
     return shlex.join(["kpca", *sys.argv[1:]])
 
 
@@ -348,20 +322,12 @@ def default_output(path: str, suffix: str) -> str:
 
 def spectrum_facts(model: Any) -> dict[str, Any]:
     """Return the spectrum of a model with its certificate."""
-    return {
-        "class": type(model).__name__,
-        "kernel": str(model.kernel_),
-        "gamma": getattr(model, "gamma_", None),
-        "n_components": model.n_components_,
-        "eigenvalues": model.eigenvalues_,
-        "eigenvalue_bounds": model.eigenvalue_bounds_,
-        "explained_variance_ratio": model.explained_variance_ratio_,
-        "residuals": getattr(model, "residuals_", None),
-        "solver": getattr(model, "solver_", None),
-    }
+    names = ("gamma", "n_components", "eigenvalues", "eigenvalue_bounds", "explained_variance_ratio")
+    known = {name: getattr(model, f"{name}_", None) for name in (*names, "residuals", "solver")}
+    return {"class": type(model).__name__, "kernel": str(model.kernel_), **known}
 
 
-def show_model(run: Run, fitted: Fitted) -> None:
+def show_model(run: Run, fitted: PreparedModel) -> None:
     """Print which model it is, and its spectrum."""
     import numpy as np
 
@@ -385,7 +351,7 @@ def show_model(run: Run, fitted: Fitted) -> None:
     run.table("Components", headers, rows, of=len(shares))
 
 
-def shown_rows(fitted: Fitted, data: Data) -> tuple[Any, Any]:
+def shown_rows(fitted: PreparedModel, data: Data) -> tuple[Any, Any]:
     """Return the scores of all rows and their labels, or None, for a picture."""
     import numpy as np
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
-from kpca.cli._command import SectionOption
+from kpca.cli._command import SectionedCommand, SectionOption
 
+File = str | None  # the path of a file that need not be named
 Callback = Callable[..., Any]
 Decorator = Callable[[Callback], Callback]
 FORMATS = ("csv", "tsv", "npy", "npz", "parquet", "feather", "arrow", "zarr", "h5ad")
@@ -115,28 +116,39 @@ def _gathered(kind: type, name: str, *options: Decorator) -> Decorator:
     return decorate
 
 
+def command(short_help: str, argument: str = "", **settings: Any) -> Callable[[Callback], click.Command]:
+    """Return a decorator that makes a command of a function: with an argument, if named, and what all commands have."""
+
+    def decorate(callback: Callback) -> click.Command:
+        with_options = run_options(callback)
+        taking = click.argument(argument, **settings)(with_options) if argument else with_options
+        return click.command(cls=SectionedCommand, short_help=short_help)(taking)
+
+    return decorate
+
+
 def option(section: str, *names: str, show_default: bool = True, **settings: Any) -> Decorator:
     """Return an option under a heading of the help, which shows its default if there is one."""
     shown = show_default and settings.get("default") is not None
     return click.option(*names, cls=SectionOption, section=section, show_default=shown, **settings)
 
 
-def output_option(what: str, **settings: Any) -> Decorator:
+def output(what: str, **settings: Any) -> Decorator:
     """Return the option -o/--output of a command."""
     return option("Output", "-o", "--output", metavar="FILE", help=what, **settings)
 
 
-def picture_option(what: str) -> Decorator:
+def picture(what: str) -> Decorator:
     """Return the option --picture of a command."""
     return option("Output", "--picture", metavar="FILE", help=f"{what} (.png, .svg or .pdf).")
 
 
-def model_option(what: str, **settings: Any) -> Decorator:
+def model(what: str, **settings: Any) -> Decorator:
     """Return the option --model of a command."""
     return option("Model", "--model", metavar="FILE", help=what, **settings)
 
 
-def components_option(section: str, kind: Any, what: str, **settings: Any) -> Decorator:
+def components(section: str, kind: Any, what: str, **settings: Any) -> Decorator:
     """Return the option -k/--components of a command."""
     return option(section, "-k", "--components", stands_for=("n_components",), type=kind, help=what, **settings)
 
@@ -158,7 +170,7 @@ _IMPUTE = "Fill missing values, or drop such rows; without it they are refused."
 _SCALE = "How columns are scaled; auto is standard for tables, none for images, texts and sparse data."
 _SIZE = "Resize the images of a folder to this height and width, such as 64x48."
 
-data_options = _gathered(
+data = _gathered(
     DataOptions,
     "data",
     _data("--columns", type=names, help="Use these columns only, separated by commas."),
@@ -172,7 +184,7 @@ data_options = _gathered(
     _data("--size", type=_size, metavar="HxW", help=_SIZE),
 )
 # for a model that knows which columns it takes and how it treats them
-new_data_options = _gathered(DataOptions, "data", *_names, *_format)
+new_data = _gathered(DataOptions, "data", *_names, *_format)
 
 _COMPONENTS = "How many components; below 1, as many as hold that share of the variance; auto finds out."
 _KERNEL = "How rows are compared; kpca info --kernels lists the kernels."
@@ -185,10 +197,10 @@ _TOL = "Largest residual allowed, relative to the largest eigenvalue; 0 is as sm
 _APPROXIMATIONS = click.Choice(["auto", "none", "nystroem", "rff"])
 _PREIMAGES = click.Choice(["none", "auto", "ridge", "fixed-point", "distance", "gradient"])
 
-model_options = _gathered(
+settings = _gathered(
     ModelOptions,
     "settings",
-    components_option("Model", number_or("auto"), _COMPONENTS, metavar="NUMBER|auto", default=10),
+    components("Model", number_or("auto"), _COMPONENTS, metavar="NUMBER|auto", default=10),
     _model("--kernel", metavar="NAME", default="rbf", help=_KERNEL),
     _model("--gamma", type=number_or("median", "scale"), metavar="NUMBER|median|scale", default="median", help=_GAMMA),
     _model("--degree", type=float, default=3.0, help="Degree of the kernel poly."),

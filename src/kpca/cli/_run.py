@@ -20,7 +20,7 @@ from kpca.cli._command import is_terminal, warnings_as_notes
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
     from kpca.cli._options import RunOptions
 
@@ -43,13 +43,12 @@ class Run:
 
     def __init__(self, options: RunOptions, *, reads: Sequence[str | None] = (), data: str | None = None) -> None:
         if list(reads).count("-") > 1:
-            raise click.UsageError(
-                "Standard input can be read once only: give - for one file, and names for the others."
-            )
+            raise click.UsageError("Standard input can be read only once: give - for one file, names for the others.")
         if data == "-" and options.json:
             raise click.UsageError("--json and an output to - both want standard output: give -o a file.")
         self.options, self._taken = options, data == "-"
-        self._reads = [path for path in reads if path not in (None, "-")]
+        self._speaks = not (options.json or options.quiet)  # whether results are printed for people
+        self._reads = [path for path in reads if path is not None and path != "-"]
         self.script = Script(memory_limit=options.memory, threads=options.threads)
         self._started = time.perf_counter()
         self._notes: list[str] = []
@@ -69,7 +68,7 @@ class Run:
         library, what, extra = _NEEDED.get(tuple(suffixes), ("sys", "", ""))
         if importlib.util.find_spec(library) is None:
             raise InputError(f"{what}, which is not installed: pip install 'kpca[{extra}]'.")
-        if any(_is_same(path, str(file)) for file in self._reads):
+        if any(os.path.exists(file) and os.path.samefile(path, file) for file in self._reads if os.path.exists(path)):
             raise InputError(f"{path!r} must not be read and written at once: give the output another name.")
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
@@ -91,10 +90,8 @@ class Run:
             new = ", or be that of a new folder for images" if folder else ""
             raise InputError(f"The name of this output must end in {ends}{new}; got {path!r}: rename it.")
         if format == "npy" and beside is not None:
-            raise InputError(
-                f"{path!r} can hold one array of numbers only, and no column {beside!r} beside it: write .npz, .csv or "
-                ".parquet instead."
-            )
+            said = f"{path!r} can hold one array of numbers only, and no column {beside!r} beside it"
+            raise InputError(said, remedy="write .npz, .csv or .parquet instead")
         self.will_write(path)
 
     def say_where(self, outputs: dict[str, str | None]) -> None:
@@ -126,38 +123,21 @@ class Run:
     # -- results --
 
     @property
-    def console(self) -> Console:
-        """Where results for people go."""
+    def _console(self) -> Console:
         from rich.console import Console
 
         stream = sys.stderr if self._taken else sys.stdout
         width = None if is_terminal(stream) or "COLUMNS" in os.environ else 100
         return Console(file=stream, highlight=False, width=width, soft_wrap=False)
 
-    @property
-    def _speaks(self) -> bool:
-        """Whether results are printed for people."""
-        return not (self.options.json or self.options.quiet)
-
     def say(self, *sentences: str) -> None:
         """Print sentences for people, none of which is taken for markup."""
         for sentence in sentences if self._speaks else ():
             if not sentence or sentence not in self._notes:  # else it was said already, as a note
-                self.console.print(sentence, markup=False, soft_wrap=True)
+                self._console.print(sentence, markup=False, soft_wrap=True)
 
-    def table(
-        self,
-        title: str,
-        headers: Sequence[str],
-        rows: Sequence[Sequence[str]],
-        caption: str = "",
-        *,
-        of: int | None = None,
-    ) -> None:
-        """Print a table for people; columns of numbers are aligned to the right.
-
-        Where there are more rows than are shown, `of` in all, the caption says of what.
-        """
+    def table(self, title: str, headers: list[str], rows: list[list[str]], caption: str = "", *, of: int = -1) -> None:
+        """Print a table for people, numbers aligned to the right; if `of` more rows exist, the caption names them."""
         if not self._speaks or not rows:
             return
         from rich import box
@@ -165,11 +145,11 @@ class Run:
         from rich.table import Table
         from rich.text import Text
 
-        if of is not None:
+        if of >= 0:
             caption = f"... and {of - len(rows):,} more{caption}" if of > len(rows) else ""
         table = Table(title=title, caption=caption or None, title_justify="left", caption_justify="left")
         table.box, table.title_style, table.caption_style = box.SIMPLE_HEAD, "bold", "dim"
-        console, needed = self.console, 2
+        console, needed = self._console, 2
         for column, header in enumerate(headers):
             numbers = all(_is_number(row[column]) for row in rows)
             longest = max(map(cell_len, [header, *(row[column] for row in rows)]))
@@ -192,13 +172,6 @@ class Run:
             click.echo(str(self.script), err=self._taken)
 
 
-def _is_same(path: str, other: str) -> bool:
-    try:
-        return os.path.samefile(path, other)
-    except OSError:  # one of them is not there
-        return False
-
-
 def size_of(path: Any) -> str:
     """Return the size of a file, or of all files of a folder, in words."""
     from kpca.estimators.plan import size_words
@@ -215,12 +188,11 @@ def _is_number(cell: str) -> bool:
 
 def _jsonable(value: Any) -> Any:
     """Return a value as JSON can hold it: arrays as lists, and null for what is no finite number."""
+    value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, dict):
         return {str(key): _jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_jsonable(item) for item in value]
-    if hasattr(value, "tolist"):
-        return _jsonable(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, int | str) else str(value)
@@ -236,7 +208,7 @@ class _Bar:
 
     def __init__(self, progress: Progress, what: str) -> None:
         self._progress = progress
-        self._task: TaskID | None = None
+        self._task: Any = None
         self.stage(what)
 
     def stage(self, what: str) -> None:
@@ -251,15 +223,10 @@ class _Bar:
     def heard(self, state: dict[str, Any]) -> bool:
         """Show a state that the library reports; never asks it to stop."""
         share, detail = self._share(state)
-        left = state.get("remaining", math.nan)
-        assert self._task is not None
-        self._progress.update(
-            self._task,
-            description=f"{self._what}{detail}",
-            total=None if share is None else 1.0,
-            completed=share or 0.0,
-            left=f"{_time(left)} left" if math.isfinite(left) else "",
-        )
+        remaining, whole = state.get("remaining", math.nan), None if share is None else 1.0
+        left = f"{_time(remaining)} left" if math.isfinite(remaining) else ""
+        description = f"{self._what}{detail}"
+        self._progress.update(self._task, description=description, total=whole, completed=share or 0.0, left=left)
         if self._fresh:  # shown even where the work is over before the next picture of the bar
             self._fresh = False
             self._progress.refresh()
@@ -306,11 +273,11 @@ def _rich_progress() -> Progress:
 _WIDTH = 100
 
 
-class Source(str):
-    """Source text that stands for itself."""
+class Code(str):
+    """Code text that stands for itself."""
 
 
-MODEL, TABLE = Source("model"), Source("table")
+MODEL, TABLE = Code("model"), Code("table")
 
 
 class Script:
@@ -334,13 +301,13 @@ class Script:
         made = self.made(function, *args, **kwargs)
         self.add(f"{to} = {made}" if to else made)
 
-    def made(self, function: str, *args: Any, **kwargs: Any) -> Source:
-        """Return a call as source text; arguments are shown by `repr`, unless they are `Source` already."""
+    def made(self, function: str, *args: Any, **kwargs: Any) -> Code:
+        """Return a call as source text; arguments are shown by `repr`, unless they are `Code` already."""
         name = self.uses(function)
         parts = [*map(_text, args), *(f"{key}={_text(value)}" for key, value in kwargs.items())]
         line = f"{name}({', '.join(parts)})"
         inside = "".join(f"    {part},\n" for part in parts)
-        return Source(line if len(line) <= _WIDTH else f"{name}(\n{inside})")
+        return Code(line if len(line) <= _WIDTH else f"{name}(\n{inside})")
 
     def uses(self, function: str) -> str:
         """Import a function, and return what it is called then."""
@@ -359,7 +326,7 @@ class Script:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, Source):
+    if isinstance(value, Code):
         return str(value).replace("\n", "\n    ")
     return repr(list(value)) if isinstance(value, tuple) else repr(value)
 

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kpca.cli import _model
-from kpca.cli._command import SectionedCommand, check_settled
-from kpca.cli._options import (
-    DataOptions,
-    RunOptions,
-    components_option,
-    data_options,
-    model_option,
-    number_or,
-    option,
-    output_option,
-    picture_option,
-    run_options,
-)
-from kpca.cli._run import MODEL, MODELS, PICTURES, TABLE, Run, Source, changed
+from kpca.cli import _options as options
+from kpca.cli._command import check_settled
+from kpca.cli._options import DataOptions, File, RunOptions
+from kpca.cli._run import MODEL, MODELS, PICTURES, TABLE, Code, Run, changed
 
 if TYPE_CHECKING:
     from kpca.io.anomalies import Anomalies
@@ -29,55 +20,30 @@ _NAMES = {"combined": "T² and SPE combined", "spe": "SPE", "t2": "T²"}
 _USUAL = {"confidence": 0.95, "statistic": "combined", "lags": 0, "kernel": "rbf", "gamma": "wide", "scale": "standard"}
 
 
-@click.command(cls=SectionedCommand, short_help="Find the rows that do not belong, and because of what.")
-@click.argument("file")
-@model_option("A detector that was saved by --save; fitted anew if unsaid.")
-@option("Model", "--normal", metavar="FILE", help="Rows to learn from what is normal; those of FILE if unsaid.")
-@option("Model", "--save", metavar="FILE", help="Save the detector (.kpca).")
-@option(
-    "Model", "--confidence", type=float, default=0.95, help="Share of normal rows that is to stay within the limit."
-)
-@option(
-    "Model",
-    "--statistic",
-    type=click.Choice(["combined", "spe", "t2"]),
-    default="combined",
-    help="What rows are judged by: distance within the components (t2), from them (spe), or both.",
-)
-@option(
-    "Model",
-    "--lags",
-    type=int,
-    default=0,
-    help="How many rows before a row it is judged with, where rows are in the order of time.",
-)
-@components_option(
-    "Model", number_or(), "How many components; below 1, as many as hold that share of the variance.", metavar="NUMBER"
-)
-@option("Model", "--kernel", metavar="NAME", default="rbf", help="As in kpca fit.")
-@option(
-    "Model",
-    "--gamma",
-    type=number_or("wide", "median", "scale"),
-    metavar="NUMBER|wide|median|scale",
-    default="wide",
-    help="Coefficient of the kernel; wide sees breaks of linear relations, too.",
-)
-@output_option("Write the statistics, alarms and causes of all rows; - is standard output.")
-@picture_option("Draw the statistics with their limits")
-@data_options
-@run_options
+_CONFIDENCE = "Share of normal rows that is to stay within the limit."
+_STATISTIC = "What rows are judged by: distance within the components (t2), from them (spe), or both."
+_LAGS = "How many rows before a row it is judged with, where rows are in the order of time."
+_COMPONENTS = "How many components; below 1, as many as hold that share of the variance."
+_GAMMA = "Coefficient of the kernel; wide sees breaks of linear relations, too."
+_GAMMAS = options.number_or("wide", "median", "scale")
+_option = functools.partial(options.option, "Model")
+
+
+@options.command("Find the rows that do not belong, and because of what.", "file")
+@options.model("A detector that was saved by --save; fitted anew if unsaid.")
+@_option("--normal", metavar="FILE", help="Rows to learn from what is normal; those of FILE if unsaid.")
+@_option("--save", metavar="FILE", help="Save the detector (.kpca).")
+@_option("--confidence", type=float, default=0.95, help=_CONFIDENCE)
+@_option("--statistic", type=click.Choice(list(_NAMES)), default="combined", help=_STATISTIC)
+@_option("--lags", type=int, default=0, help=_LAGS)
+@options.components("Model", options.number_or(), _COMPONENTS, metavar="NUMBER")
+@_option("--kernel", metavar="NAME", default="rbf", help="As in kpca fit.")
+@_option("--gamma", type=_GAMMAS, metavar="NUMBER|wide|median|scale", default="wide", help=_GAMMA)
+@options.output("Write the statistics, alarms and causes of all rows; - is standard output.")
+@options.picture("Draw the statistics with their limits")
+@options.data
 def detect(
-    *,
-    file: str,
-    model: str | None,
-    normal: str | None,
-    save: str | None,
-    output: str | None,
-    picture: str | None,
-    data: DataOptions,
-    run: RunOptions,
-    **settings: Any,
+    *, file: str, output: File, picture: File, save: File, data: DataOptions, run: RunOptions, **settings: Any
 ) -> None:
     """Find the rows of FILE that do not belong, and the columns because of which.
 
@@ -89,9 +55,10 @@ def detect(
     """
     from kpca import io, plots
 
-    if model is not None and (normal is not None or save is not None):
-        raise click.UsageError("--model is a detector already: leave out --normal and --save.")
+    model, normal = settings.pop("model"), settings.pop("normal")
     if model is not None:
+        if normal is not None or save is not None:
+            raise click.UsageError("--model is a detector already: leave out --normal and --save.")
         check_settled()
     this = Run(run, reads=[file, normal, model], data=output)
     this.will_write_table(output, beside="alarm")
@@ -112,17 +79,18 @@ def detect(
         this.script.calls("kpca.io:write_anomalies", MODEL, TABLE, output, to="found")
         if picture is not None:
             plots.save(plots.control_chart(found.statistics, fitted.model.limits_), picture)
-            chart = Source("plots.control_chart(found.statistics, model[-1].limits_)")
+            chart = Code("plots.control_chart(found.statistics, model[-1].limits_)")
             this.script.calls("kpca:plots.save", chart, picture)
     this.say(opened.sentence)
     _show(this, found, opened, fitted.model.limits_.confidence)
     this.say_where({"The statistics are": output, "The detector is": save, "The picture is": picture})
     facts = {name: getattr(found, name) for name in ("rows", "beyond", "statistic", "limit", "top")}
-    outputs = _model.given(rows=output, detector=save, picture=picture)
-    this.finish(data=opened.facts, **facts, outputs=outputs)
+    this.finish(data=opened.facts, **facts, outputs=_model.given(rows=output, detector=save, picture=picture))
 
 
-def _learned(this: Run, path: str, options: DataOptions, settings: dict[str, Any]) -> tuple[_model.Data, _model.Fitted]:
+def _learned(
+    this: Run, path: str, options: DataOptions, settings: dict[str, Any]
+) -> tuple[_model.Data, _model.PreparedModel]:
     """Return a detector that has learned from the rows of a file what is normal."""
     from kpca import KernelPCADetector
 
@@ -146,14 +114,8 @@ def _show(this: Run, found: Anomalies, opened: _model.Data, confidence: float) -
     )
     layout = opened.table.layout
     beside = [name for name in (layout.id, layout.label) if name is not None]
-    rows = [
-        [
-            str(entry["row"]),
-            *(str(entry[name]) for name in beside),
-            f"{entry[found.statistic]:.4g}",
-            ", ".join(entry["causes"]),
-        ]
-        for entry in found.top
-    ]
-    headers = ["row", *beside, "statistic", "because of"]
-    this.table("Farthest rows", headers, rows, " rows", of=found.beyond)
+    rows = []
+    for entry in found.top:
+        known = [str(entry[name]) for name in ("row", *beside)]
+        rows.append([*known, f"{entry[found.statistic]:.4g}", ", ".join(entry["causes"])])
+    this.table("Farthest rows", ["row", *beside, "statistic", "because of"], rows, " rows", of=found.beyond)

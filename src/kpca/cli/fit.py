@@ -5,44 +5,19 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-import click
-
 from kpca.cli import _model
-from kpca.cli._command import SectionedCommand
-from kpca.cli._options import (
-    DataOptions,
-    ModelOptions,
-    RunOptions,
-    data_options,
-    model_option,
-    model_options,
-    new_data_options,
-    option,
-    output_option,
-    picture_option,
-    run_options,
-)
-from kpca.cli._run import MODEL, MODELS, PICTURES, TABLE, Run, Source
+from kpca.cli import _options as options
+from kpca.cli._options import DataOptions, File, ModelOptions, RunOptions
+from kpca.cli._run import MODEL, MODELS, PICTURES, TABLE, Code, Run
 
 
-@click.command(cls=SectionedCommand, short_help="Find the components of a file, and save the model.")
-@click.argument("file")
-@output_option("Where to write the model; the name of the data with .kpca if unsaid.")
-@option("Output", "--scores", metavar="FILE", help="Write the scores of the rows, too; - is standard output.")
-@picture_option("Draw the rows on the first two components, and the spectrum")
-@model_options
-@data_options
-@run_options
-def fit(
-    *,
-    file: str,
-    output: str | None,
-    scores: str | None,
-    picture: str | None,
-    settings: ModelOptions,
-    data: DataOptions,
-    run: RunOptions,
-) -> None:
+@options.command("Find the components of a file, and save the model.", "file")
+@options.output("Where to write the model; the name of the data with .kpca if unsaid.")
+@options.option("Output", "--scores", metavar="FILE", help="Write the scores of the rows, too; - is standard output.")
+@options.picture("Draw the rows on the first two components, and the spectrum")
+@options.settings
+@options.data
+def fit(*, file: str, output: File, settings: ModelOptions, data: DataOptions, run: RunOptions, **more: File) -> None:
     """Find the components of the rows of FILE and save the model.
 
     FILE is a table (.csv, .tsv, also .gz; .parquet, .feather, .arrow, .npy, .npz, .zarr, .h5ad), a folder of images, or
@@ -54,6 +29,7 @@ def fit(
     """
     from kpca import io, plots
 
+    scores, picture = more["scores"], more["picture"]
     this = Run(run, reads=[file], data=scores)
     target = output or _model.default_output(file, ".kpca")
     this.will_write(target, MODELS)
@@ -75,7 +51,7 @@ def fit(
                 "rows = model[0].prepare(table.whole())",
                 "figure = plots.overview(model[-1], model[-1].transform(rows.X), rows.labels)",
             )
-            this.script.calls("kpca:plots.save", Source("figure"), picture)
+            this.script.calls("kpca:plots.save", Code("figure"), picture)
     this.say(opened.sentence)
     _model.show_model(this, fitted)
     this.say_where({"The model is": target, "The scores are": scores, "The picture is": picture})
@@ -83,15 +59,13 @@ def fit(
     this.finish(data=opened.facts, model=_model.spectrum_facts(fitted.model), outputs=outputs)
 
 
-_saved_model = model_option("A model that kpca fit or kpca tune wrote.", required=True)
+_saved_model = options.model("A model that kpca fit or kpca tune wrote.", required=True)
 
 
-@click.command(cls=SectionedCommand, short_help="Write the scores of new rows.")
-@click.argument("file")
+@options.command("Write the scores of new rows.", "file")
 @_saved_model
-@output_option("Where to write the scores, in any format that can be read; - is standard output.", default="-")
-@new_data_options
-@run_options
+@options.output("Where to write the scores, in any format that can be read; - is standard output.", default="-")
+@options.new_data
 def transform(*, file: str, model: str, output: str, data: DataOptions, run: RunOptions) -> None:
     """Write the scores of the rows of FILE on the components of a model.
 
@@ -111,19 +85,15 @@ def transform(*, file: str, model: str, output: str, data: DataOptions, run: Run
         count = io.write_scores(fitted.pipeline, opened.table, output)
     this.script.calls("kpca.io:write_scores", MODEL, TABLE, output)
     this.say_where({f"Scores of {count:,} rows are": output})
-    this.finish(data=opened.facts, rows=count, components=fitted.score_names, output=output)
+    this.finish(data=opened.facts, rows=count, components=fitted.model.get_feature_names_out(), output=output)
 
 
-@click.command(cls=SectionedCommand, short_help="Remove what the components do not explain.")
-@click.argument("file")
-@model_option("What kpca fit --preimage auto wrote; fitted to FILE if unsaid.")
-@output_option("Where to write the cleaned rows; - is standard output; a new folder for images.", default="-")
-@model_options
-@data_options
-@run_options
-def denoise(
-    *, file: str, model: str | None, output: str, settings: ModelOptions, data: DataOptions, run: RunOptions
-) -> None:
+@options.command("Remove what the components do not explain.", "file")
+@options.model("What kpca fit --preimage auto wrote; fitted to FILE if unsaid.")
+@options.output("Where to write the cleaned rows; - is standard output; a new folder for images.", default="-")
+@options.settings
+@options.data
+def denoise(*, file: str, model: File, output: str, settings: ModelOptions, data: DataOptions, run: RunOptions) -> None:
     """Remove from the rows of FILE what the components do not explain.
 
     The cleaned rows are in the units of the file, with ids and labels. Without --model a model is fitted to the rows
@@ -148,16 +118,12 @@ def denoise(
     this.finish(data=opened.facts, removed=share, output=output)
 
 
-@click.command(cls=SectionedCommand, short_help="Turn scores back into data.")
-@click.argument("scores")
+@options.command("Turn scores back into data.", "scores")
 @_saved_model
-@option("Data", "--original", metavar="FILE", help="The rows the scores are of; tells what was lost.")
-@output_option("Where to write the rows; - is standard output.", default="-")
-@new_data_options
-@run_options
-def reconstruct(
-    *, scores: str, model: str, original: str | None, output: str, data: DataOptions, run: RunOptions
-) -> None:
+@options.option("Data", "--original", metavar="FILE", help="The rows the scores are of; tells what was lost.")
+@options.output("Where to write the rows; - is standard output.", default="-")
+@options.new_data
+def reconstruct(*, scores: str, model: str, original: File, output: str, data: DataOptions, run: RunOptions) -> None:
     """Turn SCORES, as kpca transform wrote them, back into rows of data.
 
     Says how large the scores are beside the data and, with --original, how much of the data is lost; --format,
@@ -178,10 +144,10 @@ def reconstruct(
         truth = None if original is None else _model.open_for(this, original, data, fitted, to="original").table
         this.stage("Reconstructing")
         found = io.write_reconstruction(fitted.pipeline, opened.table, output, truth)
-    beside = [] if truth is None else [Source("original")]
+    beside = [] if truth is None else [Code("original")]
     this.script.calls("kpca.io:write_reconstruction", MODEL, TABLE, output, *beside)
     share = f"{100 * found.size_ratio:.3g} % of the room of the data, beside the model"
-    this.say(f"{found.rows:,} rows from {len(fitted.score_names)} components: the scores take {share}.")
+    this.say(f"{found.rows:,} rows from {fitted.model.n_components_} components: the scores take {share}.")
     if found.error is not None:
         this.say(f"{100 * found.error:.2f} % of the variance of the original is lost.")
     this.say_where({"The rows are": output})

@@ -9,18 +9,15 @@ import click
 
 from kpca._base.errors import InputError
 from kpca.cli import _model
-from kpca.cli._command import SectionedCommand
-from kpca.cli._options import DataOptions, RunOptions, new_data_options, option, output_option, run_options
-from kpca.cli._run import MODEL, Run, Source, changed, size_of
+from kpca.cli._options import DataOptions, RunOptions, command, new_data, option, output
+from kpca.cli._run import MODEL, Code, Run, changed, size_of
 
 _SHOWN = 40  # columns in the table
 
 
-@click.command(cls=SectionedCommand, short_help="Tell what is in a file, of data or of a model.")
-@click.argument("file", required=False)
+@command("Tell what is in a file, of data or of a model.", "file", required=False)
 @option("Output", "--kernels", is_flag=True, help="List the kernels, with their formulas.")
-@new_data_options
-@run_options
+@new_data
 def info(*, file: str | None, kernels: bool, data: DataOptions, run: RunOptions) -> None:
     """Tell what is in FILE: the columns of a table, or the model in a .kpca file.
 
@@ -54,7 +51,7 @@ def _show_saved(this: Run, path: str) -> None:
         this.say(f"By: {about['command']}")
     result: dict[str, Any] = {}
     if hasattr(model, "eigenvalues_"):
-        _model.show_model(this, _model.Fitted(before[0] if before else _model.untreated(model), model, about))
+        _model.show_model(this, _model.PreparedModel(before[0] if before else _model.untreated(model), model, about))
         result["model"] = _model.spectrum_facts(model)
     elif hasattr(model, "limits_"):
         result["limits"] = {name: getattr(model.limits_, name) for name in ("t2", "spe", "combined")}
@@ -72,22 +69,15 @@ def _show_table(this: Run, path: str, options: DataOptions) -> None:
         columns = summary_of(opened.table)
     this.say(opened.sentence)
     headers = ["name", "kind", "missing", "smallest", "mean", "largest", "different"]
-    rows = [
-        [column.name, column.kind, f"{column.missing:,}", *(_short(value) for value in column.figures)]
-        for column in columns[:_SHOWN]
-    ]
+    rows = []
+    for column in columns[:_SHOWN]:
+        figures = ("" if value is None else f"{value:.4g}" for value in column.figures)
+        rows.append([column.name, column.kind, f"{column.missing:,}", *figures])
     this.table("Columns", headers, rows, " columns", of=len(columns))
     this.script.uses("kpca.io:summary_of")
     this.script.add("for column in summary_of(table):\n    print(column)")
-    entries = [
-        dict(zip(headers, (column.name, column.kind, column.missing, *column.figures), strict=True))
-        for column in columns
-    ]
-    this.finish(data=opened.facts, columns=entries)
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
+    entries = ((column.name, column.kind, column.missing, *column.figures) for column in columns)
+    this.finish(data=opened.facts, columns=[dict(zip(headers, entry, strict=True)) for entry in entries])
 
 
 def _show_kernels(this: Run) -> None:
@@ -105,11 +95,9 @@ def _show_kernels(this: Run) -> None:
     this.finish(kernels=[{"name": name, "about": text} for name, text in rows])
 
 
-@click.command(cls=SectionedCommand, short_help="Write a model for other programs, or a card about it.")
-@click.argument("model")
-@output_option("Where to write: .onnx for other programs, .md for a model card.", required=True)
+@command("Write a model for other programs, or a card about it.", "model")
+@output("Where to write: .onnx for other programs, .md for a model card.", required=True)
 @option("Output", "--dtype", type=click.Choice(["float32", "float64"]), help="Of ONNX; that of the model if unsaid.")
-@run_options
 def export(*, model: str, output: str, dtype: str | None, run: RunOptions) -> None:
     """Write a MODEL for other programs (.onnx), or a card about it for people (.md).
 
@@ -137,6 +125,6 @@ def export(*, model: str, output: str, dtype: str | None, run: RunOptions) -> No
 
             write_card(loaded, output, io.read_about(model).about)
             about = this.script.made("kpca.io.models:read_about", model)
-            this.script.calls("kpca.io.card:write_card", MODEL, output, Source(f"{about}.about"))
+            this.script.calls("kpca.io.card:write_card", MODEL, output, Code(f"{about}.about"))
     this.say_where({"The export is": output})
     this.finish(model=model, output=output)

@@ -18,11 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
-
 from kpca._base.errors import InputError
-from kpca.cli._command import SectionedCommand
-from kpca.cli._options import RunOptions, option, run_options
+from kpca.cli._options import RunOptions, command, option
 from kpca.cli._run import Run
 
 if TYPE_CHECKING:
@@ -47,14 +44,11 @@ _SHOWN_IMAGES = 8
 _BROKEN_COLUMN, _BROKEN_VALUE = "flavanoids", 0.6
 
 
-@click.command(
-    cls=SectionedCommand, short_help="A tour in a minute: fit, tune, denoise, detect, and a page to look at."
-)
+@command("A tour in a minute: fit, tune, denoise, detect, and a page to look at.")
 @option(
     "Output", "-o", "--output", metavar="FOLDER", default="kpca-demo", help="Where to write the pictures and the page."
 )
 @option("Output", "--rows", type=int, default=DEFAULT_ROWS, hidden=True)
-@run_options
 def demo(*, output: str, rows: int, run: RunOptions) -> None:
     """Show what kernel PCA does, on data that comes with scikit-learn; takes less than a minute.
 
@@ -68,10 +62,8 @@ def demo(*, output: str, rows: int, run: RunOptions) -> None:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"The folder {str(folder)!r} must be one that can be made; the system says {error.strerror!r}: give "
-            "another one with --output."
-        ) from error
+        said = f"The folder {str(folder)!r} must be one that can be made; the system says {error.strerror!r}"
+        raise InputError(said, remedy="give another one with --output") from error
     with this.working("Fitting"):
         model, scores = fit(X)
         plots.save(plots.overview(model, scores, labels), folder / "map.png")
@@ -172,15 +164,10 @@ def components(model: KernelPCA) -> list[Component]:
 
 
 def _show_components(this: Run, rows: list[Component]) -> None:
-    lines = [
-        [
-            str(row.number),
-            f"{row.eigenvalue:.4f}",
-            *(f"{100 * share:.4f} %" for share in (row.share, *row.share_bounds)),
-            f"{row.residual:.0e}",
-        ]
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        shares = (f"{100 * share:.4f} %" for share in (row.share, *row.share_bounds))
+        lines.append([str(row.number), f"{row.eigenvalue:.4f}", *shares, f"{row.residual:.0e}"])
     headers = ["component", "eigenvalue", "variance", "at least", "at most", "residual"]
     caption = "Bounds contain the exact value; where they are wide, an eigenvalue between them may have been missed."
     this.table("Components", headers, lines, caption)
@@ -277,19 +264,13 @@ def _restart_peak() -> None:
 
 def _show_race(this: Run, results: dict[Contender, Result]) -> None:
     ours = next(iter(results.values()))
-    lines = [
-        [
-            contender.name,
-            f"{result.seconds:.2f} s",
-            "unknown" if result.peak_bytes is None else f"{result.peak_bytes / 2**20:,.0f} MiB",
-            "" if result is ours else f"{result.difference(ours):.0e}",
-        ]
-        for contender, result in results.items()
-    ]
-    caption = (
-        "Memory above what data and imports take; differences of eigenvalues relative to the largest. From 10 "
-        'components on, "auto" solves the whole matrix.'
-    )
+    lines = []
+    for contender, result in results.items():
+        memory = "unknown" if result.peak_bytes is None else f"{result.peak_bytes / 2**20:,.0f} MiB"
+        apart = "" if result is ours else f"{result.difference(ours):.0e}"
+        lines.append([contender.name, f"{result.seconds:.2f} s", memory, apart])
+    caption = "Memory above what data and imports take; differences of eigenvalues relative to the largest."
+    caption += ' From 10 components on, "auto" solves the whole matrix.'
     this.table("The same fit, each in a process of its own", ["", "time", "peak memory", "differs by"], lines, caption)
 
 

@@ -2,65 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import click
 
 from kpca.cli import _model
-from kpca.cli._command import SectionedCommand
-from kpca.cli._options import (
-    DataOptions,
-    RunOptions,
-    components_option,
-    data_options,
-    names,
-    option,
-    output_option,
-    run_options,
-)
-from kpca.cli._run import MODEL, MODELS, Run, Source, changed
+from kpca.cli import _options as options
+from kpca.cli._options import DataOptions, File, RunOptions
+from kpca.cli._run import MODEL, MODELS, Code, Run, changed
+
+_KERNELS = "Kernels to try, separated by commas; linear,rbf,poly,cosine if unsaid."
+_COUNTS = "Numbers of components to choose among, such as 1,2,5; up to 64 if unsaid."
+_CRITERION = "What is judged; if unsaid, knn with a label and reconstruction without."
+_CRITERIA = click.Choice(["reconstruction", "knn", "parallel", "variance", "gap", "stability"])
+_BUDGET = "How long it may take, such as 60s; as long as it needs if unsaid."
+_BEST = "Take the best score, not the simplest model within one standard error of it."
+_search = functools.partial(options.option, "Search")
 
 
-@click.command(cls=SectionedCommand, short_help="Find kernel, bandwidth and number of components.")
-@click.argument("file")
-@option(
-    "Search",
-    "--kernels",
-    type=names,
-    metavar="NAMES",
-    help="Kernels to try, separated by commas; linear,rbf,poly,cosine if unsaid.",
-)
-@components_option(
-    "Search", names, "Numbers of components to choose among, such as 1,2,5; up to 64 if unsaid.", metavar="NUMBERS"
-)
-@option(
-    "Search",
-    "--criterion",
-    type=click.Choice(["reconstruction", "knn", "parallel", "variance", "gap", "stability"]),
-    help="What is judged; if unsaid, knn with a label and reconstruction without.",
-)
-@option("Search", "--budget", metavar="TIME", help="How long it may take, such as 60s; as long as it needs if unsaid.")
-@option("Search", "--bandwidths", type=int, default=15, help="How many values of gamma to try for each kernel.")
-@option(
-    "Search",
-    "--best",
-    is_flag=True,
-    help="Take the best score, not the simplest model within one standard error of it.",
-)
-@output_option("Save the model that was chosen, fitted to all rows (.kpca).")
-@data_options
-@run_options
-def tune(
-    *,
-    file: str,
-    kernels: tuple[str, ...] | None,
-    components: tuple[str, ...] | None,
-    best: bool,
-    output: str | None,
-    data: DataOptions,
-    run: RunOptions,
-    **settings: Any,
-) -> None:
+@options.command("Find kernel, bandwidth and number of components.", "file")
+@_search("--kernels", type=options.names, metavar="NAMES", help=_KERNELS)
+@options.components("Search", options.names, _COUNTS, metavar="NUMBERS")
+@_search("--criterion", type=_CRITERIA, help=_CRITERION)
+@_search("--budget", metavar="TIME", help=_BUDGET)
+@_search("--bandwidths", type=int, default=15, help="How many values of gamma to try for each kernel.")
+@_search("--best", is_flag=True, help=_BEST)
+@options.output("Save the model that was chosen, fitted to all rows (.kpca).")
+@options.data
+def tune(*, file: str, best: bool, output: File, data: DataOptions, run: RunOptions, **settings: Any) -> None:
     """Find the kernel, its bandwidth and the number of components that suit the rows of FILE.
 
     With --label, kernels are judged by how well nearest neighbours among the scores tell labels; without, by how well
@@ -73,7 +43,7 @@ def tune(
 
     this = Run(run, reads=[file])
     this.will_write(output, MODELS)
-    counts = _counts(components)
+    kernels, counts = settings["kernels"], _counts(settings["components"])
     for name in kernels or ():
         _model.check_kernel(name, "kernels")
     arguments: dict[str, Any] = {"kernels": list(kernels) if kernels else None, "n_components": counts}
@@ -84,10 +54,10 @@ def tune(
         this.stage("Searching")
         found = selection.tune(rows.X, rows.labels, **arguments)
         given = changed(arguments, {"bandwidths": 15, "rule": "one_se", "refit": True})
-        this.script.calls("kpca.selection.tune", Source("rows.X"), Source("rows.labels"), to="found", **given)
+        this.script.calls("kpca.selection.tune", Code("rows.X"), Code("rows.labels"), to="found", **given)
         if output is not None:
             about = _model.origin(this, opened, reason=found.reason)
-            io.save(_model.Fitted(preparation, found.best_estimator, about).pipeline, output, about=about)
+            io.save(_model.PreparedModel(preparation, found.best_estimator, about).pipeline, output, about=about)
             this.script.uses("sklearn.pipeline:Pipeline")
             this.script.add('model = Pipeline([("prepare", preparation), ("model", found.best_estimator)])')
             this.script.calls("kpca.save", MODEL, output)
@@ -96,27 +66,15 @@ def tune(
     best_of_each: dict[str, Any] = {}
     for entry in found.table:
         best_of_each.setdefault(str(entry.get("kernel", entry["label"])), entry)
-    figures = [
-        [
-            entry["label"],
-            str(entry["n_components"]),
-            f"{entry['score']:.4f}",
-            "" if entry["standard_error"] is None else f"{entry['standard_error']:.4f}",
-        ]
-        for entry in best_of_each.values()
-    ]
+    figures = []
+    for entry in best_of_each.values():
+        error = "" if entry["standard_error"] is None else f"{entry['standard_error']:.4f}"
+        figures.append([entry["label"], str(entry["n_components"]), f"{entry['score']:.4f}", error])
     this.table("Best of each kernel", ["kernel", "components", "score", "s.e."], figures)
     this.say_where({"The model is": output})
-    this.finish(
-        data=opened.facts,
-        best=found.best_params,
-        score=found.best_score,
-        criterion=found.criterion,
-        reason=found.reason,
-        complete=found.complete,
-        table=found.to_dicts(),
-        output=output,
-    )
+    result = {"best": found.best_params, "score": found.best_score, "criterion": found.criterion}
+    result |= {"reason": found.reason, "complete": found.complete, "table": found.to_dicts(), "output": output}
+    this.finish(data=opened.facts, **result)
 
 
 def _counts(given: tuple[str, ...] | None) -> Any:

@@ -21,34 +21,17 @@ from kpca._base.validation import check_data, check_jobs, check_n_components, se
 from kpca.data.frames import column_names, is_frame
 from kpca.data.rows import stacked
 from kpca.data.sources import as_source, in_memory
+from kpca.detector import modelling
 from kpca.detector.contributions import Causes, Contributions, baseline_rows, contributions_of, root_causes
 from kpca.detector.limits import Calibration, Limits, Measure, Statistics, check_limit, check_statistic, measure_of
-from kpca.detector.modelling import (
-    Model,
-    Recipe,
-    check_folds,
-    check_scale,
-    check_taken,
-    compare_names,
-    components_for,
-    fitted_scaler,
-    kernel_for,
-    lagged,
-    names_are_known,
-    remembered,
-    scaled,
-    splits,
-    warn_of_model,
-)
+from kpca.detector.modelling import Model, Recipe
 from kpca.estimators.approximate import check_approximation
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.summary import NotebookMixin
 
 FloatArray = NDArray[Any]
-# Rows that a model is made from at least.
-_FEWEST_ROWS = 5
-# How many times larger the last variance of a model may be than that of a part of its rows.
-_APART = 10.0
+_FEWEST_ROWS = 5  # rows that a model is made from at least
+_APART = 10.0  # how many times larger the last variance of a model may be than that of a part of its rows
 # Normal rows that are kept, for the baselines of contributions.
 _KEPT = 1000
 _FITTED_PRIVATE = ("_fitted_with", "_recipe", "_measure", "_calibration", "_past", "_normal")
@@ -198,8 +181,8 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
                 return self
             self._check_fitted()
             rows = self._scaled(self._taken(X, reset=False))
-            self._learn(lagged(rows, self.lags, self._past))
-            self._past = remembered(rows, self.lags, self._past)
+            self._learn(modelling.lagged(rows, self.lags, self._past))
+            self._past = modelling.remembered(rows, self.lags, self._past)
         return self
 
     def _learn(self, rows: Any) -> None:
@@ -213,34 +196,27 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         self._set_limits(None)
 
     def _fit(self, X: Any, *, streaming: bool) -> None:
-        self.scaler_ = fitted_scaler(self.scale, X)
+        self.scaler_ = modelling.fitted_scaler(self.scale, X)
         series = self._scaled(X)
         # copied where nothing else does: the model keeps rows, and X is the caller's
-        rows = lagged(series, self.lags)[self.lags :] if self.lags or series is not X else X.copy()
+        rows = modelling.lagged(series, self.lags)[self.lags :] if self.lags or series is not X else X.copy()
         if rows.shape[0] < _FEWEST_ROWS:
-            raise InputError(
-                f"A detector needs at least {_FEWEST_ROWS + self.lags} rows to learn what is normal from; got "
-                f"{X.shape[0]} sample(s)."
-            )
+            least = f"at least {_FEWEST_ROWS + self.lags} rows to learn what is normal from"
+            raise InputError(f"A detector needs {least}; got {X.shape[0]} sample(s).")
         self._fitted_with = {"lags": self.lags, "statistic": self.statistic}
         parameters = {name: getattr(self, name) for name in ("degree", "coef0", "kernel_params")}
-        self._recipe = Recipe(
-            kernel=kernel_for(rows, self.kernel, self.gamma, **parameters),
-            count=components_for(self.n_components, *rows.shape),
-            approximation=self.approximation,
-            forgetting=float(self.forgetting),
-            seed=seed_of(self.random_state),
-            n_jobs=self.n_jobs,
-        )
-        check_taken(self._recipe.kernel, rows, None if self.scaler_ is None else X, self.scale)
+        kernel = modelling.kernel_for(rows, self.kernel, self.gamma, **parameters)
+        count, seed = modelling.components_for(self.n_components, *rows.shape), seed_of(self.random_state)
+        self._recipe = Recipe(kernel, count, self.approximation, float(self.forgetting), seed, self.n_jobs)
+        modelling.check_taken(self._recipe.kernel, rows, None if self.scaler_ is None else X, self.scale)
         self.model_ = self._recipe.stream(rows) if streaming else self._recipe.model(rows, rows.shape[0])
         self._measure = measure_of(self.model_)
         own = self._judge(rows)
         held = own if self.limit == "theory" else self._held_out(rows)
         self._calibration = Calibration.of(held)
         self._set_limits(own)
-        self._past = remembered(series, self.lags)
-        warn_of_model(self.model_, self._measure, None if self.statistic == "t2" else own.spe)
+        self._past = modelling.remembered(series, self.lags)
+        modelling.warn_of_model(self.model_, self._measure, None if self.statistic == "t2" else own.spe)
         self.centre_ = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
         normal = np.flatnonzero(own[self.statistic] <= max(-self.offset_, float(np.median(own[self.statistic]))))
         self._normal = rows[normal[:: max(1, len(normal) // _KEPT)]]
@@ -256,12 +232,9 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
             needed = int(np.ceil(confidence / (1.0 - confidence)))
             rows = round(self._calibration.size)
             if self.limit == "quantile" and rows < needed:
-                warnings.warn(
-                    f"A limit at {confidence:g} needs {needed} rows; of {rows} the largest statistic is "
-                    "the limit, which more normal rows will exceed than asked: give more rows, or take limit='kde'.",
-                    UserWarning,
-                    stacklevel=4,
-                )
+                said = f"A limit at {confidence:g} needs {needed} rows; of {rows} the largest statistic is the limit, "
+                said += "which more normal rows will exceed than asked: give more rows, or take limit='kde'."
+                warnings.warn(said, UserWarning, stacklevel=4)
             self.offset_ = -self.limits_[self.statistic]
         elif own is not None:
             self.offset_ = float(np.quantile(-own[self.statistic], float(self.contamination)))
@@ -272,11 +245,11 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         """Return the statistics of rows by models that did not see them, nor did their scales."""
         parts = []
         seed, threads = seed_of(self.random_state), thread_count(self.n_jobs)
-        for fitted, held in splits(rows, self.folds, lags=self.lags, seed=seed):
+        for fitted, held in modelling.splits(rows, self.folds, lags=self.lags, seed=seed):
             # of many columns and few rows the scales alone would make rows look closer than new ones are
-            scaler = fitted_scaler(self.scale, rows[fitted])
-            measure = measure_of(self._recipe.model(scaled(scaler, rows[fitted]), rows.shape[0]))
-            judged = measure(scaled(scaler, rows[held]), threads=threads)
+            scaler = modelling.fitted_scaler(self.scale, rows[fitted])
+            measure = measure_of(self._recipe.model(modelling.scaled(scaler, rows[fitted]), rows.shape[0]))
+            judged = measure(modelling.scaled(scaler, rows[held]), threads=threads)
             fold, outside = measure.outside, self._measure.outside
             # Where the two are far apart, a row that lies very far out has set the scales of one of them: its residuals
             # would then set a limit that nothing exceeds, least of all that row. So they are put on one scale.
@@ -294,12 +267,12 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         if in_memory(X):
             return self._judge(self._seen(X))
         parts, past, source = [], None, as_source(X)
-        compare_names(getattr(self, "feature_names_in_", None), source.names)
-        with names_are_known():
+        modelling.compare_names(getattr(self, "feature_names_in_", None), source.names)
+        with modelling.names_are_known():
             for chunk in source.chunks():
                 rows = self._scaled(self._taken(chunk, reset=False))
-                parts.append(self._judge(lagged(rows, self.lags, past)))
-                past = remembered(rows, self.lags, past)
+                parts.append(self._judge(modelling.lagged(rows, self.lags, past)))
+                past = modelling.remembered(rows, self.lags, past)
         return Statistics.joined(parts)
 
     def score_samples(self, X: Any) -> FloatArray:
@@ -338,8 +311,8 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         rows = self._seen(X)
         if sparse.issparse(rows):
             raise InputError("Contributions need dense rows; got a sparse matrix: densify it.")
-        known: dict[str, Any] = {"centre": self.centre_, "known": self._normal, "prepare": self._constant_rows}
-        compared, called = baseline_rows(baseline, rows, **known)
+        prepare = self._constant_rows
+        compared, called = baseline_rows(baseline, rows, centre=self.centre_, known=self._normal, prepare=prepare)
         names = column_names(None, getattr(self, "feature_names_in_", None), X, self.n_features_in_)
         said: dict[str, Any] = {"statistic": name, "method": method, "baseline_name": called}
         return contributions_of(surface, rows, compared, names=names, lags=self.lags, **said)
@@ -367,14 +340,14 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
 
     def _constant_rows(self, X: Any) -> Any:
         """Return rows as the model sees them if they have been the same for as long as it remembers."""
-        with nullcontext() if is_frame(X) else names_are_known():
+        with nullcontext() if is_frame(X) else modelling.names_are_known():
             return np.tile(self._scaled(self._taken(X, reset=False)), self.lags + 1)
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
     def _seen(self, X: Any) -> Any:
         """Return rows as the model sees them: scaled, and with those before them."""
-        return lagged(self._scaled(self._taken(X, reset=False)), self.lags)
+        return modelling.lagged(self._scaled(self._taken(X, reset=False)), self.lags)
 
     def _judge(self, rows: Any) -> Statistics:
         self._recipe.kernel.check(rows)
@@ -391,8 +364,8 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         else:
             source = as_source(X)
             if not reset:
-                compare_names(getattr(self, "feature_names_in_", None), source.names)
-            with names_are_known():
+                modelling.compare_names(getattr(self, "feature_names_in_", None), source.names)
+            with modelling.names_are_known():
                 X = check_data(self, stacked(list(source.chunks())), reset=reset)
             if reset and source.names is not None:
                 self.feature_names_in_ = np.asarray(source.names, dtype=object)
@@ -409,7 +382,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
                 raise InputError((Setting(name), now), remedy="fit again")
 
     def _scaled(self, X: Any) -> Any:
-        return scaled(self.scaler_, X)
+        return modelling.scaled(self.scaler_, X)
 
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)
@@ -417,17 +390,15 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         check_statistic(self.statistic)
         check_limit(self.limit, self.confidence)
         whole_number("lags", self.lags, 0)
-        check_folds(self.folds)
+        modelling.check_folds(self.folds)
         auto = isinstance(self.contamination, str) and self.contamination == "auto"
         if not auto and not _is_share(self.contamination, 0.5):
-            raise InputError(
-                f"contamination must be 'auto' or a number above 0 and at most 0.5; got {self.contamination!r}."
-            )
-        check_scale(self.scale)
+            must = "must be 'auto' or a number above 0 and at most 0.5"
+            raise InputError(must, param="contamination", value=self.contamination)
+        modelling.check_scale(self.scale)
         if not _is_share(self.forgetting, 1.0):
-            raise InputError(
-                f"forgetting must be a number above 0 and at most 1, which forgets nothing; got {self.forgetting!r}."
-            )
+            must = "must be a number above 0 and at most 1, which forgets nothing"
+            raise InputError(must, param="forgetting", value=self.forgetting)
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             none = ("A detector needs rows of data; ", Setting("kernel", "precomputed"), " has none")
             raise InputError(none, remedy="take a kernel of kpca")

@@ -24,8 +24,7 @@ FloatArray = NDArray[Any]
 METHODS = ("integrated", "gradient")
 TOLERANCE = 1e-6  # of a gap, relative to the larger of both values
 
-# A piece is done when its gap is below this: a thousand pieces still keep the tolerance.
-_PIECE_TOLERANCE = 1e-9
+_PIECE_TOLERANCE = 1e-9  # a piece is done when its gap is below this: a thousand pieces still keep the tolerance
 # Intervals of one integration. Few: a piece that needs more is halved alone, and its neighbours do not pay for it.
 _INTERVALS = 4
 _RULE = "gk15"
@@ -99,12 +98,12 @@ def attribute(surface: Surface, rows: FloatArray, baseline: FloatArray, method: 
         gaps = found.relative_gap
         many = int(np.count_nonzero(~(gaps <= TOLERANCE)))
         if many:
-            warnings.warn(
+            largest = np.nan_to_num(gaps, nan=np.inf, posinf=np.inf).max()
+            said = (
                 f"The contributions of {many} of {len(gaps)} rows do not add up to the difference of the statistics: "
-                f"the largest gap is {np.nanmax(np.where(np.isnan(gaps), np.inf, gaps)):.1e} of the statistic, see "
-                "`gap`.",
-                stacklevel=4,  # who asked a detector for contributions
             )
+            said += f"the largest gap is {largest:.1e} of the statistic, see `gap`."
+            warnings.warn(said, stacklevel=4)  # who asked a detector for contributions
     return found
 
 
@@ -112,16 +111,11 @@ class _Lines:
     """Lines from baselines to rows, integrated piece by piece."""
 
     def __init__(
-        self,
-        surface: Surface,
-        rows: FloatArray,
-        baseline: FloatArray,
-        ends: tuple[FloatArray, FloatArray],
-        resolution: FloatArray,
+        self, surface: Surface, rows: FloatArray, baseline: FloatArray, ends: Any, resolution: FloatArray
     ) -> None:
         self._surface, self._baseline = surface, baseline
         self._D = rows - baseline  # shape: (m, d)
-        self._ends = ends  # the statistics of both
+        self._ends: tuple[FloatArray, FloatArray] = ends  # the statistics of both
         self._scale = np.maximum(_scale(*ends), resolution / _PIECE_TOLERANCE)
 
     def integral(self) -> FloatArray:
@@ -166,9 +160,12 @@ class _Lines:
             parts *= lengths / scale  # so that one tolerance fits all rows
             return parts
 
+        def worst_row(parts: FloatArray) -> float:  # so that no row hides behind the others
+            return float(np.abs(parts).sum(axis=1).max())
+
         with np.errstate(over="ignore", invalid="ignore"):
             limits = {"epsabs": _PIECE_TOLERANCE, "epsrel": 0.0, "limit": _INTERVALS}
-            parts, _ = quad_vec(integrand, 0.0, 1.0, norm=_worst_row, quadrature=_RULE, **limits)
+            parts, _ = quad_vec(integrand, 0.0, 1.0, norm=worst_row, quadrature=_RULE, **limits)
         if len(row) > 1 and not np.isfinite(parts).all():
             # one row that overflows must not end the integration of the others
             half = len(row) // 2
@@ -205,11 +202,6 @@ class _Pieces:
 
     def only(self, some: Any) -> _Pieces:
         return _Pieces(*(array[some] for array in vars(self).values()))
-
-
-def _worst_row(parts: FloatArray) -> float:
-    """Return the largest sum of sizes of a row: no row hides behind the others."""
-    return float(np.abs(parts).sum(axis=1).max())
 
 
 def _scale(score: FloatArray, baseline_score: FloatArray) -> FloatArray:

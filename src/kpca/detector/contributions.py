@@ -73,9 +73,8 @@ class Contributions:
             baseline = self.baseline if len(self.baseline) == 1 else self.baseline[rows]
             parts = (self.by_lag[rows], self.score[rows], baseline, self.baseline_score[rows])
         except IndexError:
-            raise InputError(
-                f"Rows must be numbers, a slice or a mask of the {len(self)} rows; got {rows!r}."
-            ) from None
+            must = f"Rows must be numbers, a slice or a mask of the {len(self)} rows"
+            raise InputError(must, value=rows) from None
         return Contributions(self.names, *parts, self.method, self.statistic, self.baseline_name)
 
     def top(self, n: int = 3) -> list[list[tuple[str, float]]]:
@@ -109,16 +108,10 @@ class Contributions:
         return [*lines, "", f"Statistic of the row {ends}, gap {self.gap[0]:.1e}."]
 
     def _many(self) -> list[str]:
-        cells = [
-            [
-                f"{i}",
-                f"{self.score[i]:.4g}",
-                f"{self.baseline_score[i]:.4g}",
-                f"{self.gap[i]:.1e}",
-                ", ".join(f"{name} {value:+.3g}" for name, value in best),
-            ]
-            for i, best in enumerate(self[:_SHOWN].top(3))
-        ]
+        cells, gap = [], self.gap
+        for i, best in enumerate(self[:_SHOWN].top(3)):
+            figures = [f"{i}", f"{self.score[i]:.4g}", f"{self.baseline_score[i]:.4g}", f"{gap[i]:.1e}"]
+            cells.append([*figures, ", ".join(f"{name} {value:+.3g}" for name, value in best)])
         lines = text_table(["row", "statistic", "baseline", "gap", "largest contributions"], cells, left=(4,))
         left = len(self) - len(cells)
         return [*lines, f"and {_count(left, 'more row')}"] if left > 0 else lines
@@ -142,10 +135,8 @@ def contributions_of(
     """
     d = len(names)
     if rows.shape[1] != d * (lags + 1):
-        raise InputError(
-            f"Rows with {_count(lags, 'lag')} of {_count(d, 'variable')} must have {d * (lags + 1)} columns; "
-            f"got {rows.shape[1]}."
-        )
+        what = f"Rows with {_count(lags, 'lag')} of {_count(d, 'variable')}"
+        raise InputError(f"{what} must have {d * (lags + 1)} columns; got {rows.shape[1]}.")
     found = attribute(surface, rows, baseline_rows, method)
     by_lag = found.values.reshape(len(rows), lags + 1, d)
     ends = found.score, np.atleast_2d(baseline_rows), found.baseline_score
@@ -153,12 +144,7 @@ def contributions_of(
 
 
 def baseline_rows(
-    baseline: Any,
-    rows: FloatArray,
-    *,
-    centre: FloatArray,
-    known: FloatArray,
-    prepare: Callable[[Any], FloatArray],
+    baseline: Any, rows: FloatArray, *, centre: FloatArray, known: FloatArray, prepare: Callable[[Any], FloatArray]
 ) -> tuple[FloatArray, str]:
     """Return baselines in the space of the model, one or as many as rows, and what they are called.
 
@@ -180,9 +166,7 @@ def baseline_rows(
     given = baseline.to_frame().T if is_labelled_row(baseline) else baseline
     given = given if is_frame(given) else np.asarray(given)  # names of columns are compared with those of the fit
     if len(given.shape) not in (1, 2) or (len(given.shape) == 2 and len(given) not in (1, len(rows))):
-        raise InputError(
-            f"A baseline must be one row or one for each of the {len(rows)} rows; got shape {given.shape}."
-        )
+        raise InputError(f"A baseline must be one row or one for each of {len(rows)} rows; got shape {given.shape}.")
     made = np.asarray(prepare(given if is_frame(given) else np.atleast_2d(given)), dtype=np.float64)
     if not np.isfinite(made).all():
         raise InputError("A baseline must be finite; got NaN or infinity: fill in what is missing.")
@@ -251,9 +235,7 @@ def root_causes(contributions: Contributions, rows: Any = None) -> Causes:
     if not len(values):
         raise InputError("A ranking of causes needs at least one row; got a window without any.")
     if not np.isfinite(values).all():
-        raise InputError(
-            "A ranking of causes needs finite contributions; some rows have others: leave rows out whose gap is NaN."
-        )
+        raise InputError("A ranking of causes needs finite contributions: leave rows out whose gap is NaN.")
     sizes = np.abs(values).sum(axis=1, keepdims=True)
     share = (values / np.where(sizes == 0, 1.0, sizes)).mean(axis=0)
     best = np.argsort(-values, axis=1, kind="stable")[:, :_AMONG]

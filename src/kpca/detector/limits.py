@@ -30,14 +30,11 @@ from kpca.features.projection import KernelProjection, MatrixProjection, Project
 FloatArray = NDArray[Any]
 STATISTICS = ("t2", "spe", "combined")
 METHODS = ("quantile", "theory", "kde")
-# Rows whose scores are held at once.
-_ROWS_AT_ONCE = 2**15
-# Units in the last place that a statistic may be off by.
-_ROUNDING = 16.0
+_ROWS_AT_ONCE = 2**15  # rows whose scores are held at once
+_ROUNDING = 16.0  # units in the last place that a statistic may be off by
 # Components of a variance below this share of the largest are rounding; what they would explain is left to the SPE.
 _SMALLEST = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
-# Rows that a calibration remembers.
-_MOST = 20_000
+_MOST = 20_000  # rows that a calibration remembers
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +137,7 @@ def measure_of(model: Any) -> Measure:
     check_is_fitted(model)
     projection: Projection = model._projecting()
     if isinstance(projection, MatrixProjection):
-        raise InputError(
-            "T2 and SPE need k(x, x) of new rows, which a precomputed kernel does not give: take a kernel of kpca."
-        )
+        raise InputError("T2 and SPE need k(x, x) of new rows; a precomputed kernel has none: take a kernel of kpca.")
     variances = np.asarray(model.explained_variance_, dtype=np.float64)
     smallest = _SMALLEST[np.dtype(model.eigenvalues_.dtype)] * float(variances.max(initial=0.0))
     count = int(np.count_nonzero((variances > smallest) & (variances > 0.0)))

@@ -33,8 +33,7 @@ Indices = NDArray[np.intp]
 Model = KernelPCA | IncrementalKernelPCA
 # From so many rows on, this many of them are held out once, instead of each of them in turn.
 _MANY_ROWS, _HELD_OUT = 50_000, 20_000
-# A bandwidth of so many median distances, times the root of the number of columns.
-_WIDE = 8.0
+_WIDE = 8.0  # a bandwidth of so many median distances, times the root of the number of columns
 # Components where none are asked for: one per column and one per so many rows, but not more than these.
 _MOST_BY_COLUMNS = 100
 _ROWS_EACH, _MOST_BY_ROWS = 30, 30
@@ -42,8 +41,7 @@ _FEWEST_ROWS_EACH = 5
 # Rows up to which "auto" is exact, and the landmarks it takes beyond: a wide kernel needs few.
 _EXACT_ROWS = 5000
 _LANDMARKS, _LANDMARKS_PER_COMPONENT = 300, 4
-# Negative residuals beyond this share of the variance are not rounding.
-_NEGATIVE = 1e-6
+_NEGATIVE = 1e-6  # negative residuals beyond this share of the variance are not rounding
 # Up to so many rows a fit is LAPACK's, once and for each fold; its threads gain little and lose all on a busy machine.
 _CALM_ROWS = 2000
 
@@ -163,10 +161,9 @@ def splits(rows: Any, folds: Any, *, lags: int, seed: int) -> Iterator[tuple[Ind
         fitted = others[apart[others]]
         if len(fitted) < 2:
             near = f", as rows within {lags} of a row held out share moments with it" if lags else ""
-            raise InputError(
-                f"Limits need at least 2 rows to fit while others are held out; folds={folds!r} leaves {len(fitted)} "
-                f"of {n}{near}: give more rows{', fewer lags, folds in blocks' if lags else ''} or other folds."
-            )
+            left = f"folds={folds!r} leaves {len(fitted)} of {n}{near}"
+            remedy = f"give more rows{', fewer lags, folds in blocks' if lags else ''} or other folds"
+            raise InputError(f"Limits need at least 2 rows to fit while others are held out; {left}", remedy=remedy)
         yield fitted, held
 
 
@@ -176,10 +173,8 @@ def _given(rows: Any, folds: Any) -> Iterator[tuple[Indices, Indices]]:
         yield from folds.split(rows)
     except (TypeError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        raise InputError(
-            f"folds must split these {rows.shape[0]} rows, without labels and groups, as KFold(5) does; "
-            f"{type(folds).__name__} cannot ({reason})."
-        ) from error
+        must = f"must split these {rows.shape[0]} rows, without labels and groups, as KFold(5) does"
+        raise InputError(f"{must}; {type(folds).__name__} cannot ({reason})", param="folds") from error
 
 
 def _is_cross_validator(folds: Any) -> bool:
@@ -241,14 +236,8 @@ class Recipe:
         return isinstance(self.approximation, str) and self.approximation == "auto"
 
     def _incremental(self, rows: Any, features: Any) -> IncrementalKernelPCA:
-        model = IncrementalKernelPCA(
-            self._count(rows),
-            kernel=self.kernel,
-            approximation=features,
-            forgetting=self.forgetting,
-            random_state=self.seed,
-            n_jobs=self.n_jobs,
-        )
+        given: dict[str, Any] = {"kernel": self.kernel, "approximation": features, "forgetting": self.forgetting}
+        model = IncrementalKernelPCA(self._count(rows), random_state=self.seed, n_jobs=self.n_jobs, **given)
         with _silenced(".*landmarks? explains? all rows"):  # fewer will do: of a wide kernel that is to be expected
             return model.fit(rows)
 
@@ -261,20 +250,14 @@ class Recipe:
 
 
 def warn_of_model(model: Model, measure: Measure, residuals: FloatArray | None) -> None:
-    """Warn of a model under which rows that are far away can look normal.
-
-    `residuals` are those of the rows of the fit, None if nothing is judged by them.
-    """
-    remarks: list[InputWarning] = []
+    """Warn of a model under which rows far away can look normal; no `residuals` if nothing is judged by them."""
     if not len(measure.variances) and not isinstance(model, KernelPCA):  # which says so itself
         alike = "All rows are alike under this kernel, so there is no variance to judge others by"
-        remarks.append(InputWarning(f"{alike}: take a narrower bandwidth."))
+        warnings.warn(InputWarning(f"{alike}: take a narrower bandwidth."), stacklevel=4)
     below = 0.0 if residuals is None else float(np.mean(residuals < -_NEGATIVE * measure.variances.sum()))
     if below:
         said = (
             f"The SPE of {below:.0%} of the rows is negative: the kernel is not positive semidefinite, its residuals "
             "are no squared lengths, and rows far away can look normal; take another kernel, or "
         )
-        remarks.append(InputWarning((said, Setting("statistic", "t2"))))
-    for remark in remarks:
-        warnings.warn(remark, stacklevel=4)
+        warnings.warn(InputWarning((said, Setting("statistic", "t2"))), stacklevel=4)

@@ -35,8 +35,7 @@ from kpca._base.validation import whole_number
 
 Flags = NDArray[np.bool_]
 
-# The equations of an average run length, two numbers each: so many are solved in about a second.
-_MOST_STATES = 20_000
+_MOST_STATES = 20_000  # the equations of an average run length, two numbers each: so many are solved in about a second
 
 
 class RunRule:
@@ -157,10 +156,8 @@ def _transitions(k: int, of: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
                 found.append(new)
             numbers.append(states[new])
         if len(found) > _MOST_STATES:
-            raise InputError(
-                f"An average run length needs k and of that are small, or close to each other; got {k} of {of}: "
-                "take fewer rows, or simulate."
-            )
+            needed = "An average run length needs k and of that are small, or close to each other"
+            raise InputError(f"{needed}; got {k} of {of}: take fewer rows, or simulate.")
     return np.array(following[0]), np.array(following[1])
 
 

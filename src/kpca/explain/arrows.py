@@ -154,28 +154,22 @@ class Extremes:
     def to_pandas(self) -> Any:
         """Return a data frame, a row per component, end and rank."""
         c, n = self.highest.shape
-        return data_frame(
-            {
-                "component": np.repeat([component_title(j) for j in self.components], 2 * n),
-                "end": np.tile(np.repeat(["high", "low"], n), c),
-                "rank": np.tile(np.arange(1, n + 1), 2 * c),
-                "row": self.labels[np.concatenate([self.highest, self.lowest], axis=1).ravel()],
-                "score": np.concatenate([self.highest_scores, self.lowest_scores], axis=1).ravel(),
-            }
-        )
+        columns: dict[str, Any] = {
+            "component": np.repeat([component_title(j) for j in self.components], 2 * n),
+            "end": np.tile(np.repeat(["high", "low"], n), c),
+            "rank": np.tile(np.arange(1, n + 1), 2 * c),
+            "row": self.labels[np.concatenate([self.highest, self.lowest], axis=1).ravel()],
+            "score": np.concatenate([self.highest_scores, self.lowest_scores], axis=1).ravel(),
+        }
+        return data_frame(columns)
 
     def __str__(self) -> str:
-        lines = [
-            [
-                component_title(j) if rank == 0 else "",
-                str(self.labels[self.highest[row, rank]]),
-                number(self.highest_scores[row, rank]),
-                str(self.labels[self.lowest[row, rank]]),
-                number(self.lowest_scores[row, rank]),
-            ]
-            for row, j in enumerate(self.components)
-            for rank in range(self.highest.shape[1])
-        ]
+        lines = []
+        for row, rank in np.ndindex(self.highest.shape):
+            line = [component_title(int(self.components[row])) if rank == 0 else ""]
+            for places, scores in ((self.highest, self.highest_scores), (self.lowest, self.lowest_scores)):
+                line += [str(self.labels[places[row, rank]]), number(float(scores[row, rank]))]
+            lines.append(line)
         return "\n".join(text_table(["", "highest", "score", "lowest", "score"], lines))
 
 

@@ -20,8 +20,7 @@ from kpca.estimators.n_components import leading_values
 from kpca.explain.subject import ExplainedModel, Ranked, chosen_components, component_title, finite, subject_of
 
 FloatArray = NDArray[Any]
-# Numbers of Jacobians that are held at once: 64 MiB.
-_NUMBERS_AT_ONCE = 2**23
+_NUMBERS_AT_ONCE = 2**23  # numbers of Jacobians that are held at once: 64 MiB
 
 
 @dataclass(frozen=True, eq=False)

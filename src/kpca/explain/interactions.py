@@ -40,12 +40,12 @@ from kpca.features.projection import FeatureProjection, KernelProjection, Linear
 from kpca.gram.curvature import Curvature
 
 FloatArray = NDArray[Any]
+Indices = NDArray[np.intp]
 Pairs = list[tuple[int, int]]
 Measure = Literal["joint", "net", "total"]
 _TITLES = {"joint": "Joint action", "net": "Net action", "total": "Total action"}
 _NUMBERS_AT_ONCE = 2**22
-# So many variables are looked at unless others are asked for: 190 pairs.
-_VARIABLES = 20
+_VARIABLES = 20  # so many variables are looked at unless others are asked for: 190 pairs
 # A null is fitted to at most so many rows.
 _NULL_ROWS = 2000
 _ROWS_IN_PRINT = 10
@@ -78,19 +78,14 @@ class Interactions:
 
     def top(self, n: int = 10) -> list[tuple[str, str, float]]:
         """Return the n strongest pairs, the strongest first."""
-        return [
-            (self.names[i], self.names[j], float(self.values[i, j]))
-            for i, j in self._order()[: whole_number("n", n, 1)]
-        ]
+        rows, columns = np.triu_indices(len(self.names), 1)
+        order = np.argsort(-self.values[rows, columns], kind="stable")[: whole_number("n", n, 1)]
+        pairs = zip(rows[order].tolist(), columns[order].tolist(), strict=True)
+        return [(self.names[i], self.names[j], float(self.values[i, j])) for i, j in pairs]
 
     def to_pandas(self) -> Any:
         """Return the strengths as a data frame, variables by variables."""
         return data_frame(self.values, index=self.names, index_name="variable", columns=list(self.names))
-
-    def _order(self) -> list[tuple[int, int]]:
-        rows, columns = np.triu_indices(len(self.names), 1)
-        order = np.argsort(-self.values[rows, columns], kind="stable")
-        return [(int(rows[e]), int(columns[e])) for e in order]
 
     def __str__(self) -> str:
         some = "; independent ones have some too, which `permutations` measures"
@@ -204,15 +199,12 @@ def _strengths(
     subject: ExplainedModel,
     slopes: FloatArray,
     *,
-    components: NDArray[np.intp],
+    components: Indices,
     scale: FloatArray,
     pairs: Pairs,
     measure: Measure,
 ) -> tuple[FloatArray, FloatArray, NDArray[np.intp] | None]:
-    """Return how strongly pairs act together, overall and per component, and whom joint pairs go along with most.
-
-    # shapes: (pairs,), (c, pairs), (pairs,)
-    """
+    """Return strengths overall and per component, and the partners of joint pairs.  # (pairs,), (c, pairs), (pairs,)"""
     projection, c = subject.projection, len(components)
     if isinstance(projection, LinearProjection) or not pairs:
         return np.zeros(len(pairs)), np.zeros((c, len(pairs))), None
@@ -252,9 +244,7 @@ def _subject_of_null(subject: ExplainedModel, X: Any, count: int) -> ExplainedMo
     elif X is None:
         raise InputError("permutations need rows to fit to, and this model keeps its landmarks only: give X.")
     if len(subject.rows) <= count:
-        raise InputError(
-            f"permutations need more rows than the {count} components; got {len(subject.rows)}: give more."
-        )
+        raise InputError(f"permutations need more rows than the {count} components; got {len(subject.rows)}.")
     return subject
 
 

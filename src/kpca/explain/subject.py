@@ -28,10 +28,6 @@ FloatArray = NDArray[Any]
 Model = KernelPCA | IncrementalKernelPCA
 _SHOWN_VARIABLES, _SHOWN_COMPONENTS = 15, 6  # in print; all are in the arrays
 _NO_ROWS = "X must have at least one row to explain the model at; got none."
-_TOO_LARGE = (
-    "Explanations must be finite numbers; some here are NaN or too large: scale the data, or choose other "
-    "parameters of the kernel."
-)
 _NEEDS_ROWS = "Explanations need columns that can be changed, which a precomputed kernel does not have: fit to rows."
 
 
@@ -73,9 +69,7 @@ class ExplainedModel:
         """Return the standard deviation of each column, exactly 0 for a constant one.  # shape: (d,)"""
         rows = _dense(self.rows)
         if len(rows) < 2:
-            raise InputError(
-                f"Columns have standard deviations from two rows on; got {len(rows)}: give more rows, or scaled=False."
-            )
+            raise InputError(f"Columns spread from two rows on; got {len(rows)}: give more rows, or scaled=False.")
         peaks = np.abs(rows).max(axis=0)  # taken out, so that squares neither overflow nor vanish
         constant = rows.min(axis=0) == rows.max(axis=0)
         return np.where(constant, 0.0, peaks * (rows / np.where(peaks == 0, 1.0, peaks)).std(axis=0))
@@ -94,13 +88,9 @@ class ExplainedModel:
         """Return the gradients of some components, or say which explanation does not need them; `what` is this one."""
         reason = why_no_derivatives(self.projection)
         if reason is not None:
-            raise InputError(
-                (
-                    f"{what} needs gradients, and there are none: {reason}; take ",
-                    InPython("permutation_importance", Setting("by", "permutation")),
-                    ", which only shuffles columns",
-                )
-            )
+            other = InPython("permutation_importance", Setting("by", "permutation"))
+            said = f"{what} needs gradients, and there are none: {reason}; take "
+            raise InputError((said, other, ", which only shuffles columns"))
         return derivatives_of(_chosen(self.projection, components), threads=self.threads)
 
     def jacobians(self, components: NDArray[np.intp], what: str, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
@@ -128,10 +118,8 @@ def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None
         return _of_detector(model, X, names)
     if not isinstance(model, KernelPCA | IncrementalKernelPCA):
         got = repr(model) if isinstance(model, str) else type(model).__name__  # a step of a pipeline may be a word
-        raise InputError(
-            "model must be a fitted KernelPCA, IncrementalKernelPCA or KernelPCADetector, or a Pipeline that ends in "
-            f"one; got {got}."
-        )
+        kinds = "a fitted KernelPCA, IncrementalKernelPCA or KernelPCADetector, or a Pipeline that ends in one"
+        raise InputError(f"model must be {kinds}; got {got}.")
     check_is_fitted(model)
     if isinstance(model._projecting(), MatrixProjection):
         raise InputError(_NEEDS_ROWS)
@@ -202,7 +190,6 @@ def kept_rows(model: Model) -> Any:
 
 
 def _chosen(projection: Projection, components: NDArray[np.intp]) -> Projection:
-    """Return the projection on some components."""
     match projection:
         case LinearProjection():
             return replace(projection, components=projection.components[components])
@@ -244,7 +231,8 @@ def different_numbers(name: str, numbers: Any, limit: int) -> NDArray[np.intp]:
 def finite(values: FloatArray) -> FloatArray:
     """Return the values, or raise InputError if some of them have overflowed."""
     if not np.isfinite(values).all():
-        raise InputError(_TOO_LARGE)
+        said = "Explanations must be finite numbers; some here are NaN or too large"
+        raise InputError(f"{said}: scale the data, or choose other parameters of the kernel.")
     return values
 
 
@@ -284,9 +272,6 @@ class Ranked:
             [short_name(self.names[place]), *(number(column[place]) for column in columns.values())]
             for place in self.order[:_SHOWN_VARIABLES]
         ]
-        counts = (
-            (len(self.names) - _SHOWN_VARIABLES, "variables"),
-            (len(self.components) - _SHOWN_COMPONENTS, "components"),
-        )
-        left = " and ".join(f"{count:,} more {what}" for count, what in counts if count > 0)
+        more = {"variables": len(self.names) - _SHOWN_VARIABLES, "components": len(self.components) - _SHOWN_COMPONENTS}
+        left = " and ".join(f"{count:,} more {what}" for what, count in more.items() if count > 0)
         return "\n".join([head, "", *text_table(["variable", *columns], cells), *([f"... and {left}"] if left else [])])

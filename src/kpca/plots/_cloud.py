@@ -38,9 +38,9 @@ _CELLS = (12, 120)  # of a density, each way: the fewest and the most
 def dots(
     axes: Axes, x: FloatArray, y: FloatArray, labels: Labels | None, *, area: float, names: int = 0, colour: str = BAR
 ) -> Any:
-    """Draw a dot per row, coloured by its label; return what a colour bar is made for, None for classes.
+    """Draw a dot per row, coloured by its label; return what a colour bar needs, None for classes.
 
-    `area` is that of a dot, `names` the font size of the names of classes at their middles, 0 for none.
+    `names` is the font size of the names of classes at their middles, 0 for none.
     """
     style: dict[str, Any] = {"alpha": 0.7, "linewidths": 0, "rasterized": len(x) > VECTOR_DOTS}
     if labels is None:
@@ -48,9 +48,8 @@ def dots(
         return None
     if labels.codes is not None:
         _scatter_classes(axes, (x, y), labels, area, style)
-        if names:
-            for number, middle, name in class_names(x, y, labels):
-                axes.annotate(name, middle, **_class_look(number, names))
+        for number, middle, name in class_names(x, y, labels) if names else ():
+            axes.annotate(name, middle, **_class_look(number, names))
         return None
     assert labels.values is not None
     gone = labels.missing
@@ -103,22 +102,12 @@ def class_names(x: FloatArray, y: FloatArray, labels: Labels) -> list[tuple[int,
 def _class_look(number: int, size: float) -> dict[str, Any]:
     """Return how the name of a class is written: dark on white, framed in its colour, which not everybody sees."""
     box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": COLOURS[number], "linewidth": size / 5.5}
-    return {
-        "color": INK,
-        "fontweight": "bold",
-        "ha": "center",
-        "va": "center",
-        "bbox": box,
-        "zorder": 7,
-        "fontsize": size,
-    }
+    place = {"ha": "center", "va": "center", "zorder": 7}
+    return {"color": INK, "fontweight": "bold", "bbox": box, "fontsize": size, **place}
 
 
 def name_classes(axes: Axes, P: FloatArray, labels: Labels | None, *, large: bool, most: float = np.inf) -> list[Any]:
-    """Write the names of classes at their middles, or as near as no other name is; return the annotations.
-
-    They are in `large` letters where these are few. A name `most` points away from its place is left out.
-    """
+    """Write the names of classes near their middles, `large` if short; leave out those `most` points away."""
     if labels is None or labels.codes is None:
         return []
     found = class_names(P[:, 0], P[:, 1], labels)
@@ -133,7 +122,7 @@ def class_entries(labels: Labels, *, counts: bool = True) -> tuple[list[Any], li
     assert labels.codes is not None
     colours, markers = class_style(labels)
     sizes = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.names))
-    shown = [number for number in range(len(labels.names)) if sizes[number]]
+    shown = np.flatnonzero(sizes).tolist()
     handles = [legend_marker(colours[number], markers[number]) for number in shown]
     texts = [named(labels.names[j], j, LONG_CLASS) + (f" ({sizes[j]:,})" if counts else "") for j in shown]
     gone = int(labels.missing.sum())
@@ -152,7 +141,7 @@ def class_legend(figure: Figure, labels: Labels, *, counts: bool = False) -> Any
 
 
 def legend_lines(labels: Labels | None, width: float) -> int:
-    """Return how many lines a legend of classes takes in a figure so many inches wide."""
+    """Return the lines of a legend of classes in a figure of this width in inches."""
     if labels is None or labels.codes is None:
         return 0
     texts = class_entries(labels)[1]
@@ -189,10 +178,7 @@ def value_bar(figure: Figure, axes: Axes, mapped: Any, text: str) -> Any:
 def density(
     axes: Axes, x: FloatArray, y: FloatArray, values: FloatArray | None = None, *, equal: bool, faint: bool = False
 ) -> Any:
-    """Shade cells of the plane by how many rows are in them, each factor alike, or by the mean of values there.
-
-    `faint` leaves room for dots on top. Returns what a colour bar is made for.
-    """
+    """Shade cells of the plane by their number of rows, or the mean of values there; return what a colour bar needs."""
     edges = _edges(x, y, equal)
     counts = np.histogram2d(x, y, bins=edges)[0]
     empty = counts == 0

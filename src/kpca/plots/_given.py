@@ -31,17 +31,13 @@ class Facts:
         """Return the facts themselves, or those that shares of the variance tell."""
         return shares if isinstance(shares, Facts) else Facts(shares=None if shares is None else np.ravel(shares))
 
-    @property
-    def of_what(self) -> str:
-        """What the shares are shares of."""
-        return "variance" if self.centred else "second moment"
-
     def axis_name(self, component: int) -> str:
         """Return what an axis of scores is called."""
         name = f"component {component + 1}"
         if self.shares is None or component >= len(self.shares):
             return name
-        return f"{name} ({100 * float(self.shares[component]):.1f} % of {self.of_what})"
+        of_what = "variance" if self.centred else "second moment"
+        return f"{name} ({100 * float(self.shares[component]):.1f} % of {of_what})"
 
 
 def final_step(model: Any) -> tuple[Any, Any]:
@@ -49,10 +45,8 @@ def final_step(model: Any) -> tuple[Any, Any]:
     if hasattr(model, "steps") and hasattr(model, "named_steps"):
         final = model.steps[-1][1]
         if not hasattr(final, "transform"):
-            raise InputError(
-                f"The last step of the pipeline must be a model with scores; got {type(final).__name__}: leave it out, "
-                "pipeline[:-1]."
-            )
+            got = f"got {type(final).__name__}: leave it out, pipeline[:-1]"
+            raise InputError(f"The last step of the pipeline must be a model with scores; {got}.")
         return (model[:-1] if len(model.steps) > 1 else None), final
     return None, model
 
@@ -62,17 +56,12 @@ def facts_of(model: Any) -> Facts:
     _, final = final_step(model)
     if hasattr(final, "fit"):
         check_is_fitted(final)
-    values = getattr(final, "eigenvalues_", None)
-    if values is None:
-        values = getattr(final, "explained_variance_", None)
-    known = {"shares": "explained_variance_ratio_", "bounds": "eigenvalue_bounds_"}
-    arrays = {"eigenvalues": values, **{name: getattr(final, attribute, None) for name, attribute in known.items()}}
+    values = "eigenvalues_" if getattr(final, "eigenvalues_", None) is not None else "explained_variance_"
+    known = {"eigenvalues": values, "shares": "explained_variance_ratio_", "bounds": "eigenvalue_bounds_"}
+    found = {name: getattr(final, attribute, None) for name, attribute in known.items()}
+    arrays = {name: as_array(array) for name, array in found.items() if array is not None}
     exact = getattr(getattr(final, "feature_map_", None), "exact", True)
-    return Facts(
-        **{name: as_array(found) for name, found in arrays.items() if found is not None},
-        estimate=not exact,
-        centred=bool(getattr(final, "center", True)),
-    )
+    return Facts(**arrays, estimate=not exact, centred=bool(getattr(final, "center", True)))
 
 
 def as_array(found: Any) -> FloatArray:
@@ -96,10 +85,7 @@ def as_scores(scores: Any) -> FloatArray:
 
 
 def components_of(components: Any, available: int, what: str, most: float, *, counted: bool = False) -> tuple[int, ...]:
-    """Return the numbers of the components to show, from 0; where they are `counted`, one number says how many.
-
-    `what` says in words what is wanted, before "of 0 to ...".
-    """
+    """Return the components to show, from 0; if `counted`, one number says how many. `what` words the request."""
     if counted and is_whole(components, 1, most):
         return tuple(range(min(int(components), available)))
     found = tuple(components) if np.ndim(components) else () if counted else (components,)

@@ -52,10 +52,9 @@ class Labels:
 
 
 def labels_of(y: Any, count: int, meaning: str | None = None) -> Labels | None:
-    """Return the labels of so many rows; at most ten different ones are classes, more numbers a scale.
+    """Return the labels of `count` rows: classes if at most ten differ, else a scale of numbers.
 
-    Of more than ten texts the nine most frequent are classes, and all others one more. What is missing (None, NaN, NaT)
-    stays without a label.
+    Of more than ten texts the nine most frequent are classes, and all others one more.
     """
     if y is None:
         return None
@@ -114,9 +113,8 @@ def _settled(given: NDArray[Any]) -> NDArray[Any]:
         return numbers
     if all(hasattr(label, "isoformat") and hasattr(label, "year") for label in kept):
         times = np.full(len(given), np.datetime64("NaT"), dtype="datetime64[s]")
-        times[there] = [
-            np.datetime64(label.replace(tzinfo=None) if hasattr(label, "hour") else label) for label in kept
-        ]
+        local = (label.replace(tzinfo=None) if hasattr(label, "hour") else label for label in kept)
+        times[there] = [np.datetime64(label) for label in local]
         return times
     return given
 
@@ -146,11 +144,8 @@ def _numbers(given: NDArray[Any], name: str) -> Labels:
         power = power_of(found)
         return Labels(None, values=without(values, power), meaning=name, power=power)
     codes = np.where(there, np.searchsorted(found, values), -1)
-    return Labels(codes, tuple(_number_name(value) for value in found.tolist()))
-
-
-def _number_name(value: float) -> str:
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    short = (int(value) if value.is_integer() and abs(value) < 1e15 else value for value in found.tolist())
+    return Labels(codes, tuple(map(repr, short)))
 
 
 def _text(label: Any) -> str:
@@ -229,9 +224,8 @@ class _Room:
         """Write a name so many pixels away from its place, and take the room for it."""
         middle = self.axes.transData.transform(place) + away
         self.taken = np.vstack([self.taken, np.concatenate([middle - half, middle + half])])
-        return self.axes.annotate(
-            name, tuple(place), textcoords="offset points", xytext=tuple(away / self.point), **style
-        )
+        offset: dict[str, Any] = {"textcoords": "offset points", "xytext": tuple(away / self.point)}
+        return self.axes.annotate(name, tuple(place), **offset, **style)
 
 
 def place_names(axes: Axes, tips: FloatArray, directions: FloatArray, names: Sequence[str]) -> None:
@@ -269,10 +263,7 @@ _MOVED = 16.0  # points: a name that is further away has a line to its place
 def place_classes(
     axes: Axes, middles: FloatArray, names: Sequence[str], styles: Sequence[dict[str, Any]], *, most: float = np.inf
 ) -> list[Any]:
-    """Write each name at its middle, or as near to it as no other name is; return the annotations.  # shape: (c, 2)
-
-    A name that is more than `most` points away from its place is left out.
-    """
+    """Write each name as near to its middle as there is room; leave out those more than `most` points away."""
     room = _Room(axes)
     drawn: list[Any] = []
     circle = np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kpca import explain
 from kpca._base.errors import InputError
 from kpca.plots._cloud import density, dots, name_classes
-from kpca.plots._given import FloatArray, facts_of, how_many, number_of, numbers_of, power_of, times, without
+from kpca.plots._given import Facts, FloatArray, facts_of, how_many, number_of, numbers_of, power_of, times, without
 from kpca.plots._labels import Labels, labels_of, place_names, sample_of
 from kpca.plots.axes import INK, colour_bar, dot_size, headline, names_of, note_above, panels_for, tidy
 
@@ -55,7 +55,11 @@ def biplot(
     components : the two components, counted from 0, for a model.
     ax : axes to draw into; None is a new figure.
     """
-    found = _arrows(source, X, y, components, names)
+    found = source
+    if not hasattr(source, "positions"):
+        # a sample of the rows has no labels: what has labels is shown whole
+        rows: dict[str, Any] = {} if y is None else {"max_rows": max(len(y), 1)}
+        found = explain.arrows(source, X, components=components, names=names, **rows)
     P = numbers_of("positions", found.positions, 2)  # shape: (m, 2)
     A = numbers_of("arrows", found.arrows, 3)  # shape: (m, 2, v)
     if P.shape[1] != 2 or A.shape[:2] != P.shape:
@@ -67,18 +71,16 @@ def biplot(
     known = called if found.names is None else [str(name) for name in found.names]
     chosen = None if variable is None else number_of(variable, known)
     if variable is not None and chosen is None:
-        raise InputError(
-            f"must be the name of one of {len(known)} variables, {known[0]!r} for instance, or its number",
-            param="variable",
-            value=variable,
-        )
+        must = f"must be the name of one of {len(known)} variables, {known[0]!r} for instance, or its number"
+        raise InputError(must, param="variable", value=variable)
     shown, unit = how_many(n), " standard deviations" if getattr(found, "scaled", False) else ""
     scaled = labels is not None and labels.codes is None  # has a colour bar
     figure, (axes,) = panels_for(ax, 1, 7.9 if scaled else 6.8, 6.7)
     points = _rows(axes, P, labels)
     if points is not None and labels is not None:
         colour_bar(figure, points, axes, labels.scale_name(), shrink=0.8)
-    first, second = (_axis(source, found, components, which) + times(power) for which in (0, 1))
+    facts = Facts() if source is found else facts_of(source)
+    first, second = (facts.axis_name(j) + times(power) for j in tuple(getattr(found, "components", components)))
     axes.set(xlabel=first, ylabel=second)
     axes.set_box_aspect(1)
     axes.set_aspect("equal", adjustable="datalim")
@@ -112,20 +114,6 @@ def _rows(axes: Axes, P: FloatArray, labels: Labels | None) -> Any:
     for drawn in axes.collections:
         drawn.set_alpha(0.6)
     return points
-
-
-def _arrows(source: Any, X: Any, y: Any, components: tuple[int, int], names: Any) -> Any:
-    if hasattr(source, "positions"):
-        return source
-    # a sample of the rows has no labels: what has labels is shown whole
-    whole: dict[str, Any] = {} if y is None else {"max_rows": max(len(y), 1)}
-    return explain.arrows(source, X, components=components, names=names, **whole)
-
-
-def _axis(source: Any, found: Any, components: tuple[int, int], which: int) -> str:
-    """Return the name of an axis; a model knows its share of the variance too."""
-    number = tuple(getattr(found, "components", components))[which]
-    return facts_of(source).axis_name(number) if source is not found else f"component {number + 1}"
 
 
 def _round_step(length: float) -> float:

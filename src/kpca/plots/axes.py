@@ -22,18 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Figure  # noqa: PLC0414
 
 # Ten colours that people with any colour vision can tell apart (after Paul Tol's "muted"), light ones a little darker.
-COLOURS = (
-    "#332288",
-    "#CC6677",
-    "#117733",
-    "#D1B13C",
-    "#AA4499",
-    "#882255",
-    "#44AA99",
-    "#8A8A1F",
-    "#66B6E0",
-    "#7F7F7F",
-)
+COLOURS = ("#332288", "#CC6677", "#117733", "#D1B13C", "#AA4499", "#882255", "#44AA99", "#8A8A1F", "#66B6E0", "#7F7F7F")
 # The shapes that go with them: in grey a class is known by its shape.
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "p", "h")
 INK, FAINT, BAR = "#222222", "#D9D9D9", "#4C6A92"
@@ -175,10 +164,7 @@ def note_above(axes: Axes, text: str, left: float = 0.0, up: float = 4.0, **styl
 
 
 def headline(axes: Axes, text: str, *, size: int = 11, settle: bool = False, **style: Any) -> None:
-    """Write a title at the left, in as many lines as the width of the axes asks for.
-
-    `settle` finds that width by a layout of the figure; else it is about what it will be.
-    """
+    """Write a title at the left, wrapped to the width of the axes; `settle` lays the figure out to find that width."""
     if settle:
         lay_out(axes)
     letters = max(int(_points(axes) / (0.56 * size)), 16)
@@ -256,10 +242,7 @@ def save(figure: Figure, path: str | os.PathLike[str], *, resolution: int = 150)
 
 
 def _renamed(document: bytes) -> bytes:
-    """Return an SVG whose identifiers depend on what it shows, and not on chance.
-
-    Two pictures on one page have different ones; a setting of matplotlib could do it too, but for all its users.
-    """
+    """Return an SVG whose identifiers follow from its content: a setting of matplotlib would do it for all users."""
     text = document.decode("utf-8")
     number = {name: f"{order:x}" for order, name in enumerate(dict.fromkeys(_IDENTIFIER.findall(text)))}
     if not number:

@@ -144,7 +144,6 @@ class ControlChartDisplay:
 
 
 def _statistics(source: Any, against: Any) -> tuple[Any, Any]:
-    """Return statistics and limits."""
     if hasattr(source, "limits_"):
         return source.statistics(against), source.limits_
     if callable(getattr(source, "statistics", None)):
@@ -186,9 +185,8 @@ def _places(index: Any, count: int) -> tuple[NDArray[Any], str]:
     if places.dtype.kind == "O":
         places = _times(places)
     if places.shape != (count,) or places.dtype.kind not in "iufM":
-        raise InputError(
-            f"index must be {count} numbers or times, one per row; got shape {places.shape}, {places.dtype}."
-        )
+        got = f"got shape {places.shape}, {places.dtype}"
+        raise InputError(f"index must be {count} numbers or times, one per row; {got}.")
     if (places != places).any() or (places[1:] < places[:-1]).any():  # noqa: PLR0124 (NaN and NaT differ from all)
         raise InputError("index must not decrease from row to row, nor have gaps (NaN): sort the rows by it first.")
     name = getattr(index, "name", None)
@@ -241,10 +239,8 @@ def _windows(alarm: Any, count: int) -> list[tuple[int, int]]:
         return []
     whole = given.dtype.kind in "iu" and given.ndim == 2 and given.shape[1] == 2
     if not whole or (given < 0).any() or (given > count).any() or (given[:, 0] >= given[:, 1]).any():
-        raise InputError(
-            f"alarm must be a truth value for each of {count} rows, slices, or pairs of row numbers (start, stop) "
-            f"with start < stop; got shape {given.shape}, {given.dtype}."
-        )
+        wanted = f"a truth value for each of {count} rows, slices, or pairs of row numbers (start, stop), start < stop"
+        raise InputError(f"alarm must be {wanted}; got shape {given.shape}, {given.dtype}.")
     return [(int(start), int(stop)) for start, stop in given]
 
 
@@ -308,7 +304,6 @@ def _columns(values: FloatArray, limit: FloatArray) -> NDArray[np.intp]:
 
 
 def _summary(name: str, values: FloatArray, limit: FloatArray, onset: int | None) -> str:
-    """Return how many rows are beyond the limit, in words."""
     beyond, missing = values > limit, int(np.isnan(values).sum())
     gaps = f"; {missing:,} missing" if missing else ""
     if not onset:  # none, or from the first row
@@ -331,7 +326,5 @@ def _legend(figure: Figure, panels: Sequence[Axes], *, own: bool) -> None:
             if label != "beyond the limit" or len(handle.get_offsets()):
                 entries.setdefault(label, handle)
     style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "markerscale": 1.6}
-    if own:
-        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries), **style)
-    else:
-        panels[0].legend(entries.values(), entries.keys(), loc="best", **style)
+    style |= {"loc": "outside lower center", "ncols": len(entries)} if own else {"loc": "best"}
+    (figure if own else panels[0]).legend(entries.values(), entries.keys(), **style)

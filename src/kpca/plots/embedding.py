@@ -124,16 +124,13 @@ class EmbeddingDisplay:
         wanted = whole("annotate", annotate, "how many rows get their ids, 0 or more", 0)
         if density and len(chosen) != 2:
             raise InputError(f"density needs two components; got {len(chosen)}: leave it out.")
-        self.points_: Any = None
-        self.density_: Any = None
-        self.colorbar_: Any = None
-        self.legend_: Any = None
+        none: Any = None
+        self.points_ = self.density_ = self.colorbar_ = self.legend_ = none
         self.names_: list[Any] = []
         self.annotations_: list[Any] = []
         self._own = ax is None
-        height = 4.2
-        if len(chosen) > 1:
-            height = 6.0 + 0.22 * (cloud.legend_lines(self.labels, 6.4) if legend else 0)
+        lines = cloud.legend_lines(self.labels, 6.4) if legend else 0
+        height = 6.0 + 0.22 * lines if len(chosen) > 1 else 4.2
         self.figure_, (self.ax_,) = panels_for(ax, 1, 6.4, height, three=len(chosen) == 3)
         P = self.scores[:, list(chosen)]  # shape: (m, 1 to 3)
         power = power_of(P)
@@ -257,10 +254,8 @@ class EmbeddingDisplay:
         if self._own:
             self.legend_ = cloud.class_legend(self.figure_, self.labels, counts=True)
             return
-        handles, texts = cloud.class_entries(self.labels)
-        self.legend_ = self.ax_.legend(
-            handles, texts, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=SMALL, frameon=False
-        )
+        style: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": SMALL}
+        self.legend_ = self.ax_.legend(*cloud.class_entries(self.labels), frameon=False, **style)
 
     def _write(self, chosen: tuple[int, ...], power: int, title: str | None, note: str) -> None:
         axes: Any = self.ax_

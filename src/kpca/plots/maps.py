@@ -89,11 +89,9 @@ class ComponentMapDisplay:
         self.x, self.y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
         self.values = np.asarray(values, dtype=np.float64)
         self.components = tuple(components)
-        if self.values.shape != (len(self.components), len(self.y), len(self.x)):
-            raise InputError(
-                f"values must have shape (components, y, x), {(len(self.components), len(self.y), len(self.x))}; "
-                f"got {self.values.shape}."
-            )
+        wanted = (len(self.components), len(self.y), len(self.x))
+        if self.values.shape != wanted:
+            raise InputError(f"values must have shape (components, y, x), {wanted}; got {self.values.shape}.")
         self.points = np.asarray(points, dtype=np.float64).reshape(-1, 2)
         self.labels: Labels | None = labels_of(labels, len(self.points))
         self.eigenvalues, self.shares = eigenvalues, shares
@@ -214,9 +212,9 @@ class ComponentMapDisplay:
         if self.shares is not None:
             parts.append(f"{100.0 * float(self.shares[number]):.1f} %")
         axes.set_title(", ".join(parts), loc="left", fontsize=SMALL + 1, color=INK)
-        for which, (name, power) in enumerate(zip(self.names, self._powers, strict=True)):
-            text = named(name, which) + times(power)
-            (axes.set_ylabel if which else axes.set_xlabel)(text, fontsize=SMALL, color=INK)
+        texts = [named(self.names[which], which) + times(self._powers[which]) for which in range(2)]
+        axes.set_xlabel(texts[0], fontsize=SMALL, color=INK)
+        axes.set_ylabel(texts[1], fontsize=SMALL, color=INK)
         axes.tick_params(labelsize=SMALL - 1, colors=INK, length=2)
         axes.spines[:].set(color=FAINT, linewidth=0.8)
         axes.locator_params(nbins=4)
@@ -242,7 +240,6 @@ def _levels(V: FloatArray, count: int) -> FloatArray:
 
 
 def _side(values: FloatArray, count: int, margin: float) -> FloatArray:
-    """Return the grid along one variable."""
     low, high = float(values.min()), float(values.max())
     room = margin * (high - low) or 0.5 * abs(low) or 0.5
     return np.linspace(low - room, high + room, count)
@@ -265,9 +262,7 @@ class _Plane:
             X, known = head.transform(X), _names_after(head)
             head, model = None, final
         if not _is_numbers(X):
-            raise InputError(
-                "Component maps need rows of numbers in memory; got something else: take a sample of them."
-            )
+            raise InputError("Component maps need rows of numbers in memory: take a sample of them.")
         self._model, self._X = model, X
         self._d = int(X.shape[1])
         if self._d < 2 or not X.shape[0]:
@@ -282,19 +277,15 @@ class _Plane:
         given = features if isinstance(features, tuple | list) else ()
         found = [j for j in (number_of(one, self.names) for one in given) if j is not None]
         if len(found) != 2 or len(features) != 2 or found[0] == found[1]:
-            raise InputError(
-                f"features must be two columns, by name ({self.names[0]!r}, say) or number from 0 to {self._d - 1}; "
-                f"got {features!r}."
-            )
+            wanted = f"two columns, by name ({self.names[0]!r}, say) or number from 0 to {self._d - 1}"
+            raise InputError(f"features must be {wanted}; got {features!r}.")
         return found[0], found[1]
 
     def columns(self, pair: tuple[int, int]) -> FloatArray:
         """Return two columns.  # shape: (m, 2)"""
         found = np.column_stack([self._column(j) for j in pair])
         if not np.isfinite(found).all():
-            raise InputError(
-                "The two columns of a component map must be finite; they have gaps: fill or drop these rows."
-            )
+            raise InputError("The two columns of a component map must be finite: fill or drop rows with gaps.")
         return found
 
     def _column(self, j: int) -> FloatArray:

@@ -84,13 +84,8 @@ class SpectrumDisplay:
         if facts.shares is not None and len(facts.shares):
             first = float(facts.shares[0])
             total = float(facts.eigenvalues[0]) / first if first > 0.0 else 0.0
-        return cls(
-            eigenvalues=facts.eigenvalues,
-            total=total,
-            bounds=facts.bounds,
-            estimate=facts.estimate,
-            centred=facts.centred,
-        ).plot(**options)
+        known = {name: getattr(facts, name) for name in ("eigenvalues", "bounds", "estimate", "centred")}
+        return cls(total=total, **known).plot(**options)
 
     @classmethod
     def from_eigenvalues(
@@ -112,10 +107,8 @@ class SpectrumDisplay:
         shown = len(self.eigenvalues) if n is None else min(how_many(n), len(self.eigenvalues))
         self.figure_, (self.ax_,) = panels_for(ax, 1, 6.8, 4.3)
         share, low, high = self._shares()
-        self.bars_: Any = None
-        self.whiskers_: Any = None
-        self.cumulative_: Any = None
-        self.cumulative_ax_: Any = None
+        none: Any = None
+        self.bars_ = self.whiskers_ = self.cumulative_ = self.cumulative_ax_ = none
         number = np.arange(1, shown + 1)
         self._values(number, share[:shown], low[:shown], high[:shown], log=log)
         if cumulative and self.total:

@@ -106,10 +106,9 @@ def interactions(found: Any, *, n: int = 15, ax: Any = None) -> Figure:
 def _bars(
     axes: Axes, labels: list[str], values: FloatArray, spread: FloatArray | None = None, *, others: int = 0
 ) -> None:
-    """Draw bars from zero, the first at the top, each with its number.
+    """Draw bars from zero, the first at the top, each with its number; the last `others` stand for no variable.
 
-    With `spread` they have whiskers. Without, they are signed: hatching, not only colour, marks the negative ones; the
-    last `others` of them stand for no variable.
+    With `spread` they have whiskers; without, they are signed, and hatching too marks the negative ones.
     """
     places, signed = np.arange(len(values)), spread is None
     colours = [_DOWN if signed and value < 0.0 else BAR for value in values]

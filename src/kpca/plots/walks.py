@@ -160,9 +160,8 @@ class TraversalDisplay:
         self.components = tuple(int(component) for component in components)
         wanted = (len(self.components), len(self.positions))
         if self.rows.ndim != 3 or self.rows.shape[:2] != wanted or not np.isfinite(self.rows).all():
-            raise InputError(
-                f"rows must be finite, shape {(*wanted, 'd')}; got shape {self.rows.shape} or a gap in it."
-            )
+            got = f"got shape {self.rows.shape} or a gap in it"
+            raise InputError(f"rows must be finite, shape {(*wanted, 'd')}; {got}.")
         self.facts = Facts.of(shares)
         self.names = names
         self.scale = None if scale is None else np.asarray(scale, dtype=np.float64)

@@ -72,10 +72,7 @@ SECTIONS = (summary, data, choice, embedding, spectrum, findings, variables, pre
 
 
 def html_of(subject: Subject) -> str:
-    """Return a report as one page of HTML that needs nothing else.
-
-    What takes longest is told to `kpca.config(progress=...)`, a step per section.
-    """
+    """Return a report as one page of HTML; `kpca.config(progress=...)` hears of each section."""
     _check(subject)
     material = Material(subject)
     monitor = step_monitor(len(SECTIONS), "section")
@@ -111,18 +108,14 @@ def write_report(path: str | os.PathLike[str], subject: Subject) -> None:
 
 
 def _check(subject: Subject) -> None:
-    """Refuse a subject that does not fit together."""
     model = subject.model
     if not isinstance(model, KernelPCA | IncrementalKernelPCA):
-        raise InputError(
-            f"A report is about a fitted KernelPCA or IncrementalKernelPCA; got {type(model).__name__}: of a pipeline, "
-            "give the last step and the rows as it takes them, or use kpca.report.report_on."
-        )
+        remedy = "of a pipeline, give the last step and the rows as it takes them, or use kpca.report.report_on"
+        kinds = f"a fitted KernelPCA or IncrementalKernelPCA; got {type(model).__name__}"
+        raise InputError(f"A report is about {kinds}", remedy=remedy)
     check_is_fitted(model)
     if model.kernel_ is None:
-        raise InputError(
-            "A report needs rows of data, and a model of a precomputed kernel has none: fit with a kernel of kpca."
-        )
+        raise InputError("A report needs rows; a model of a precomputed kernel has none: fit with a kernel of kpca.")
     X = subject.X
     if not (sparse.issparse(X) or isinstance(X, np.ndarray)) or X.ndim != 2 or X.shape[0] < 1:
         raise InputError(f"X must be a 2-D array or sparse matrix with at least one row; got {type(X).__name__}.")

@@ -200,16 +200,13 @@ def report_on_table(
     preparation, model = preparation_of(pipeline), pipeline[-1]
     rows, complete = sampled_rows(pipeline, table, max_rows, seed)
     layout = preparation.layout_
-    kinds = {
-        "numbers": len(layout.numbers),
-        "categories": len(layout.categories),
-        "texts": int(layout.text is not None),
-    }
-    restore = None if layout.text is not None else (lambda X: np.asarray(preparation.inverse_transform(X).numbers))
-    numeric = not layout.categories
-    reason = (about or {}).get("reason")
+    text = layout.text is not None
+    kinds = {"numbers": len(layout.numbers), "categories": len(layout.categories), "texts": int(text)}
+    restore = None if text or layout.categories else (lambda X: np.asarray(preparation.inverse_transform(X).numbers))
+    reason, fitted_to = (about or {}).get("reason"), (about or {}).get("data")
     digest = table.digest()
-    of_fit = preparation.n_rows_ == table.n_rows and _digest_of(about) in (None, digest)
+    known = fitted_to.get("sha256") if isinstance(fitted_to, Mapping) else None  # of the data of the fit
+    of_fit = preparation.n_rows_ == table.n_rows and (known == digest or not isinstance(known, str))
     subject = Subject(
         model=model,
         X=rows.X,
@@ -230,7 +227,7 @@ def report_on_table(
         code=code,
         command=command,
         seed=seed,
-        restore=restore if numeric else None,
+        restore=restore,
         image_shape=table.image_shape,
         numbers=rows.kept,
         drawn_from=complete,
@@ -249,13 +246,6 @@ def _bandwidth(model: Any) -> tuple[str, ...]:
     """Return why the bandwidth is what it is, where there is one and a rule chose it."""
     ruled = isinstance(model.gamma, str) and isinstance(model.kernel_, RadialKernel)
     return (_RULES[model.gamma],) if ruled and model.gamma in _RULES else ()
-
-
-def _digest_of(about: Mapping[str, Any] | None) -> str | None:
-    """Return the digest of the data that a model was fitted to, None if nobody kept it."""
-    data = (about or {}).get("data")
-    found = data.get("sha256") if isinstance(data, Mapping) else None
-    return found if isinstance(found, str) else None
 
 
 def _missing(table: Table) -> int:

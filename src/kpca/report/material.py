@@ -105,7 +105,7 @@ class Influence:
 
 
 @dataclass(frozen=True)
-class Anomalies:
+class UnusualRows:
     """How unusual the rows of the map are."""
 
     detector: KernelPCADetector
@@ -168,9 +168,8 @@ class Material:
             return dense
         found = np.asarray(self.subject.restore(dense), dtype=np.float64)
         if found.shape != dense.shape:
-            raise InputError(
-                f"restore must return rows of the {dense.shape[1]} columns it was given; got shape {found.shape}."
-            )
+            must = f"restore must return rows of the {dense.shape[1]} columns it was given"
+            raise InputError(f"{must}; got shape {found.shape}.")
         return found
 
     @cached_property
@@ -241,11 +240,11 @@ class Material:
         return Influence(by_component, overall, m, "correlated")
 
     @cached_property
-    def anomalies(self) -> Anomalies | Refusal:
+    def anomalies(self) -> UnusualRows | Refusal:
         """Which rows are unusual, by a detector of its own with default settings."""
         return attempt(self._judged)
 
-    def _judged(self) -> Anomalies:
+    def _judged(self) -> UnusualRows:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             some = self._learned_from()
@@ -255,7 +254,7 @@ class Material:
         for other in caught:
             if other.category is not UserWarning:  # told to the user of Python, not to the reader
                 warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-        return Anomalies(detector, statistic, -float(detector.offset_), some.shape[0], told)
+        return UnusualRows(detector, statistic, -float(detector.offset_), some.shape[0], told)
 
     def _learned_from(self) -> Any:
         """Return the rows that the detector learns from: all, or of wide rows a sample, to bound the time."""

@@ -63,10 +63,7 @@ def shortened(texts: Sequence[str], budget: int) -> tuple[list[str], int | None]
 
 
 def json_for_page(data: Any) -> str:
-    """Return JSON that may stand between the tags of a script: no tag, no comment, no line separator in it.
-
-    Numbers that are not finite are refused by `json`, which would be a fault of this package.
-    """
+    """Return JSON that may stand between the tags of a script: no tag, no comment, no line separator in it."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -75,26 +72,13 @@ def json_for_page(data: Any) -> str:
 
 PALETTE = COLOURS
 # The same hues, light enough for a dark page.
-DARK_PALETTE = (
-    "#9A8CF0",
-    "#E88C9B",
-    "#4FBF7C",
-    "#E3CB66",
-    "#86CDF2",
-    "#DB78A8",
-    "#6AD0C0",
-    "#C4C455",
-    "#D688CC",
-    "#B0B0B0",
-)
+_LIGHT = "#9A8CF0 #E88C9B #4FBF7C #E3CB66 #86CDF2 #DB78A8 #6AD0C0 #C4C455 #D688CC #B0B0B0"
+DARK_PALETTE = tuple(_LIGHT.split())
 _MOST_NAMES = 500  # classes whose names are in the page
 
 
 def classes_or_numbers(values: NDArray[Any], most: int = len(PALETTE)) -> dict[str, Any]:
-    """Return values as classes with names, if there are few or they are texts, else as numbers.
-
-    `most` is how many different numbers may still be classes.
-    """
+    """Return values as classes with names if they are texts or at most `most` different numbers, else as numbers."""
     array = np.asarray(values)
     if array.dtype.kind in "iuf" and len(np.unique(array[~np.isnan(array.astype(np.float64))])) > most:
         return {"kind": "numbers", "values": packed(array), **_middle(array)}
@@ -128,13 +112,8 @@ def _classes(texts: list[str]) -> dict[str, Any]:
     kept = [str(name) for name in names[:_MOST_NAMES]]
     if len(names) > _MOST_NAMES:
         kept.append("(another)")
-    return {
-        "kind": "classes",
-        "names": kept,
-        "sizes": [int(size) for size in sizes[: len(PALETTE)]],
-        "count": len(names),
-        "codes": codes(member),
-    }
+    largest = [int(size) for size in sizes[: len(PALETTE)]]
+    return {"kind": "classes", "names": kept, "sizes": largest, "count": len(names), "codes": codes(member)}
 
 
 def _natural(text: str) -> tuple[int, float, str]:

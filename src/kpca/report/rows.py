@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from kpca import preimage
 from kpca._base.errors import InputError
-from kpca.report.material import Anomalies, Influence, Material, Refusal, Section, attempt, not_here
+from kpca.report.material import Influence, Material, Refusal, Section, UnusualRows, attempt, not_here
 from kpca.report.packing import Markup, bar, joined, name, packed, paragraph, pictures, plot, table, tag, whole
 from kpca.report.words import aligned, count, label, number, percent, sentence, visible
 
@@ -67,7 +67,6 @@ def _influence(material: Material, found: Influence) -> list[Markup]:
 
 
 def _extremes(material: Material) -> list[Markup]:
-    """Return the rows at both ends of the first components."""
     m, k = material.scores.shape
     scores = material.scores[:, : min(k, _END_COMPONENTS)].T
     lowest, highest = (
@@ -134,10 +133,8 @@ def preimages(material: Material) -> Section:
     if shape is not None:
         parts += _kept(material)
     found = material.model.preimage_report_
-    parts.append(
-        paragraph(f"The inverse map from scores to rows is “{found.method}”: {found.reason}.", class_="caption")
-    )
-    return Section("preimages", title, joined(parts))
+    how = f"The inverse map from scores to rows is “{found.method}”: {found.reason}."
+    return Section("preimages", title, joined([*parts, paragraph(how, class_="caption")]))
 
 
 def _walks(material: Material) -> list[tuple[FloatArray, FloatArray]]:
@@ -152,10 +149,7 @@ def _walks(material: Material) -> list[tuple[FloatArray, FloatArray]]:
 
 
 def _followed(material: Material, places: list[str], rows: FloatArray) -> Markup:
-    """Return the columns that change most along a walk, relative to their spread.
-
-    A star marks values that no row of the data reaches.
-    """
+    """Return the columns that change most along a walk, relative to their spread, with a star beyond all rows."""
     spread, d = material.dense.std(axis=0), rows.shape[1]
     change = np.ptp(rows, axis=0) / np.where(spread > 0, spread, np.inf)
     lines = []
@@ -201,11 +195,8 @@ def anomalies(material: Material) -> Section:
     if isinstance(found, Refusal):
         return Section("anomalies", _TITLE, not_here("Unusual rows could not be looked for.", found))
     drawn = _drawn(found)
-    some = (
-        ""
-        if len(drawn) == len(found.statistic)
-        else (f" All rows beyond the limit are drawn, and a part of the others: {len(drawn):,} dots.")
-    )
+    part = f" All rows beyond the limit are drawn, and a part of the others: {len(drawn):,} dots."
+    some = "" if len(drawn) == len(found.statistic) else part
     parts: list[Markup] = [
         paragraph(
             "A detector of its own, with default settings, looked at the same rows: it learns from them what is usual "
@@ -223,7 +214,7 @@ def anomalies(material: Material) -> Section:
     return Section("anomalies", _TITLE, joined(parts), {"chart": {"ratio": packed(ratio[drawn]), "rows": whole(drawn)}})
 
 
-def _how_many(material: Material, found: Anomalies) -> str:
+def _how_many(material: Material, found: UnusualRows) -> str:
     beyond, m = int(found.beyond.sum()), len(found.statistic)
     of = f"{count(m, 'row')}{' of the map' if material.sampled else ''}"
     text = f"None of the {of} is beyond the limit."
@@ -234,7 +225,7 @@ def _how_many(material: Material, found: Anomalies) -> str:
     return text
 
 
-def _drawn(found: Anomalies) -> NDArray[np.intp]:
+def _drawn(found: UnusualRows) -> NDArray[np.intp]:
     """Return the rows of the chart: all, or the farthest half of so many, and evenly spread ones of the others."""
     m = len(found.statistic)
     if m <= _MOST_DRAWN:
@@ -245,10 +236,10 @@ def _drawn(found: Anomalies) -> NDArray[np.intp]:
     return np.union1d(far, spread)
 
 
-def _farthest(material: Material, found: Anomalies) -> list[Markup]:
+def _farthest(material: Material, found: UnusualRows) -> list[Markup]:
     order = np.argsort(-found.statistic, kind="stable")[:_TOP]
     causes = attempt(lambda: found.detector.contributions(material.X[order]).values)
-    labelled, explained = material.labels is not None, not isinstance(causes, Refusal)
+    labelled = material.labels is not None
     titles: list[Any] = ["Row", *["Label"] * labelled, "Distance", "Limit", "Times the limit"]
     texts = [0, 1] if labelled else [0]
     rows: list[list[Any]] = []
@@ -261,13 +252,13 @@ def _farthest(material: Material, found: Anomalies) -> list[Markup]:
         if not isinstance(causes, Refusal):
             row.append(_named(material, causes[place], int(i)))
         rows.append(row)
-    if explained:
-        texts.append(len(titles))
-        titles.append(tag("span", "Columns that contribute most: value here (median)", class_="texts"))
-    made = [table(titles, rows, caption=f"The {count(len(order), 'row')} farthest out.", left=texts)]
+    caption = f"The {count(len(order), 'row')} farthest out."
     if isinstance(causes, Refusal):
-        made.append(not_here("Which columns are behind it cannot be said.", causes))
-    return made
+        refused = not_here("Which columns are behind it cannot be said.", causes)
+        return [table(titles, rows, caption=caption, left=texts), refused]
+    texts.append(len(titles))
+    titles.append(tag("span", "Columns that contribute most: value here (median)", class_="texts"))
+    return [table(titles, rows, caption=caption, left=texts)]
 
 
 def _named(material: Material, contributions: FloatArray, row: int) -> Markup:

@@ -123,7 +123,6 @@ def _size(material: Material) -> list[Any]:
 
 
 def _pictures(material: Material) -> list[Markup]:
-    """Return some rows as pictures."""
     low, high = material.picture_range
     made = []
     for i in material.spread_out(_PICTURES):
@@ -167,10 +166,8 @@ def summary(material: Material) -> Section:
     """Return the first section."""
     shares = shares_of(material.model)
     k = len(shares.values)
-    first = (
-        f"{count(k, 'component holds', 'components hold')} {shares.words(k)} of the {shares.word} in feature space of "
-        f"{_of_what(material)}"
-    )
+    held = f"{count(k, 'component holds', 'components hold')} {shares.words(k)} of the {shares.word}"
+    first = f"{held} in feature space of {_of_what(material)}"
     parts = [
         tag("p", sentence(first), class_="lead"),
         bullets([*_columns_used(material), *_unusual(material), *_findings(material)]),
@@ -184,10 +181,8 @@ def _of_what(material: Material) -> str:
     fitted, columns = rows_of(material.model), count(material.X.shape[1], "column")
     if fitted == material.of_rows:
         return f"{count(fitted, 'row')} and {columns}"
-    return (
-        f"the {count(fitted, 'row')} and {columns} that the model was fitted to; this report is about "
-        f"{count(material.of_rows, 'row')}"
-    )
+    about = f"this report is about {count(material.of_rows, 'row')}"
+    return f"the {count(fitted, 'row')} and {columns} that the model was fitted to; {about}"
 
 
 def _columns_used(material: Material) -> list[Any]:
@@ -199,10 +194,8 @@ def _columns_used(material: Material) -> list[Any]:
     which = "The column that moves" if one else "The columns that move"
     if found.how == "correlated":  # which says nothing about causes
         which = "The column that goes along with" if one else "The columns that go along with"
-    rest = len(found.overall) - len(top)
-    parts = [Markup(listed(top))]
-    tail = f" (of {len(found.overall):,})." if rest else "."
-    return [joined([f"{which} the components most: ", *parts, tail])]
+    tail = f" (of {len(found.overall):,})." if len(found.overall) > len(top) else "."
+    return [joined([f"{which} the components most: ", Markup(listed(top)), tail])]
 
 
 def _unusual(material: Material) -> list[Any]:

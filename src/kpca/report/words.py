@@ -22,9 +22,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def plain(text: Any) -> str:
     """Return what is called `str` of anything; bytes are read as UTF-8."""
-    if isinstance(text, bytes):
-        return text.decode("utf-8", "replace")
-    return str(text)
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
 
 
 def visible(text: Any, most: int = LONG) -> str:
@@ -76,9 +74,7 @@ def aligned(values: Sequence[float], digits: int = 3) -> list[str]:
 
 def label(value: Any) -> str:
     """Return a label, a class or a number, as it is written in a table."""
-    if isinstance(value, float | np.floating):
-        return number(float(value))
-    return visible(value, 24)
+    return number(float(value)) if isinstance(value, float | np.floating) else visible(value, 24)
 
 
 def percent(share: float) -> str:

@@ -290,9 +290,8 @@ class _Stream(_Chunked):
         if reader.sparse != self.sparse:
             raise InputError(f"All chunks must be dense or all sparse; chunk {number} differs: convert it.")
         if not np.can_cast(reader.dtype, self.dtype):
-            raise InputError(
-                f"All chunks must fit the type of the first, {self.dtype}; chunk {number} is {reader.dtype}: convert it."
-            )
+            told = f"All chunks must fit the type of the first, {self.dtype}; chunk {number} is {reader.dtype}"
+            raise InputError(told, remedy="convert it")
         if reader.names is not None and self.names is not None and reader.names != self.names:
             raise InputError(f"All chunks must have the column names of the first; those of chunk {number} differ.")
 

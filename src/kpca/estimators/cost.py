@@ -321,10 +321,7 @@ def tile_cost(kernel: Kernel, rows: Any, itemsize: int, columns: int, *, shifted
         _ = across @ tile.T if itemsize == 8 else tile @ V
         _ = across @ tile
 
-    return TileCost(
-        seconds(lambda tile: source.fill(everything, everything, tile)),
-        seconds(multiply),
-    )
+    return TileCost(seconds(lambda tile: source.fill(everything, everything, tile)), seconds(multiply))
 
 
 # -- How long a fit takes, from the work it does and the rates of this machine ----------------------------------------

@@ -190,13 +190,7 @@ def _solve(gram: Any, request: Request, dtype: np.dtype[Any], near: Near | None 
 
 
 def _solve_for(
-    gram: Any,
-    count: int,
-    request: Request,
-    *,
-    start: Near | None,
-    near: Near | None,
-    checkpoint: Checkpoint | None,
+    gram: Any, count: int, request: Request, *, start: Near | None, near: Near | None, checkpoint: Checkpoint | None
 ) -> Spectrum:
     """Return so many components, or more where a checkpoint has got further; `near` is where all rounds started."""
     n, held = gram.shape[0], held_by(gram)

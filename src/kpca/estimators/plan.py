@@ -181,12 +181,7 @@ def _require_memory(n: int, k: int, budget: int, held: int) -> None:
         raise InputError(
             f"{k} components of {n} rows need the whole kernel matrix, {needed / 2**20:,.0f} MiB; the memory limit is "
             f"{budget / 2**20:,.0f} MiB",
-            remedy=(
-                "ask for ",
-                Setting("n_components"),
-                f" below {int(n * _LARGE_SHARE)}, or raise ",
-                MEMORY_LIMIT,
-            ),
+            remedy=("ask for ", Setting("n_components"), f" below {int(n * _LARGE_SHARE)}, or raise ", MEMORY_LIMIT),
         )
 
 

@@ -10,17 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.manifold import MDS, TSNE, Isomap
 
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.plan import size_words
 
-FloatArray = NDArray[Any]
 _PERPLEXITY = 30.0  # scikit-learn's default
 _BARNES_HUT = 3  # components for which t-SNE has its fast way; for more it needs n x n matrices
 _FULL_SVD = 500  # columns (or rows) up to which PCA solves for all directions, beyond for those asked for

@@ -18,9 +18,9 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import FloatArray
 from kpca.selection.rows import name_classes, plain_labels
 
-FloatArray = NDArray[Any]
 KINDS = ("auto", "classes", "numbers")
 # Whole numbers pass for classes where there are so few of them, or five rows for each: one per fold.
 _FEW = 10

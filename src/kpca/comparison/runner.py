@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 from kpca._base.config import MEMORY_LIMIT, memory_budget
 from kpca._base.errors import Cancelled, InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.progress import item_monitor
 from kpca._base.validation import check_data, seed_of, whole_number
 from kpca.comparison.methods import UMAP_APPROXIMATE_FROM, Method, Task, resolve_methods, too_large
@@ -33,7 +33,6 @@ from kpca.data.sources import as_source, in_memory
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.plan import size_words
 
-FloatArray = NDArray[Any]
 _FEWEST_ROWS = 3  # two have one distance, and no neighbours to choose from
 _DENSE_BYTES = 256 << 20  # up to which sparse rows are made dense for all
 _FAR = 100.0  # spreads from the origin, beyond which rounding tells

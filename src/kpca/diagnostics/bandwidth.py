@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca import kernels
-from kpca._base.linalg import largest_eigenpairs
+from kpca._base.linalg import FloatArray, largest_eigenpairs
 from kpca._base.threads import single_threaded
 from kpca.diagnostics.case import Case, Entries
 from kpca.diagnostics.report import Finding, Look, Severity
@@ -18,7 +17,6 @@ from kpca.kernels.base import has_bandwidth, widened
 from kpca.selection.path import alignment_of, in_unit_range
 from kpca.spectrum.result import participation_ratio, unrelated_ratio
 
-FloatArray = NDArray[Any]
 # The usual bandwidth gives the median pair this similarity, as the median rule does under a Gaussian; it is found on
 # some rows by bisection, between decimal exponents of the factor.
 _USUAL = math.exp(-0.5)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca.estimators.cost import Request, better_shifted
 from kpca.estimators.exact import decompose
 from kpca.features.projection import MatrixProjection, Projection
@@ -23,7 +23,6 @@ from kpca.kernels import ArcCosine, Composite, Cosine, Kernel, Linear, PairwiseC
 from kpca.kernels.arrays import as_float64, canonical
 from kpca.selection.rows import row_sample
 
-FloatArray = NDArray[Any]
 # Columns of the identity that a LinearOperator multiplies at a time.
 _COLUMNS_AT_ONCE = 256
 # Rows of the matrix that is looked at as a whole; fewer where each kernel value is a call of Python.

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.config import config, thread_count
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.validation import check_rows, seed_of, whole_number
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.diagnostics.bandwidth import linear_in_disguise, too_narrow, without_bandwidth
@@ -23,7 +23,6 @@ from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.selection.rows import row_sample, some_rows
 
-FloatArray = NDArray[Any]
 # Rows that are looked at; of more, a sample.
 _MOST_ROWS = 50_000
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kpca._base.linalg import FloatArray
 from kpca.diagnostics.bandwidth import in_words, usual_factor
 from kpca.diagnostics.case import Case, Half
 from kpca.diagnostics.report import Finding, Look, Severity, graded
@@ -16,7 +15,6 @@ from kpca.kernels import AdditiveChi2, Composite, Kernel, Polynomial, Sigmoid
 from kpca.kernels.base import has_bandwidth
 from kpca.selection.stability import bootstrap_stability
 
-FloatArray = NDArray[Any]
 # Components that are looked at.
 _COMPONENTS = 10
 # Relative errors of an eigenvalue from which it is uncertain, and from which of the first it is a problem.

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from scipy.stats import betabinom, ks_2samp
 
+from kpca._base.linalg import FloatArray
 from kpca.diagnostics.case import Case, Entries, Half, row_keys
 from kpca.diagnostics.report import Finding, Look, Severity, graded
 from kpca.kernels import ArcCosine, Cosine, Laplacian, RadialKernel
 from kpca.kernels.arrays import as_float64
 
-FloatArray = NDArray[Any]
 # What lies beyond these quantiles of a feature is brought to them: a few wild values are no scale.
 _TAIL = 0.01
 # Columns looked at together.

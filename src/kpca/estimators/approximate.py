@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca._base.config import memory_budget, require, row_columns
 from kpca._base.errors import InputError, Setting
-from kpca._base.linalg import largest_eigenpairs
+from kpca._base.linalg import FloatArray, largest_eigenpairs
 from kpca._base.progress import row_monitor
 from kpca._base.threads import single_threaded
 from kpca.estimators.cost import Request
@@ -39,7 +38,6 @@ from kpca.kernels.base import has_bandwidth
 from kpca.spectrum import Spectrum
 from kpca.spectrum.result import participation_ratio
 
-FloatArray = NDArray[Any]
 NAMES = ("nystroem", "rff", "auto")
 
 

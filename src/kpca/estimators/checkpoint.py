@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
@@ -29,11 +28,11 @@ from kpca import __version__
 from kpca._base.config import checkpoint_path
 from kpca._base.container import read_container, remove_leftovers, write_container
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca.gram import Gram, MatrixGram
 from kpca.gram.operator import Moments, Precision
 from kpca.spectrum import State
 
-FloatArray = NDArray[Any]
 Fingerprint = dict[str, str]
 # The share of a fit's time that writing may take is one in so many.
 _PATIENCE = 10.0

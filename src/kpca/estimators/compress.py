@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.config import thread_count
@@ -17,8 +16,6 @@ from kpca.features import fit_nystroem
 from kpca.features.projection import Centre, KernelProjection
 from kpca.gram import CrossGram
 from kpca.preimage.back import LEARNED_ROWS, check_preimage, fit_back
-
-FloatArray = NDArray[Any]
 
 
 def compress(model: KernelPCA, m: int, *, landmarks: Any = "rpcholesky", seed: int = 0) -> KernelPCA:

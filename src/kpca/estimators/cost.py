@@ -12,11 +12,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import memory_budget, rows_bytes
-from kpca._base.linalg import SHARE_FOR_ALL, exhaustive
+from kpca._base.linalg import SHARE_FOR_ALL, FloatArray, exhaustive
 from kpca._base.threads import in_order, single_threaded
 from kpca.estimators.memory import prepared_bytes, prepared_columns
 from kpca.features.guess import coarse_eigenvalues, leading_eigenvectors
@@ -30,7 +29,6 @@ from kpca.kernels import Kernel, Linear
 from kpca.spectrum.dense import COPIED
 from kpca.spectrum.krylov import block_size, needs_refresh, single_is_enough, solve_krylov, step_size
 
-FloatArray = NDArray[Any]
 # Rows that stand for all where costs are measured and spectra estimated.
 SAMPLE_ROWS = 1000
 _MADE_UP_ROWS = 640

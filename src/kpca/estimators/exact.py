@@ -14,6 +14,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import _check_psd_eigenvalues
 
 from kpca._base.config import require
+from kpca._base.linalg import FloatArray
 from kpca._base.progress import pass_monitor
 from kpca._base.threads import single_threaded
 from kpca.estimators.checkpoint import Checkpoint, open_checkpoint
@@ -31,7 +32,6 @@ from kpca.spectrum import Spectrum, solve_dense, solve_factored, solve_krylov
 from kpca.spectrum.krylov import block_size
 from kpca.spectrum.result import participation_ratio, unrelated_ratio
 
-FloatArray = NDArray[Any]
 # Beyond this many components the work on the basis needs BLAS's threads.
 _NARROW = 40
 # Columns of the first block that stay random beside the guess: they find what the guess has missed.

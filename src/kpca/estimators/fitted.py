@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.config import memory_limit, thread_count
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import no_openmp_threads
 from kpca._base.validation import check_data, check_operator_rows, check_scores
 from kpca.data.sinks import scores_in_chunks
@@ -30,7 +31,6 @@ from kpca.preimage.learned import RidgeMapWay
 from kpca.preimage.target import Found
 from kpca.spectrum import Spectrum
 
-FloatArray = NDArray[Any]
 NEIGHBOURS = 5
 # Numbers gathered at once.
 _GATHERED = 4_000_000

@@ -8,12 +8,12 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import kernels
 from kpca._base.config import checkpoint_path, thread_count
 from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import FloatArray
 from kpca._base.progress import row_monitor
 from kpca._base.validation import check_data, check_jobs, check_n_components, check_rows, check_weights, seed_of
 from kpca.data.sources import Source, as_source, in_memory, sample_rows
@@ -27,7 +27,6 @@ from kpca.features.projection import LinearProjection, Projection
 from kpca.preimage import Auto, Learned
 from kpca.preimage.back import LEARNED_ROWS, Back, check_preimage, fit_back
 
-FloatArray = NDArray[Any]
 # Rows of a file from which landmarks are chosen.
 _SAMPLE = 30_000
 # Rows of a stream, per landmark, that are waited for before landmarks are chosen.

@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kpca import kernels
 from kpca._base.config import MEMORY_LIMIT, config, memory_budget, thread_count
 from kpca._base.errors import InputError, InputWarning, Setting
+from kpca._base.linalg import FloatArray
 from kpca._base.validation import (
     check_parameters,
     check_precomputed,
@@ -39,7 +39,6 @@ from kpca.gram.factored import Factored
 from kpca.preimage.back import Back, check_preimage, fit_back
 from kpca.preimage.learned import RidgeMapWay, fit_ridge_map
 
-FloatArray = NDArray[Any]
 # Rows of a source from which the bandwidth and the landmarks are taken.
 _SAMPLE = 30_000
 # Rows from which an approximate model learns the inverse map, which solves a system of that size.

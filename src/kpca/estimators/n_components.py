@@ -19,7 +19,7 @@ from scipy import sparse
 
 from kpca._base.config import memory_budget, require
 from kpca._base.errors import InputError, Setting
-from kpca._base.linalg import largest_eigenpairs, mean_of_rows
+from kpca._base.linalg import FloatArray, largest_eigenpairs, mean_of_rows
 from kpca._base.threads import in_order, single_threaded
 from kpca.estimators.cost import better_shifted
 from kpca.estimators.memory import DECIDED_BY_ROWS, MOST_DECIDED, deciding_rows, decision_bytes, fits_dense
@@ -29,7 +29,6 @@ from kpca.kernels import Kernel, Linear
 from kpca.kernels.callables import PairwiseCallable
 from kpca.spectrum import solve_krylov
 
-FloatArray = NDArray[Any]
 _PERMUTATIONS = 20
 # Rows where each kernel value is a call of a Python function, some sixty matrices of them.
 _ROWS_IN_PYTHON = 150

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import solve
 from sklearn.decomposition import KernelPCA as Theirs
@@ -15,6 +14,7 @@ from sklearn.preprocessing import KernelCenterer
 from kpca import kernels
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import FloatArray
 from kpca.estimators.exact import Decomposition
 from kpca.estimators.fitted import Fitted
 from kpca.estimators.plan import kernel_of
@@ -26,7 +26,6 @@ from kpca.preimage.learned import RidgeMap, RidgeMapWay
 from kpca.spectrum import Spectrum
 from kpca.spectrum.result import eigenvalue_bounds
 
-FloatArray = NDArray[Any]
 _SOLVER = "scikit-learn"
 # A kernel matrix whose row means are below this share of what they were at the fit has been centred since.
 _CENTRED = 1e-6

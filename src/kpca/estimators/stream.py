@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.container import remove_leftovers
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.progress import row_monitor
 from kpca.data.rows import stacked
 from kpca.estimators.approximate import FittedMap
@@ -21,7 +21,6 @@ from kpca.estimators.checkpoint import StateFile, digest, load_state
 from kpca.features import Scatter, scatter_of
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 Monitor = Callable[[int], None] | None
 # Uniform numbers are drawn in blocks of this many rows, so that a row's number depends on its place only.
 _BLOCK = 4096

@@ -7,12 +7,10 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import estimator_html_repr
 
+from kpca._base.linalg import FloatArray
 from kpca.estimators.plan import FINEST_TOL
-
-FloatArray = NDArray[Any]
 
 
 @dataclass(frozen=True)

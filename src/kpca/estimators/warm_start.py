@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca._base.config import config, memory_budget
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import kept_single_threaded
 from kpca.estimators.cost import Request
 from kpca.estimators.exact import Decomposition, Near, decompose
@@ -24,7 +24,6 @@ from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel, Linear
 from kpca.spectrum import Spectrum
 
-FloatArray = NDArray[Any]
 # Kernels whose factors differ by more are strangers: eigenvectors of one say little about those of the other.
 _NEIGHBOURS = math.log(2.0) * (1 + 1e-9)
 # Vectors taken of the nearest kernel beyond its components, and how many kernels give theirs.

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import euclidean_distances
@@ -18,10 +17,10 @@ from sklearn.model_selection import ParameterGrid
 
 from kpca import kernels
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca.kernels import Kernel
 from kpca.kernels.arrays import squared_norms
 
-FloatArray = NDArray[Any]
 # What is tried where nothing is said.
 DEFAULT = ("linear", "rbf", "poly", "cosine")
 DEGREES: tuple[int, ...] = tuple(kernels.Polynomial.grid(1.0, 1)["degree"])

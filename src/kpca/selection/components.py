@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -17,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from kpca import kernels
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError, Setting
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.validation import check_data, check_precomputed, check_rows, check_symmetric, whole_number
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.estimators.kernel_pca import KernelPCA
@@ -27,7 +26,6 @@ from kpca.preimage.learned import RidgeMap
 from kpca.selection.rows import Indices, check_labels, folds_of, row_sample
 from kpca.selection.stability import bootstrap_stability
 
-FloatArray = NDArray[Any]
 # Components that are looked at where nobody says how many.
 _MOST, _MOST_RESAMPLED, _MOST_VALUES = 50, 20, 100
 # Rows that are looked at: a regression for each count and fold, or an eigenproblem for each draw, must stay short.

@@ -19,13 +19,13 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import FloatArray
 from kpca.estimators.fitted import NEIGHBOURS, restoration_errors
 from kpca.estimators.n_components import ParallelAnalysis, parallel_analysis
 from kpca.features.projection import MatrixProjection
 from kpca.selection.stability import Stability, bootstrap_stability
 from kpca.selection.trials import FittedFold
 
-FloatArray = NDArray[Any]
 _RESAMPLES = 5
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.kernels import Linear
@@ -15,7 +14,6 @@ from kpca.selection.candidates import Candidate
 from kpca.selection.criteria import Criterion
 from kpca.selection.trials import KernelTrial
 
-FloatArray = NDArray[Any]
 _SHOWN = 12  # entries of a table in print
 RULES = ("one_se", "best")
 

@@ -9,11 +9,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.progress import step_monitor
 from kpca._base.threads import single_threaded
 from kpca._base.validation import check_jobs, seed_of, whole_number
@@ -30,7 +30,6 @@ from kpca.selection.rows import FOLDS, Clock, folds_of, searched_rows, some_rows
 from kpca.selection.trials import Bench
 from kpca.spectrum import Spectrum
 
-FloatArray = NDArray[Any]
 GRID, MAX_ROWS = 30, 20_000
 # Residual of the pairs: eigenvalues are then right to about its square.
 TOL = 1e-3

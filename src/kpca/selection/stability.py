@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.threads import in_order
 from kpca.estimators.cost import better_shifted
 from kpca.gram import Gram, MatrixGram
@@ -18,7 +17,6 @@ from kpca.kernels import Kernel, Linear
 from kpca.selection.rows import some_rows
 from kpca.spectrum import solve_krylov
 
-FloatArray = NDArray[Any]
 # An eigenvalue below this part of the largest is rounding; its scores say nothing.
 _NO_VARIANCE = 1e-12
 # Up to this many rows, and from this share of all components on, LAPACK's pairs of the whole matrix are the quicker;

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import no_openmp_threads
 from kpca.estimators.cost import Request
 from kpca.estimators.exact import Decomposition
@@ -20,7 +21,6 @@ from kpca.estimators.fitted import total_variance
 from kpca.estimators.warm_start import Follower
 from kpca.selection.candidates import Candidate
 
-FloatArray = NDArray[Any]
 Indices = NDArray[np.intp]
 
 

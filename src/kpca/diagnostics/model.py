@@ -191,15 +191,8 @@ def unstable(case: Case) -> Look | str:
     distinct = len(np.unique(case.groups[case.sample]))
     if count == 0 or distinct < 5:
         return "there are fewer than 5 different rows with variance"
-    found = bootstrap_stability(
-        case.kernel,
-        case.some,
-        min(count, distinct - 1),
-        center=case.center,
-        resamples=case.resamples,
-        seed=case.seed,
-        threads=case.threads,
-    )
+    how = {name: getattr(case, name) for name in ("center", "resamples", "seed", "threads")}
+    found = bootstrap_stability(case.kernel, case.some, min(count, distinct - 1), **how)
     lowest = float(found.components.min())
     low = np.flatnonzero(found.components < _UNSTABLE)
     plural, firm = len(low) > 1, int(low[0]) if len(low) else len(found.components)

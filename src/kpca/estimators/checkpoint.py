@@ -34,7 +34,7 @@ from kpca.gram.operator import Moments, Precision
 from kpca.spectrum import State
 
 Fingerprint = dict[str, str]
-# The share of a fit's time that writing may take is one in so many.
+# Writing may take one part in this many of a fit's time.
 _PATIENCE = 10.0
 _BYTES_AT_ONCE = 2**24
 # Rows on which a kernel is compared with the kernel of a checkpoint, and how far its values may differ: those of
@@ -78,19 +78,13 @@ def load_state(
     header, arrays = read_container(path, kind)
     theirs, state = header.get("fingerprint"), header.get("state")
     if not isinstance(theirs, dict) or not isinstance(state, dict):
-        raise _not_ours(path, "it says not of what")
+        raise _not_ours(path, "it does not say of what")
     # Data first: parameters may follow from it, such as gamma.
     for name in sorted({*theirs, *fingerprint}, key=lambda name: (name not in _DIGESTS, name)):
         if theirs.get(name) != fingerprint.get(name):
-            raise _not_ours(path, _difference(name, theirs.get(name), fingerprint.get(name)))
+            other = f"{name} = {theirs.get(name)}, and here it is {fingerprint.get(name)}"
+            raise _not_ours(path, f"it was written for {f'other {name}' if name in _DIGESTS else other}")
     return state, arrays
-
-
-def _difference(name: str, theirs: object, ours: object) -> str:
-    """Return in words what a file was written for."""
-    if name in _DIGESTS:
-        return f"it was written for other {name}"
-    return f"it was written for {name} = {theirs}, and here it is {ours}"
 
 
 def _not_ours(path: str | os.PathLike[str], reason: str) -> InputError:
@@ -243,12 +237,9 @@ class Checkpoint(StateFile):
         try:
             Path(self.path).unlink(missing_ok=True)
         except OSError as error:  # no reason to throw away the result of a long fit
-            warnings.warn(
-                f"The fit is complete, but its checkpoint {self.path} could not be removed ({error.strerror}); delete "
-                "it before another fit uses that path.",
-                UserWarning,
-                stacklevel=2,
-            )
+            failed = f"its checkpoint {self.path} could not be removed ({error.strerror})"
+            said = f"The fit is complete, but {failed}; delete it before another fit uses that path."
+            warnings.warn(said, stacklevel=2)
 
 
 def _packed(state: State, probe: FloatArray) -> tuple[dict[str, Any], dict[str, FloatArray]]:

@@ -74,22 +74,12 @@ class Problem(Request):
         """True for the linear kernel, which has routes of its own."""
         return isinstance(self.kernel, Linear)
 
-    @property
-    def limit(self) -> int:
-        """Bytes that may be used."""
-        return self.budget()
 
-
-def drawn_rows(X: Any) -> Any:
-    """Return rows at equal distances, from the first on."""
-    step = max(1, -(-X.shape[0] // SAMPLE_ROWS))
-    return X[::step]
-
-
-def made_up_rows(n: int, d: int, dtype: np.dtype[Any]) -> Any:
-    """Return rows for timing a kernel that has no data yet; positive, because some kernels ask for that."""
-    rows = np.abs(np.random.default_rng(0).standard_normal((min(n, _MADE_UP_ROWS), d)))
-    return rows.astype(dtype)
+def sample_or_made_up(X: Any, n: int, d: int, dtype: np.dtype[Any]) -> Any:
+    """Return rows of X at equal distances; without X made-up ones, positive because some kernels ask for that."""
+    if X is not None:
+        return X[:: max(1, -(-X.shape[0] // SAMPLE_ROWS))]
+    return np.abs(np.random.default_rng(0).standard_normal((min(n, _MADE_UP_ROWS), d))).astype(dtype)
 
 
 def held_bytes(kernel: Kernel | None, X: Any, n: int, d: int, itemsize: int) -> tuple[int, int, bool]:
@@ -167,10 +157,7 @@ def outlook(problem: Problem, k: int) -> Outlook:
 
 def usual_passes(tol: float) -> tuple[float, tuple[int, int]]:
     """Return the passes that a tolerance usually takes, and the fewest and most that were seen."""
-    for known, middle, extremes in _SEEN:
-        if tol >= known * 0.99:
-            return middle, extremes
-    return _SEEN[-1][1], _SEEN[-1][2]
+    return next((seen[1:] for seen in _SEEN if tol >= seen[0] * 0.99), _SEEN[-1][1:])
 
 
 def _tried(problem: Problem, kernel: Kernel, k: int) -> tuple[float, float] | None:

@@ -38,7 +38,7 @@ _BANDWIDTHS = ("gamma", "length_scale")
 
 
 @dataclass(frozen=True)
-class _Known:
+class _EarlierFit:
     """What a fit has found that may help the next."""
 
     place: float  # logarithm of the factor with which the kernel takes its argument
@@ -65,7 +65,7 @@ class Follower:
         self._arguments = {
             name: SharedArguments(members, X, budget=room // len(families)) for name, members in families.items()
         }
-        self._known: dict[Hashable, list[_Known]] = {}
+        self._known: dict[Hashable, list[_EarlierFit]] = {}
 
     def __call__(self, kernel: Kernel) -> Decomposition:
         """Return the components under a kernel, one of those announced or another."""
@@ -92,7 +92,7 @@ class Follower:
 
     def _remember(self, kind: Hashable, place: float, spectrum: Spectrum) -> None:
         if spectrum.spare is not None and len(spectrum.values):  # of the whole matrix there is nothing to save
-            one = _Known(place, spectrum.vectors, spectrum.spare[:, :_SPARE], float(spectrum.values[0]))
+            one = _EarlierFit(place, spectrum.vectors, spectrum.spare[:, :_SPARE], float(spectrum.values[0]))
             self._known.setdefault(kind, []).append(one)
 
 

@@ -214,10 +214,8 @@ def check_criterion(criterion: Any, y: NDArray[Any] | None, predictor: Any = Non
     if not (named or callable(criterion)):
         raise InputError("must be a name or a scorer of scikit-learn", param="criterion", value=criterion)
     if y is None:
-        raise InputError(
-            (Setting("criterion", criterion), " must be given labels; got none"),
-            remedy=("give ", Setting("y"), ", or take ", Setting("criterion", "reconstruction")),
-        )
+        remedy = ("give ", Setting("y"), ", or take ", Setting("criterion", "reconstruction"))
+        raise InputError((Setting("criterion", criterion), " must be given labels; got none"), remedy=remedy)
     if criterion == "knn" and predictor is None:
         return Prediction(continuous)
     if predictor is not None and (isinstance(predictor, type) or not hasattr(predictor, "get_params")):

@@ -215,8 +215,7 @@ def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[st
     along = [candidates({kernel: {**lists, name: [value]}}, X, 1)[0] for value in values]
     along[0].kernel.check(X)
     if len({candidate.kernel for candidate in along}) < len(along):
-        message = f"must depend on the parameter that varies; {kernel!r} does not on {name!r}."
-        raise InputError(message, param="kernel")
+        raise InputError(f"must depend on {name!r}, which varies; {kernel!r} does not", param="kernel")
     return name, along
 
 

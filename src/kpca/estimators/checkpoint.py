@@ -88,9 +88,8 @@ def load_state(
 
 
 def _not_ours(path: str | os.PathLike[str], reason: str) -> InputError:
-    return InputError(
-        f"The checkpoint {os.fspath(path)} must belong to this fit; {reason}: delete the file or choose another path."
-    )
+    wrong = f"must belong to this fit; {reason}: delete the file or choose another path"
+    return InputError(f"The checkpoint {os.fspath(path)} {wrong}.")
 
 
 # -- fingerprints -----------------------------------------------------------------------------------------------------
@@ -131,11 +130,10 @@ def describe(part: object) -> str:
 
 def _fingerprint(gram: Gram | MatrixGram, parameters: Mapping[str, object]) -> Fingerprint:
     """Return what decides on the result of a fit."""
-    kernel = "precomputed" if gram.kernel is None else describe(gram.kernel)
     return {
         "data": gram.hand(lambda data: repr(tuple(data.shape)) if isinstance(data, LinearOperator) else digest(data)),
         "weights": digest(gram.scale),
-        "kernel": kernel,
+        "kernel": "precomputed" if gram.kernel is None else describe(gram.kernel),
         "the version of kpca": __version__,
         **{name: describe(value) for name, value in parameters.items()},
     }
@@ -202,9 +200,8 @@ class Checkpoint(StateFile):
         return self._count, self
 
     def _open(self) -> None:
-        folder = os.path.dirname(self.path)
-        if not os.access(folder, os.W_OK):  # better now than after an hour
-            raise InputError(f"The checkpoint {self.path} must be in a folder one may write to: choose another path.")
+        if not os.access(os.path.dirname(self.path), os.W_OK):  # better now than after an hour
+            raise InputError(f"The checkpoint {self.path} must be in a writable folder: choose another path.")
         remove_leftovers(self.path)
         self._fingerprint, self._probe = _fingerprint(self._gram, self._parameters), _probe(self._gram)
         found = load_state(self.path, self._fingerprint)

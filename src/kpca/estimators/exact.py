@@ -139,15 +139,7 @@ def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Dec
         direct = linear_route(n, d, count, request.eigen_solver, sparse=sparse_rows).solver == "direct"
         size = X.dtype.itemsize
         require(linear_bytes(n, d, count, size, direct=direct, nnz=nnz, threads=request.threads), request.budget)
-        spectrum, components = solve_factored(
-            operator,
-            count,
-            request.tol,
-            direct=direct,
-            max_passes=request.max_passes,
-            seed=request.seed,
-            monitor=pass_monitor(),
-        )
+        spectrum, components = solve_factored(operator, count, request.tol, direct=direct, **_limits(request))
         found = _enough(spectrum, request, last=count == side)
         count = min(2 * count, side)
     spectrum = settled(found, X.dtype)
@@ -205,19 +197,13 @@ def _solve_for(
         if start is None and gram.kernel is not None:
             guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
             start = Near(*leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed))
-        return solve_krylov(
-            operator,
-            count,
-            request.tol,
-            start=None if start is None else start.columns,
-            largest=None if start is None else start.largest,
-            max_passes=request.max_passes,
-            seed=request.seed,
-            monitor=pass_monitor(),
-            keeper=keeper,
-            room=layout.room,
-            followed=followed,
-        )
+        columns, largest = (None, None) if start is None else (start.columns, start.largest)
+        how: dict[str, Any] = {"start": columns, "largest": largest, "room": layout.room, "keeper": keeper}
+        return solve_krylov(operator, count, request.tol, **how, followed=followed, **_limits(request))
+
+
+def _limits(request: Request) -> dict[str, Any]:
+    return {"max_passes": request.max_passes, "seed": request.seed, "monitor": pass_monitor()}
 
 
 def _enough(spectrum: Spectrum, request: Request, *, last: bool) -> Spectrum | None:

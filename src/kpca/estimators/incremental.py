@@ -320,9 +320,8 @@ class IncrementalKernelPCA(BaseKernelPCA):
             return None
         rows, threads = stream.sample.rows, thread_count(self.n_jobs)
         scores = projection(rows, threads=threads).astype(stream.dtype)
-        return fit_back(
-            settings, kernel, projection, rows, scores, seed=seed_of(self.random_state), threads=threads, refit=refit
-        )
+        seed = seed_of(self.random_state)
+        return fit_back(settings, kernel, projection, rows, scores, seed=seed, threads=threads, refit=refit)
 
     eigenvalues_ = property(
         lambda self: self._current.eigenvalues, doc="The leading eigenvalues of the features' kernel matrix: (k,)."

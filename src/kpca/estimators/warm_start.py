@@ -52,7 +52,9 @@ class Follower:
 
     def __init__(self, kernels: Sequence[Kernel], X: Any, request: Request, *, budget: int | None = None) -> None:
         self.X, self.request = X, request
-        if request.eigen_solver == "auto" and _worth_following(X.shape[0], request.n_components):
+        n, count = X.shape[0], request.n_components
+        few = isinstance(count, int) and n >= _FEWEST_ROWS and count <= min(_MOST_COMPONENTS, n // 12)
+        if request.eigen_solver == "auto" and few:  # products from a good start beat solving the whole matrix anew
             self.request = replace(request, eigen_solver="krylov")
         families: dict[str, list[Kernel]] = {}
         self._widest: dict[str, float] = {}  # the factors up to which arguments are precise
@@ -94,11 +96,6 @@ class Follower:
         if spectrum.spare is not None and len(spectrum.values):  # of the whole matrix there is nothing to save
             one = _EarlierFit(place, spectrum.vectors, spectrum.spare[:, :_SPARE], float(spectrum.values[0]))
             self._known.setdefault(kind, []).append(one)
-
-
-def _worth_following(n: int, count: int | float | None) -> bool:
-    """Return True if products from a good start are quicker than to solve the whole matrix anew each time."""
-    return isinstance(count, int) and n >= _FEWEST_ROWS and count <= min(_MOST_COMPONENTS, n // 12)
 
 
 def _kind(kernel: Kernel) -> Hashable:

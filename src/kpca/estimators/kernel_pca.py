@@ -373,9 +373,8 @@ class KernelPCA(BaseKernelPCA):
         if settings is not None:
             seed, projection = seed_of(self.random_state), found.projection
             assert task.kernel is not None and not isinstance(projection, MatrixProjection)
-            return fit_back(
-                settings, task.kernel, projection, X, scores, weights=weights, seed=seed, threads=threads, refit=refit
-            )
+            how: dict[str, Any] = {"weights": weights, "seed": seed, "threads": threads, "refit": refit}
+            return fit_back(settings, task.kernel, projection, X, scores, **how)
         if np.ndim(task.gamma):
             message = ("fit_inverse_transform needs a single ", Setting("gamma"))
             raise InputError(message, remedy="one per feature of X means nothing for scores")

@@ -504,5 +504,5 @@ def test_a_file_that_cannot_be_removed_does_not_cost_the_fit(path: Path, monkeyp
 
 def test_a_folder_without_permission_is_noticed_at_the_start(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *arguments: False)
-    with kpca.config(checkpoint=path), pytest.raises(InputError, match="one may write to"):
+    with kpca.config(checkpoint=path), pytest.raises(InputError, match="must be in a writable folder"):
         model().fit(X)

@@ -10,17 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.manifold import MDS, TSNE, Isomap
 
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.plan import size_words
 
-FloatArray = NDArray[Any]
 _PERPLEXITY = 30.0  # scikit-learn's default
 _BARNES_HUT = 3  # components for which t-SNE has its fast way; for more it needs n x n matrices
 _FULL_SVD = 500  # columns (or rows) up to which PCA solves for all directions, beyond for those asked for
@@ -30,7 +29,7 @@ UMAP_APPROXIMATE_FROM = 4096
 
 
 @dataclass
-class Task:
+class MethodTask:
     """What a method is told of the data and the request; what it had to change of the request it says in `notes`."""
 
     n: int
@@ -63,7 +62,7 @@ class Method:
     """A name and the way to its estimator; `absent` says why there is none."""
 
     name: str
-    build: Callable[[Task], Any]
+    build: Callable[[MethodTask], Any]
     named: bool = True  # one of ours: warmed up, and given rows about their mean where the origin is far
     matrices: float = 0.0  # n x n float64 matrices it holds at its peak
     reach: float | None = None  # rows up to which it takes part, over `max_rows`; None is any number
@@ -72,19 +71,15 @@ class Method:
     absent: str | None = None
 
 
-def _pca(task: Task) -> Any:
+def _pca(task: MethodTask, solver: str = "") -> Any:
     k, sides = task.linear_components(), min(task.n, task.d)
     few = k < sides and (task.sparse or sides > _FULL_SVD)
     # not "auto", which takes the covariance of rows that are not centred, or random directions, as it sees fit
-    solver = "arpack" if few else "covariance_eigh" if task.sparse else "full"
+    solver = solver or ("arpack" if few else "covariance_eigh" if task.sparse else "full")
     return PCA(k, svd_solver=solver, random_state=task.seed)
 
 
-def _randomised_pca(task: Task) -> Any:
-    return PCA(task.linear_components(), svd_solver="randomized", random_state=task.seed)
-
-
-def _kernel_pca(task: Task) -> Any:
+def _kernel_pca(task: MethodTask) -> Any:
     # "auto" is exact wherever an exact fit is a matter of minutes
     k = task.components(task.n - 1)
     return KernelPCA(k, kernel="rbf", gamma="median", approximation="auto", random_state=task.seed)
@@ -112,11 +107,11 @@ class StartedMDS:
         return embedding
 
 
-def _isomap(task: Task) -> Any:
+def _isomap(task: MethodTask) -> Any:
     return Isomap(n_components=task.components(task.n - 1), n_neighbors=task.neighbours())
 
 
-def _tsne(task: Task) -> Any:
+def _tsne(task: MethodTask) -> Any:
     perplexity = min(_PERPLEXITY, (task.n - 1) / 3.0)
     if perplexity < _PERPLEXITY:
         task.notes.append(f"perplexity {perplexity:.3g} in place of {_PERPLEXITY:g}: there are {task.n} rows")
@@ -127,7 +122,7 @@ def _tsne(task: Task) -> Any:
     return TSNE(task.n_components, perplexity=perplexity, init=start, random_state=task.seed, **exact)
 
 
-def _umap(task: Task) -> Any:
+def _umap(task: MethodTask) -> Any:
     from umap import UMAP
 
     k, neighbours = task.n_components, task.neighbours()
@@ -156,7 +151,7 @@ def _why_no_umap() -> str | None:
 _METHODS = (
     Method("PCA", _pca),
     Method("incremental PCA", lambda task: IncrementalPCA(task.linear_components())),
-    Method("randomised PCA", _randomised_pca),
+    Method("randomised PCA", lambda task: _pca(task, "randomized")),
     Method("kernel PCA", _kernel_pca),
     Method("MDS", lambda task: StartedMDS(task.n_components, task.seed), matrices=6.0, reach=1.0),
     Method("Isomap", _isomap, matrices=4.0, reach=1.0),
@@ -166,7 +161,7 @@ _METHODS = (
 NAMES = tuple(method.name for method in _METHODS)
 
 
-def too_large(method: Method, task: Task, max_rows: int) -> str:
+def too_large(method: Method, task: MethodTask, max_rows: int) -> str:
     """Return why a method does not take part on so many rows and what to do, "" if it does."""
     n, limit, reach, matrices = task.n, memory_budget(), method.reach, method.matrices
     if method.build is _tsne and task.n_components > _BARNES_HUT:
@@ -202,10 +197,8 @@ def resolve_methods(methods: Any) -> list[Method]:
     if methods is None:
         return [_with_absence(method) for method in _METHODS]
     if isinstance(methods, str) or not isinstance(methods, Mapping | list | tuple):
-        raise InputError(
-            f"methods must be a list of names and (name, estimator) pairs, or a dictionary of estimators; "
-            f"got {methods!r}: write methods=['pca', 'umap']."
-        )
+        kinds = "a list of names and (name, estimator) pairs, or a dictionary of estimators"
+        raise InputError(f"methods must be {kinds}; got {methods!r}: write methods=['pca', 'umap'].")
     entries = list(methods.items()) if isinstance(methods, Mapping) else list(methods)
     if not entries:
         raise InputError("methods must name at least one method; got none: leave it out for all of them.")
@@ -234,8 +227,6 @@ def _own(entry: Any) -> Method:
         raise InputError(f"Each of the methods must be a name or a pair (name, estimator); got {entry!r}.")
     name, estimator = entry
     if isinstance(estimator, type) or not hasattr(estimator, "fit_transform"):
-        raise InputError(
-            f"The method {name!r} must be an estimator with fit_transform; got {estimator!r}: "
-            f"{'call the class' if isinstance(estimator, type) else 'give an object of scikit-learn'}."
-        )
+        remedy = "call the class" if isinstance(estimator, type) else "give an object of scikit-learn"
+        raise InputError(f"The method {name!r} must be an estimator with fit_transform; got {estimator!r}: {remedy}.")
     return Method(name, lambda task: clone(estimator, safe=False), named=False)

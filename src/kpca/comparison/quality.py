@@ -18,9 +18,9 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import FloatArray
 from kpca.selection.rows import name_classes, plain_labels
 
-FloatArray = NDArray[Any]
 KINDS = ("auto", "classes", "numbers")
 # Whole numbers pass for classes where there are so few of them, or five rows for each: one per fold.
 _FEW = 10
@@ -69,19 +69,19 @@ def _columns(y: Any) -> list[tuple[str, NDArray[Any]]]:
     return [(f"y{column}", values[:, column]) for column in range(values.shape[1])]
 
 
+def _gaps(name: str, held: str) -> InputError:
+    return InputError(("must have no gaps; ", Setting(name), f" holds {held}"), param="y", remedy="leave such rows out")
+
+
 def _target(name: str, values: NDArray[Any], kind: str) -> TargetColumn:
     plain = plain_labels(values) if values.dtype.kind == "O" else values
     if plain is None:
-        raise InputError(
-            ("must have no gaps; ", Setting(name), " holds None or NaN"), param="y", remedy="leave such rows out"
-        )
+        raise _gaps(name, "None or NaN")
     values = plain
     if values.dtype.kind == "c":
         raise InputError(f"y must hold real numbers or classes; {name} is complex: take its size, or its parts.")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise InputError(
-            ("must have no gaps; ", Setting(name), " holds NaN or infinity"), param="y", remedy="leave such rows out"
-        )
+        raise _gaps(name, "NaN or infinity")
     if kind == "numbers" and values.dtype.kind not in "iufb":
         raise InputError(f"target_kind='numbers' needs numbers; {name} is of type {values.dtype}.")
     fractions = values.dtype.kind in "iuf" and not (values == np.round(values)).all()
@@ -103,35 +103,26 @@ class Yardstick:
         self._wanted, self._seed = n_neighbors, seed
         self._X = _normalised(X[self.rows])
         self._distances = _distances(self._X)  # shape: (m, m)
-        self._pairs = _some_pairs(m, rng)
+        self.pairs = _some_pairs(m, rng)  # of rows whose distances are correlated
         self._targets = [TargetColumn(t.name, t.values[self.rows], t.classes) for t in targets]
-
-    @property
-    def n_pairs(self) -> int:
-        """How many pairs of rows the correlations are of."""
-        return len(self._pairs[0])
 
     def __call__(self, embedding: FloatArray) -> tuple[dict[str, Any], list[str]]:
         """Return the figures of an embedding of all rows, as `MethodResult` names them, and why some cannot be had."""
         E = _normalised(embedding[self.rows])
-        knn: list[float | None] = []
-        notes = []
-        for target in self._targets:
-            score, why = self._predicted(E, target)
-            knn.append(score)
-            if why:
-                notes.append(f"no {target.measure} of {target.name}: {why}")
+        predicted = [(target, *self._predicted(E, target)) for target in self._targets]
+        knn = tuple(score for _, score, _ in predicted)
+        notes = [f"no {target.measure} of {target.name}: {why}" for target, _, why in predicted if why]
         distances = _distances(E)
         if not distances.any():
-            return {"knn": tuple(knn)}, ["all rows are at the same place", *notes]
-        truth, found = self._distances[self._pairs], distances[self._pairs]
+            return {"knn": knn}, ["all rows are at the same place", *notes]
+        truth, found = self._distances[self.pairs], distances[self.pairs]
         neighbours = {"n_neighbors": self.n_neighbors, "metric": "precomputed"}
         figures = {
             "trustworthiness": float(trustworthiness(self._distances, E, **neighbours)),
             "continuity": float(trustworthiness(distances, self._X, **neighbours)),
             "distance_correlation": _correlation(truth, found),
             "rank_correlation": _correlation(rankdata(truth), rankdata(found)),
-            "knn": tuple(knn),
+            "knn": knn,
         }
         return figures, notes
 

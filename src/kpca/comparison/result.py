@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.text import text_table
 from kpca.comparison.methods import find, plain
 from kpca.estimators.plan import size_words
 
-FloatArray = NDArray[Any]
 # What `best` judges by -> True if more is better.
 CRITERIA = dict.fromkeys(("trustworthiness", "continuity", "distance_correlation", "rank_correlation", "knn"), True)
 CRITERIA |= {"seconds": False, "peak_bytes": False}

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 from kpca._base.config import MEMORY_LIMIT, memory_budget
 from kpca._base.errors import Cancelled, InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.progress import item_monitor
 from kpca._base.validation import check_data, seed_of, whole_number
-from kpca.comparison.methods import UMAP_APPROXIMATE_FROM, Method, Task, resolve_methods, too_large
+from kpca.comparison.methods import UMAP_APPROXIMATE_FROM, Method, MethodTask, resolve_methods, too_large
 from kpca.comparison.quality import Yardstick, check_targets
 from kpca.comparison.result import Comparison, MethodResult
 from kpca.data.rows import stacked
@@ -33,7 +33,6 @@ from kpca.data.sources import as_source, in_memory
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.plan import size_words
 
-FloatArray = NDArray[Any]
 _FEWEST_ROWS = 3  # two have one distance, and no neighbours to choose from
 _DENSE_BYTES = 256 << 20  # up to which sparse rows are made dense for all
 _FAR = 100.0  # spreads from the origin, beyond which rounding tells
@@ -114,23 +113,16 @@ def compare(
     targets = check_targets(y, n, target_kind)
     chosen = resolve_methods(methods)
     yardstick = Yardstick(rows, targets, int(n_neighbors), int(quality_rows), seed)
-    task = Task(n, d, int(n_components), int(n_neighbors), seed, sparse=bool(sparse.issparse(rows)))
+    task = MethodTask(n, d, int(n_components), int(n_neighbors), seed, sparse=bool(sparse.issparse(rows)))
     report = item_monitor(len(chosen))
     results = []
     for number, method in enumerate(chosen, start=1):
         if report is not None:
             report(method.name, number)
         results.append(_row(method, (rows, plain), replace(task, notes=[]), yardstick, int(max_rows)))
-    return Comparison(
-        tuple(results),
-        (n, d),
-        task.n_components,
-        yardstick.n_neighbors,
-        len(yardstick.rows),
-        yardstick.n_pairs,
-        tuple((target.name, target.measure) for target in targets),
-        notes,
-    )
+    measures = tuple((target.name, target.measure) for target in targets)
+    looked_at = (yardstick.n_neighbors, len(yardstick.rows), len(yardstick.pairs[0]))
+    return Comparison(tuple(results), (n, d), task.n_components, *looked_at, measures, notes)
 
 
 def _checked_rows(X: Any) -> tuple[Any, Any, tuple[str, ...]]:
@@ -161,9 +153,7 @@ def _plain(rows: FloatArray) -> tuple[FloatArray, list[str]]:
     spread = size * float(np.sqrt(np.mean(np.square((rows - mean) / size))))
     if float(np.abs(mean).max()) <= _FAR * spread and 1.0 / _EXTREME < spread < _EXTREME:
         return rows, []
-    note = (
-        f"named methods, which depend on neither origin nor unit, got rows about their mean, in units of {spread:.2g}"
-    )
+    note = f"named methods, which ignore origin and unit, got rows about their mean, in units of {spread:.2g}"
     return ((rows - mean) / spread).astype(rows.dtype), [note]
 
 
@@ -178,7 +168,7 @@ def _loaded(X: Any) -> Any:
     return stacked(list(source.chunks()))
 
 
-def _row(method: Method, data: tuple[Any, Any], task: Task, yardstick: Yardstick, max_rows: int) -> MethodResult:
+def _row(method: Method, data: tuple[Any, Any], task: MethodTask, yardstick: Yardstick, max_rows: int) -> MethodResult:
     if method.absent:
         return MethodResult(method.name, "not installed", error=method.absent)
     reason = too_large(method, task, max_rows)
@@ -205,14 +195,8 @@ def _row(method: Method, data: tuple[Any, Any], task: Task, yardstick: Yardstick
         return replace(result, error=f"failed: {type(failure).__name__}: {one_line(failure)}")
     with heard() as said:
         figures, why_not = yardstick(embedding)
-    return replace(
-        result,
-        outcome="done",
-        **figures,
-        places_new_rows=hasattr(estimator, "transform"),
-        embedding=embedding,
-        notes=(*result.notes, *why_not, *said),
-    )
+    notes, places = (*result.notes, *why_not, *said), hasattr(estimator, "transform")
+    return replace(result, outcome="done", **figures, places_new_rows=places, embedding=embedding, notes=notes)
 
 
 def _threads(method: Method) -> Any:
@@ -234,10 +218,10 @@ def _checked(taken: Measured, n: int) -> FloatArray:
 
 
 @functools.cache
-def _warmed_up(build: Callable[[Task], Any], is_sparse: bool, approximate: bool) -> None:
+def _warmed_up(build: Callable[[MethodTask], Any], is_sparse: bool, approximate: bool) -> None:
     """Let a method load and compile what it does at its first call; once in a process."""
     tiny: Any = np.random.default_rng(0).normal(size=_TINY)
-    estimator = build(Task(*_TINY, n_components=2, n_neighbors=5, seed=0, sparse=is_sparse))
+    estimator = build(MethodTask(*_TINY, n_components=2, n_neighbors=5, seed=0, sparse=is_sparse))
     if approximate:
         estimator.set_params(force_approximation_algorithm=True)
     with heard(), seeded(0):  # what is said about tiny data means nothing

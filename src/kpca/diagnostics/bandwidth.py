@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca import kernels
-from kpca._base.linalg import largest_eigenpairs
+from kpca._base.linalg import FloatArray, largest_eigenpairs
 from kpca._base.threads import single_threaded
 from kpca.diagnostics.case import Case, Entries
 from kpca.diagnostics.report import Finding, Look, Severity
@@ -18,7 +17,6 @@ from kpca.kernels.base import has_bandwidth, widened
 from kpca.selection.path import alignment_of, in_unit_range
 from kpca.spectrum.result import participation_ratio, unrelated_ratio
 
-FloatArray = NDArray[Any]
 # The usual bandwidth gives the median pair this similarity, as the median rule does under a Gaussian; it is found on
 # some rows by bisection, between decimal exponents of the factor.
 _USUAL = math.exp(-0.5)
@@ -91,10 +89,8 @@ def too_narrow(case: Case) -> Look | str:
     kernel = case.kernel
     if case.no_rows:
         return case.no_rows
-    unknown = isinstance(
-        kernel, Entries | kernels.GaussianProcess | kernels.PairwiseCallable | kernels.VectorisedCallable
-    )
-    if not unknown and not has_bandwidth(kernel):
+    foreign = Entries | kernels.GaussianProcess | kernels.PairwiseCallable | kernels.VectorisedCallable
+    if not isinstance(kernel, foreign) and not has_bandwidth(kernel):
         return f"the {kernel.name} kernel has no bandwidth"
     ratio, estimated = _flatness(case)
     if ratio is None:
@@ -113,10 +109,8 @@ def too_narrow(case: Case) -> Look | str:
     factor = None if case.precomputed else usual_factor(kernel, case.some)
     if factor is not None:
         times = f"{factor:,.0f}" if factor >= 10 else f"{factor:.2g}"
-        remedy = (
-            f"Take a wider bandwidth: {in_words(case, factor)} (the median rule), {times} times as wide, gives a "
-            "typical pair of rows a similarity of 0.6."
-        )
+        gives = f"{times} times as wide, gives a typical pair of rows a similarity of 0.6"
+        remedy = f"Take a wider bandwidth: {in_words(case, factor)} (the median rule), {gives}."
     return Look(ratio, Finding("narrow", ratio, sentence, remedy, "problem" if grave else "warning"), also)
 
 
@@ -222,10 +216,8 @@ def without_bandwidth(case: Case) -> Look | str:
         spread = float(np.trace(case.matrix)) / length
         if not (spread < _ROUNDING and len(np.unique(case.groups)) > 1):
             return Look(alignment) if np.isfinite(alignment) else "all rows are alike"
-        sentence = (
-            f"The bandwidth is so large that rows are alike but for rounding: their variance is "
-            f"{max(spread, 0.0):.1g} of k(x, x)."
-        )
+        size = f"their variance is {max(spread, 0.0):.1g} of k(x, x)"
+        sentence = f"The bandwidth is so large that rows are alike but for rounding: {size}."
         return Look(spread, Finding("flat", spread, sentence, remedy, "problem"))
     sentence = (
         f"The bandwidth is so large that it no longer matters: scores differ from those of the kernel of "
@@ -264,8 +256,7 @@ def _scores(M: FloatArray, count: int) -> FloatArray:
     """Return U sqrt(lambda) of the largest eigenvalues.  # shape: (m, count)"""
     with single_threaded():
         found = largest_eigenpairs(M.copy(), min(count, len(M)))
-    scores: FloatArray = found.vectors * np.sqrt(np.maximum(found.values, 0.0))
-    return scores
+    return found.vectors * np.sqrt(np.maximum(found.values, 0.0))
 
 
 def left_by_procrustes(T: FloatArray, P: FloatArray) -> float:

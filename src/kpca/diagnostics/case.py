@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca.estimators.cost import Request, better_shifted
 from kpca.estimators.exact import decompose
 from kpca.features.projection import MatrixProjection, Projection
@@ -23,7 +23,6 @@ from kpca.kernels import ArcCosine, Composite, Cosine, Kernel, Linear, PairwiseC
 from kpca.kernels.arrays import as_float64, canonical
 from kpca.selection.rows import row_sample
 
-FloatArray = NDArray[Any]
 # Columns of the identity that a LinearOperator multiplies at a time.
 _COLUMNS_AT_ONCE = 256
 # Rows of the matrix that is looked at as a whole; fewer where each kernel value is a call of Python.
@@ -57,8 +56,7 @@ class Entries(Kernel):
         """Return the entries of these rows and columns in float64.  # shape: (n, m)"""
         i, j = X[:, 0].astype(np.intp), Y[:, 0].astype(np.intp)
         some = self._columns(j)[i] if isinstance(self.K, LinearOperator) else self.K[i][:, j]
-        block: FloatArray = np.asarray(some.toarray() if sparse.issparse(some) else some, dtype=np.float64)
-        return block
+        return np.asarray(some.toarray() if sparse.issparse(some) else some, dtype=np.float64)
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
         """Return the entries (i, i).  # shape: (n,)"""
@@ -211,8 +209,7 @@ class Case:
     @cached_property
     def spectrum(self) -> FloatArray:
         """All eigenvalues of `matrix`, largest first.  # shape: (m,)"""
-        values: FloatArray = np.linalg.eigvalsh(self.matrix)[::-1]
-        return values
+        return np.linalg.eigvalsh(self.matrix)[::-1]
 
     @cached_property
     def halves(self) -> list[Half]:
@@ -232,25 +229,18 @@ class Case:
 
     def _half(self, fitted: NDArray[np.intp], held: NDArray[np.intp]) -> Half:
         count = min(len(self.values), max(1, len(fitted) // _ROWS_PER_COMPONENT))
-        request = Request(n_components=count, tol=_TOL, center=self.center, seed=self.seed, threads=self.threads)
+        request = Request(count, _TOL, center=self.center, seed=self.seed, threads=self.threads)
         weights = np.ones(self.rows.shape[0]) if self.weights is None else self.weights
         rows = as_float64(self.rows[fitted])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the model itself has warned of
             found = decompose(self.kernel, rows, None if self.weights is None else weights[fitted], request)
-        spectrum, mass = found.spectrum, float(weights[fitted].sum())
-        keep = max(1, int(np.count_nonzero(spectrum.values > 0)))
-        return Half(
-            projection=found.projection.head(keep),
-            values=spectrum.values[:keep],
-            mass=mass,
-            explained=float(spectrum.values.sum() / spectrum.trace) if spectrum.trace > 0 else float("nan"),
-            variance=float(spectrum.trace) / mass,
-            length=float(np.abs(self.kernel.diagonal(rows)).mean()),
-            fitted=fitted,
-            held=as_float64(self.rows[held]),
-            held_weights=weights[held],
-        )
+        values, trace, mass = found.spectrum.values, found.spectrum.trace, float(weights[fitted].sum())
+        found = found.head(max(1, int(np.count_nonzero(values > 0))))
+        explained = float(values.sum() / trace) if trace > 0 else float("nan")
+        sizes = (mass, explained, float(trace) / mass, float(np.abs(self.kernel.diagonal(rows)).mean()))
+        others = as_float64(self.rows[held])
+        return Half(found.projection, found.spectrum.values, *sizes, fitted, others, weights[held])
 
 
 def _has_calls(kernel: Kernel) -> bool:

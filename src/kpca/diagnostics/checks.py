@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.config import config, thread_count
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.validation import check_rows, seed_of, whole_number
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.diagnostics.bandwidth import linear_in_disguise, too_narrow, without_bandwidth
@@ -23,7 +23,6 @@ from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.selection.rows import row_sample, some_rows
 
-FloatArray = NDArray[Any]
 # Rows that are looked at; of more, a sample.
 _MOST_ROWS = 50_000
 
@@ -77,10 +76,8 @@ def check(model: Any, X: Any = None, *, new: Any = None, resamples: int = 10, ra
     If bends are wanted, take gamma about 0.11; kernel='linear' gives the same for less.
     """
     if not isinstance(model, KernelPCA | IncrementalKernelPCA):
-        raise InputError(
-            f"model must be a fitted KernelPCA or IncrementalKernelPCA; got {type(model).__name__}: of a pipeline, "
-            "pass that step."
-        )
+        got = f"got {type(model).__name__}: of a pipeline, pass that step"
+        raise InputError(f"model must be a fitted KernelPCA or IncrementalKernelPCA; {got}.")
     check_is_fitted(model)
     resamples = whole_number("resamples", resamples, 1)
     with config(checkpoint=None, progress=False):
@@ -152,10 +149,8 @@ def _rows(model: Any, X: Any, seed: int) -> tuple[Any, FloatArray | None, bool]:
         X, whole = _loaded(model, X, seed)
         check_rows(X.shape[0])
         if weights is not None and (len(weights) != X.shape[0] or not whole):
-            raise InputError(
-                f"X must be the {len(weights)} rows of positive weight that the model was fitted to, in memory; got "
-                f"{X.shape[0]} rows: their weights would not be known."
-            )
+            needed = f"the {len(weights)} rows of positive weight that the model was fitted to, in memory"
+            raise InputError(f"X must be {needed}; got {X.shape[0]} rows: their weights would not be known.")
         streamed = isinstance(model, IncrementalKernelPCA)
         whole = whole and X.shape[0] == (model.n_samples_seen_ if streamed else model.eigenvectors_.shape[0])
     some = row_sample(X.shape[0], _MOST_ROWS, seed)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kpca._base.linalg import FloatArray
 from kpca.diagnostics.bandwidth import in_words, usual_factor
 from kpca.diagnostics.case import Case, Half
 from kpca.diagnostics.report import Finding, Look, Severity, graded
@@ -16,7 +15,6 @@ from kpca.kernels import AdditiveChi2, Composite, Kernel, Polynomial, Sigmoid
 from kpca.kernels.base import has_bandwidth
 from kpca.selection.stability import bootstrap_stability
 
-FloatArray = NDArray[Any]
 # Components that are looked at.
 _COMPONENTS = 10
 # Relative errors of an eigenvalue from which it is uncertain, and from which of the first it is a problem.
@@ -193,15 +191,8 @@ def unstable(case: Case) -> Look | str:
     distinct = len(np.unique(case.groups[case.sample]))
     if count == 0 or distinct < 5:
         return "there are fewer than 5 different rows with variance"
-    found = bootstrap_stability(
-        case.kernel,
-        case.some,
-        min(count, distinct - 1),
-        center=case.center,
-        resamples=case.resamples,
-        seed=case.seed,
-        threads=case.threads,
-    )
+    how = {name: getattr(case, name) for name in ("center", "resamples", "seed", "threads")}
+    found = bootstrap_stability(case.kernel, case.some, min(count, distinct - 1), **how)
     lowest = float(found.components.min())
     low = np.flatnonzero(found.components < _UNSTABLE)
     plural, firm = len(low) > 1, int(low[0]) if len(low) else len(found.components)

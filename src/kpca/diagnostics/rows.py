@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from scipy.stats import betabinom, ks_2samp
 
+from kpca._base.linalg import FloatArray
 from kpca.diagnostics.case import Case, Entries, Half, row_keys
 from kpca.diagnostics.report import Finding, Look, Severity, graded
 from kpca.kernels import ArcCosine, Cosine, Laplacian, RadialKernel
 from kpca.kernels.arrays import as_float64
 
-FloatArray = NDArray[Any]
 # What lies beyond these quantiles of a feature is brought to them: a few wild values are no scale.
 _TAIL = 0.01
 # Columns looked at together.
@@ -60,14 +59,9 @@ def one_feature(case: Case) -> Look | str:
         return Look(share)
     name = largest if case.names is None else repr(case.names[largest])
     percent = "more than 99.99 %" if share > 0.9999 else f"{100 * share:.2f} %"
-    sentence = (
-        f"Feature {name} makes up {percent} of all distances; the kernel hardly sees the other "
-        f"{case.rows.shape[1] - 1} features."
-    )
-    remedy = (
-        "Bring features to a common scale, such as sklearn.preprocessing.StandardScaler in a pipeline, or give gamma "
-        "one value per feature."
-    )
+    unseen = f"the kernel hardly sees the other {case.rows.shape[1] - 1} features"
+    sentence = f"Feature {name} makes up {percent} of all distances; {unseen}."
+    remedy = "Scale the features, as with sklearn.preprocessing.StandardScaler, or give gamma one value per feature."
     return Look(share, Finding("scale", share, sentence, remedy, severity))
 
 
@@ -102,14 +96,10 @@ def duplicated(case: Case) -> Look | str:
     if severity is None:
         return Look(share)
     what = "rows" if case.whole else "rows of a sample"
-    sentence = (
-        f"Of {n:,} {what} {100 * share:.0f} % repeat another one ({distinct:,} differ); each counts as often as it "
-        "comes."
-    )
-    remedy = (
-        "If the repeats are an accident, drop them (numpy.unique); if they count, fit the different rows with "
-        f"sample_weight = how often each comes: the same result from {distinct:,} rows."
-    )
+    repeats = f"{100 * share:.0f} % repeat another one ({distinct:,} differ)"
+    sentence = f"Of {n:,} {what} {repeats}; each counts as often as it comes."
+    weighted = f"sample_weight = how often each comes: the same result from {distinct:,} rows"
+    remedy = f"Drop repeats that are an accident (numpy.unique); if they count, fit the different rows with {weighted}."
     return Look(share, Finding("duplicates", share, sentence, remedy, severity))
 
 

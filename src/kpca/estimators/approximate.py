@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca._base.config import memory_budget, require, row_columns
 from kpca._base.errors import InputError, Setting
-from kpca._base.linalg import largest_eigenpairs
+from kpca._base.linalg import FloatArray, largest_eigenpairs
 from kpca._base.progress import row_monitor
 from kpca._base.threads import single_threaded
 from kpca.estimators.cost import Request
@@ -39,7 +38,6 @@ from kpca.kernels.base import has_bandwidth
 from kpca.spectrum import Spectrum
 from kpca.spectrum.result import participation_ratio
 
-FloatArray = NDArray[Any]
 NAMES = ("nystroem", "rff", "auto")
 
 
@@ -58,75 +56,52 @@ def check_approximation(approximation: Any, *, precomputed: bool) -> None:
     if not known and approximation not in NAMES:
         close = difflib.get_close_matches(str(approximation).lower(), NAMES, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise InputError(
-            f"must be None, {', '.join(map(repr, NAMES))}, or a kpca.Nystroem or kpca.RandomFeatures object; got "
-            f"{approximation!r}.{hint}",
-            param="approximation",
-        )
+        kinds = f"{', '.join(map(repr, NAMES))}, or a kpca.Nystroem or kpca.RandomFeatures object"
+        raise InputError(f"must be None, {kinds}; got {approximation!r}.{hint}", param="approximation")
     if approximation is not None and precomputed:
-        raise InputError(
-            "needs rows of data to take landmarks or features from; a precomputed kernel has none",
-            param="approximation",
-            remedy=("leave ", Setting("approximation", None)),
-        )
+        message = "needs rows of data to take landmarks or features from; a precomputed kernel has none"
+        raise InputError(message, param="approximation", remedy=("leave ", Setting("approximation", None)))
 
 
 def fit_map(
-    approximation: Any,
-    kernel: Kernel,
-    X: Any,
-    *,
-    n_components: int | float | None,
-    n_rows: int = 0,
-    centred: bool = True,
-    few_rows: bool = False,
-    weights: FloatArray | None = None,
-    seed: int = 0,
-    threads: int = 1,
+    approximation: Any, kernel: Kernel, X: Any, request: Request, *, n_rows: int = 0, weights: FloatArray | None = None
 ) -> FittedMap:
     """Return the features that an approximation has for a kernel; of the linear kernel, the rows themselves.
 
-    `n_rows` is the number of rows whose scores will be kept, 0 if none. `few_rows` takes fewer landmarks than asked
-    where there are fewer rows, instead of refusing: of a stream that has just begun.
+    `n_rows` is the number of rows whose scores will be kept, 0 for a stream. A stream that has just begun takes fewer
+    landmarks than asked for if it has fewer rows.
     """
     if isinstance(kernel, Linear):
         return FittedMap(IdentityMap(X.shape[1]), 0.0, "primal")
-    named = isinstance(approximation, str)
+    named, seed, n_components = isinstance(approximation, str), request.seed, request.n_components
     rank = default_rank(n_components)
     wanted = n_components if isinstance(n_components, int) else 0
-    require(_needed(approximation, X, n_rows, n_components, threads), memory_budget, "or take fewer features")
+    require(_needed(approximation, X, n_rows, n_components, request.threads), memory_budget, "or take fewer features")
     if is_random(approximation):
         settings = RandomFeatures(rank) if named else approximation
         if settings.rank < wanted:
             raise _too_few(settings.rank, wanted)
         _refuse_second_kernel(settings)
         drawn = fit_random(kernel, X, settings.rank, settings.structure, seed=seed)
-        if drawn.centred_only and not centred:
-            raise InputError(
-                (
-                    f"Random features of the {kernel.name} kernel stand for it after centring only; center=False needs "
-                    "another kernel, or ",
-                    Setting("approximation", "nystroem"),
-                )
-            )
+        if drawn.centred_only and not request.center:
+            message = f"Random features of the {kernel.name} kernel need centring; for center=False take "
+            raise InputError((message, Setting("approximation", "nystroem"), " or another kernel"))
         return FittedMap(drawn, kernel_error(drawn, X, seed=seed).rms, "random features")
     settings = Nystroem(min(rank, X.shape[0])) if named else approximation
     if isinstance(settings.rank, int) and settings.rank < wanted:
         raise _too_few(settings.rank, wanted)
     _refuse_second_kernel(settings)
     rows = X.shape[0] if weights is None else int(np.count_nonzero(weights))
-    count = min(settings.rank, rows) if few_rows else settings.rank
-    landmarks = fit_nystroem(kernel, X, count, settings.landmarks, weights=weights, seed=seed, threads=threads)
+    count = settings.rank if n_rows else min(settings.rank, rows)
+    landmarks = fit_nystroem(kernel, X, count, settings.landmarks, weights=weights, seed=seed, threads=request.threads)
     # Of a kernel that may be indefinite the trace that is left bounds nothing: its error is measured on some rows.
     error = 0.0 if landmarks.exact else landmarks.sampled_error(X, seed)
     return FittedMap(landmarks, error, "nystroem")
 
 
 def _too_few(rank: int, wanted: int) -> InputError:
-    return InputError(
-        (f"{wanted} components need at least as many features; ", Setting("rank", rank)),
-        remedy="raise the rank of the approximation, or ask for fewer components",
-    )
+    message = (f"{wanted} components need at least as many features; ", Setting("rank", rank))
+    return InputError(message, remedy="raise the rank of the approximation, or ask for fewer components")
 
 
 def _needed(approximation: Any, X: Any, n_rows: int, n_components: int | float | None, threads: int) -> int:
@@ -134,25 +109,16 @@ def _needed(approximation: Any, X: Any, n_rows: int, n_components: int | float |
     n = X.shape[0]
     rank = rank_of(approximation, n_components, n)
     k = n_components if isinstance(n_components, int) else rank
-    return features_bytes(
-        n_rows or n,
-        row_columns(X),
-        k if n_rows else 0,
-        rank=rank,
-        itemsize=X.dtype.itemsize,
-        threads=threads,
-        chosen_from=n if pivoted(approximation) else 0,
-        drawn=X.shape[1] if is_random(approximation) else 0,
-    )
+    how = {"rank": rank, "itemsize": X.dtype.itemsize, "threads": threads, "chosen_from": n * pivoted(approximation)}
+    drawn = X.shape[1] if is_random(approximation) else 0
+    return features_bytes(n_rows or n, row_columns(X), k if n_rows else 0, drawn=drawn, **how)
 
 
 def _refuse_second_kernel(settings: Nystroem | RandomFeatures) -> None:
     if settings.kernel is not None:
         name = type(settings).__name__
-        raise InputError(
-            f"The kernel is that of the estimator; got another one in {name}(kernel={settings.kernel!r}): leave "
-            f"{name}'s kernel at None."
-        )
+        got = f"{name}(kernel={settings.kernel!r})"
+        raise InputError(f"The kernel is that of the estimator; got another in {got}: leave {name}'s kernel at None.")
 
 
 # -- Kernel PCA with explicit features: components from the scatter of the features, and the way from rows to scores --
@@ -201,20 +167,9 @@ class Components:
 
     def spectrum(self, vectors: FloatArray, solver: str) -> Spectrum:
         """Return the components as eigenpairs with their certificate."""
-        return Spectrum(
-            values=self.values,
-            vectors=vectors,
-            # B u - lambda u = (K - F F') u, centred, up to rounding
-            residuals=np.full(len(self.values), self.gap),
-            bounds=self.bounds,
-            trace=self.trace,
-            frobenius2=self.frobenius2,
-            smallest=float(self.values.min(initial=0.0)),
-            n_passes=1,
-            converged=True,
-            solver=solver,
-            error=self.error,
-        )
+        residuals = np.full(len(self.values), self.gap)  # B u - lambda u = (K - F F') u, centred, up to rounding
+        sums, smallest = (self.trace, self.frobenius2), float(self.values.min(initial=0.0))
+        return Spectrum(self.values, vectors, residuals, self.bounds, *sums, smallest, 1, True, solver, self.error)
 
     def projection(self, dtype: np.dtype[Any]) -> FeaturesProjection:
         """Return the map from rows to scores; with landmarks it costs one kernel value per landmark and row."""
@@ -222,41 +177,27 @@ class Components:
             return LinearProjection(self.directions.T.astype(dtype), self.mean)
         if not isinstance(self.feature_map, NystroemMap):
             return FeatureProjection(self.feature_map, self.directions.astype(dtype), self.mean)
-        return KernelProjection(
-            self.feature_map.kernel,
-            self.feature_map.landmarks,
-            self.feature_map.coefficients(self.directions),
-            self.mean @ self.directions,
-            shifted=False,
-            centre=Centre(*self.feature_map.combination(self.mean)) if self.mean.any() else None,
-            precision=self.feature_map.precision(dtype),
-        )
+        return landmark_projection(self.feature_map, self.directions, self.mean, self.feature_map.precision(dtype))
+
+
+def landmark_projection(
+    features: NystroemMap, directions: FloatArray, mean: FloatArray, precision: np.dtype[Any]
+) -> KernelProjection:
+    """Return the projection on directions of the features less `mean`, written as one on landmarks."""
+    A, centre = features.coefficients(directions), Centre(*features.combination(mean)) if mean.any() else None
+    rows, offset = features.landmarks, mean @ directions
+    return KernelProjection(features.kernel, rows, A, offset, shifted=False, centre=centre, precision=precision)
 
 
 def components_of(
-    scatter: Scatter,
-    feature_map: FeatureMap,
-    n_components: int | float | None,
-    *,
-    centred: bool,
-    dtype: np.dtype[Any],
-    kernel_error: float = 0.0,
+    scatter: Scatter, fitted: FittedMap, n_components: int | float | None, *, centred: bool, dtype: np.dtype[Any]
 ) -> Components:
-    """Return the leading components of the features seen.
-
-    Parameters
-    ----------
-    n_components : a number, a share of the variance, or None for all.
-    kernel_error : for random features, the measured root mean square error of a kernel value: an estimate.
-    """
-    rank = feature_map.rank
+    """Return the leading components of the features seen."""
+    feature_map, rank = fitted.feature_map, fitted.feature_map.rank
     C = scatter.operator(centred=centred)
     frobenius2 = float(np.vdot(C, C))
     if not np.isfinite(frobenius2):
-        raise InputError(
-            f"The values of the {feature_map.kernel.name} kernel must be finite; for this data some are NaN or too "
-            f"large: {feature_map.kernel.remedy}."
-        )
+        raise not_finite(feature_map.kernel, "data")
     with single_threaded():
         found = largest_eigenpairs(C, min(n_components, rank) if isinstance(n_components, int) else rank)
     values, directions = np.maximum(found.values, 0.0), found.vectors
@@ -270,7 +211,7 @@ def components_of(
     relative = feature_map.error(dtype) if isinstance(feature_map, NystroemMap) else _FEATURE_ERROR[dtype]
     error = 2.0 * relative * size + scatter.rounding
     # Random features: the norm of K - F F' is at most its Frobenius norm, mass times the root mean square of entries.
-    gap = scatter.unexplained if feature_map.exact else scatter.mass * kernel_error
+    gap = scatter.unexplained if feature_map.exact else scatter.mass * fitted.kernel_error
     return Components(
         feature_map=feature_map,
         values=values[:count],
@@ -286,17 +227,20 @@ def components_of(
     )
 
 
+def not_finite(kernel: Kernel, what: str) -> InputError:
+    """Return the error for kernel values that overflow."""
+    wrong = f"must be finite; for this {what} some are NaN or too large"
+    return InputError(f"The values of the {kernel.name} kernel {wrong}: {kernel.remedy}.")
+
+
 def _number_of(values: FloatArray, n_components: int | float | None, trace: float) -> int:
     if not isinstance(n_components, float):
         return len(values)
     count = count_reaching(values, n_components, trace)
     if not count:
-        warnings.warn(
-            f"{n_components:.3g} of the variance was asked for; the {len(values)} features explain "
-            f"{values.sum() / max(trace, 1e-300):.3g} of it: raise the rank of the approximation.",
-            UserWarning,
-            stacklevel=2,
-        )
+        explained = f"the {len(values)} features explain {values.sum() / max(trace, 1e-300):.3g} of it"
+        message = f"{n_components:.3g} of the variance was asked for; {explained}: raise the rank of the approximation."
+        warnings.warn(message, stacklevel=2)
     return count or len(values)
 
 
@@ -325,9 +269,7 @@ def decompose_features(
     few = isinstance(wanted, int) and wanted * FEW <= feature_map.rank
     for leading in (True, False) if few else (False,):
         scatter = _scatter(feature_map, chunks, request, n_rows, leading=leading)
-        components = components_of(
-            scatter, feature_map, wanted, centred=request.center, dtype=dtype, kernel_error=fitted.kernel_error
-        )
+        components = components_of(scatter, fitted, wanted, centred=request.center, dtype=dtype)
         projection = components.projection(dtype)
         vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
         if not leading or scatter.rounding <= 0.0 or _confirmed(components.values, vectors, scale, dtype):
@@ -365,7 +307,6 @@ def _warn_of_flat_features(scatter: Scatter, components: Components) -> None:
 def _scatter(
     feature_map: FeatureMap, chunks: Chunks, request: Request, n_rows: int | None, *, leading: bool
 ) -> Scatter:
-    """Return the scatter of the features of all rows: the first reading of the chunks."""
     scatter, monitor = Scatter.empty(feature_map.rank), row_monitor(n_rows)
     for rows, weights in chunks():
         part = scatter_of(feature_map, rows, weights, threads=request.threads, monitor=monitor, leading=leading)

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
@@ -29,13 +28,13 @@ from kpca import __version__
 from kpca._base.config import checkpoint_path
 from kpca._base.container import read_container, remove_leftovers, write_container
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca.gram import Gram, MatrixGram
 from kpca.gram.operator import Moments, Precision
 from kpca.spectrum import State
 
-FloatArray = NDArray[Any]
 Fingerprint = dict[str, str]
-# The share of a fit's time that writing may take is one in so many.
+# Writing may take one part in this many of a fit's time.
 _PATIENCE = 10.0
 _BYTES_AT_ONCE = 2**24
 # Rows on which a kernel is compared with the kernel of a checkpoint, and how far its values may differ: those of
@@ -79,25 +78,18 @@ def load_state(
     header, arrays = read_container(path, kind)
     theirs, state = header.get("fingerprint"), header.get("state")
     if not isinstance(theirs, dict) or not isinstance(state, dict):
-        raise _not_ours(path, "it says not of what")
+        raise _not_ours(path, "it does not say of what")
     # Data first: parameters may follow from it, such as gamma.
     for name in sorted({*theirs, *fingerprint}, key=lambda name: (name not in _DIGESTS, name)):
         if theirs.get(name) != fingerprint.get(name):
-            raise _not_ours(path, _difference(name, theirs.get(name), fingerprint.get(name)))
+            other = f"{name} = {theirs.get(name)}, and here it is {fingerprint.get(name)}"
+            raise _not_ours(path, f"it was written for {f'other {name}' if name in _DIGESTS else other}")
     return state, arrays
 
 
-def _difference(name: str, theirs: object, ours: object) -> str:
-    """Return in words what a file was written for."""
-    if name in _DIGESTS:
-        return f"it was written for other {name}"
-    return f"it was written for {name} = {theirs}, and here it is {ours}"
-
-
 def _not_ours(path: str | os.PathLike[str], reason: str) -> InputError:
-    return InputError(
-        f"The checkpoint {os.fspath(path)} must belong to this fit; {reason}: delete the file or choose another path."
-    )
+    wrong = f"must belong to this fit; {reason}: delete the file or choose another path"
+    return InputError(f"The checkpoint {os.fspath(path)} {wrong}.")
 
 
 # -- fingerprints -----------------------------------------------------------------------------------------------------
@@ -138,11 +130,10 @@ def describe(part: object) -> str:
 
 def _fingerprint(gram: Gram | MatrixGram, parameters: Mapping[str, object]) -> Fingerprint:
     """Return what decides on the result of a fit."""
-    kernel = "precomputed" if gram.kernel is None else describe(gram.kernel)
     return {
         "data": gram.hand(lambda data: repr(tuple(data.shape)) if isinstance(data, LinearOperator) else digest(data)),
         "weights": digest(gram.scale),
-        "kernel": kernel,
+        "kernel": "precomputed" if gram.kernel is None else describe(gram.kernel),
         "the version of kpca": __version__,
         **{name: describe(value) for name, value in parameters.items()},
     }
@@ -209,9 +200,8 @@ class Checkpoint(StateFile):
         return self._count, self
 
     def _open(self) -> None:
-        folder = os.path.dirname(self.path)
-        if not os.access(folder, os.W_OK):  # better now than after an hour
-            raise InputError(f"The checkpoint {self.path} must be in a folder one may write to: choose another path.")
+        if not os.access(os.path.dirname(self.path), os.W_OK):  # better now than after an hour
+            raise InputError(f"The checkpoint {self.path} must be in a writable folder: choose another path.")
         remove_leftovers(self.path)
         self._fingerprint, self._probe = _fingerprint(self._gram, self._parameters), _probe(self._gram)
         found = load_state(self.path, self._fingerprint)
@@ -244,12 +234,9 @@ class Checkpoint(StateFile):
         try:
             Path(self.path).unlink(missing_ok=True)
         except OSError as error:  # no reason to throw away the result of a long fit
-            warnings.warn(
-                f"The fit is complete, but its checkpoint {self.path} could not be removed ({error.strerror}); delete "
-                "it before another fit uses that path.",
-                UserWarning,
-                stacklevel=2,
-            )
+            failed = f"its checkpoint {self.path} could not be removed ({error.strerror})"
+            said = f"The fit is complete, but {failed}; delete it before another fit uses that path."
+            warnings.warn(said, stacklevel=2)
 
 
 def _packed(state: State, probe: FloatArray) -> tuple[dict[str, Any], dict[str, FloatArray]]:

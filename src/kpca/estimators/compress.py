@@ -6,19 +6,17 @@ import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError
+from kpca.estimators.approximate import landmark_projection
 from kpca.estimators.exact import refit
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.features import fit_nystroem
-from kpca.features.projection import Centre, KernelProjection
+from kpca.features.projection import KernelProjection
 from kpca.gram import CrossGram
 from kpca.preimage.back import LEARNED_ROWS, check_preimage, fit_back
-
-FloatArray = NDArray[Any]
 
 
 def compress(model: KernelPCA, m: int, *, landmarks: Any = "rpcholesky", seed: int = 0) -> KernelPCA:
@@ -47,10 +45,8 @@ def compress(model: KernelPCA, m: int, *, landmarks: Any = "rpcholesky", seed: i
     check_is_fitted(model)
     projection = model._projection
     if not isinstance(projection, KernelProjection):
-        raise InputError(
-            "compress needs a model whose transform compares new rows with training rows; one with a linear or "
-            "precomputed kernel, or with random features, has nothing to compress."
-        )
+        kinds = "with a linear or precomputed kernel or random features there is nothing to compress"
+        raise InputError(f"compress needs a model that compares new rows with training rows; {kinds}.")
     threads = thread_count(model.n_jobs)
     kernel, rows, A = projection.kernel, projection.X, projection.coefficients.astype(np.float64)
     weights = None if model._roots.size == 1 else np.square(model._roots[:, 0])
@@ -63,16 +59,8 @@ def compress(model: KernelPCA, m: int, *, landmarks: Any = "rpcholesky", seed: i
     directions, mean = G[:, :-1], G[:, -1]
     loss = np.sqrt(np.clip(1.0 - np.einsum("ij,ij->j", directions, directions), 0.0, 1.0))
     small = copy.copy(model)
-    offset = mean @ directions if model.center else np.zeros(directions.shape[1])
-    small._projection = KernelProjection(
-        kernel,
-        chosen.landmarks,
-        chosen.coefficients(directions),
-        offset,
-        shifted=False,
-        centre=Centre(*chosen.combination(mean)) if model.center else None,
-        precision=np.dtype(np.float64),
-    )
+    mean = mean if model.center else np.zeros_like(mean)
+    small._projection = landmark_projection(chosen, directions, mean, np.dtype(np.float64))
     small.X_fit_ = chosen.landmarks
     small.compression_loss_ = np.where(model.eigenvalues_ > 0, loss, 0.0)
     settings = check_preimage(model.preimage)

@@ -12,11 +12,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import memory_budget, rows_bytes
-from kpca._base.linalg import SHARE_FOR_ALL, exhaustive
+from kpca._base.linalg import SHARE_FOR_ALL, FloatArray, exhaustive
 from kpca._base.threads import in_order, single_threaded
 from kpca.estimators.memory import prepared_bytes, prepared_columns
 from kpca.features.guess import coarse_eigenvalues, leading_eigenvectors
@@ -30,7 +29,6 @@ from kpca.kernels import Kernel, Linear
 from kpca.spectrum.dense import COPIED
 from kpca.spectrum.krylov import block_size, needs_refresh, single_is_enough, solve_krylov, step_size
 
-FloatArray = NDArray[Any]
 # Rows that stand for all where costs are measured and spectra estimated.
 SAMPLE_ROWS = 1000
 _MADE_UP_ROWS = 640
@@ -76,22 +74,12 @@ class Problem(Request):
         """True for the linear kernel, which has routes of its own."""
         return isinstance(self.kernel, Linear)
 
-    @property
-    def limit(self) -> int:
-        """Bytes that may be used."""
-        return self.budget()
 
-
-def drawn_rows(X: Any) -> Any:
-    """Return rows at equal distances, from the first on."""
-    step = max(1, -(-X.shape[0] // SAMPLE_ROWS))
-    return X[::step]
-
-
-def made_up_rows(n: int, d: int, dtype: np.dtype[Any]) -> Any:
-    """Return rows for timing a kernel that has no data yet; positive, because some kernels ask for that."""
-    rows = np.abs(np.random.default_rng(0).standard_normal((min(n, _MADE_UP_ROWS), d)))
-    return rows.astype(dtype)
+def sample_or_made_up(X: Any, n: int, d: int, dtype: np.dtype[Any]) -> Any:
+    """Return rows of X at equal distances; without X made-up ones, positive because some kernels ask for that."""
+    if X is not None:
+        return X[:: max(1, -(-X.shape[0] // SAMPLE_ROWS))]
+    return np.abs(np.random.default_rng(0).standard_normal((min(n, _MADE_UP_ROWS), d))).astype(dtype)
 
 
 def held_bytes(kernel: Kernel | None, X: Any, n: int, d: int, itemsize: int) -> tuple[int, int, bool]:
@@ -169,10 +157,7 @@ def outlook(problem: Problem, k: int) -> Outlook:
 
 def usual_passes(tol: float) -> tuple[float, tuple[int, int]]:
     """Return the passes that a tolerance usually takes, and the fewest and most that were seen."""
-    for known, middle, extremes in _SEEN:
-        if tol >= known * 0.99:
-            return middle, extremes
-    return _SEEN[-1][1], _SEEN[-1][2]
+    return next((seen[1:] for seen in _SEEN if tol >= seen[0] * 0.99), _SEEN[-1][1:])
 
 
 def _tried(problem: Problem, kernel: Kernel, k: int) -> tuple[float, float] | None:
@@ -321,10 +306,7 @@ def tile_cost(kernel: Kernel, rows: Any, itemsize: int, columns: int, *, shifted
         _ = across @ tile.T if itemsize == 8 else tile @ V
         _ = across @ tile
 
-    return TileCost(
-        seconds(lambda tile: source.fill(everything, everything, tile)),
-        seconds(multiply),
-    )
+    return TileCost(seconds(lambda tile: source.fill(everything, everything, tile)), seconds(multiply))
 
 
 # -- How long a fit takes, from the work it does and the rates of this machine ----------------------------------------

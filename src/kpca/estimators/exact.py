@@ -14,6 +14,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import _check_psd_eigenvalues
 
 from kpca._base.config import require
+from kpca._base.linalg import FloatArray
 from kpca._base.progress import pass_monitor
 from kpca._base.threads import single_threaded
 from kpca.estimators.checkpoint import Checkpoint, open_checkpoint
@@ -31,7 +32,6 @@ from kpca.spectrum import Spectrum, solve_dense, solve_factored, solve_krylov
 from kpca.spectrum.krylov import block_size
 from kpca.spectrum.result import participation_ratio, unrelated_ratio
 
-FloatArray = NDArray[Any]
 # Beyond this many components the work on the basis needs BLAS's threads.
 _NARROW = 40
 # Columns of the first block that stay random beside the guess: they find what the guess has missed.
@@ -82,23 +82,14 @@ def decompose(
         small = sparse.issparse(X) or X.shape[0] * X.shape[1] * min(X.shape) <= _SMALL_LINEAR
         with single_threaded() if small else nullcontext():
             return _decompose_linear(X, scale, request)
-    gram = Gram(
-        kernel,
-        X,
-        scale=scale,
-        shifted=request.center and better_shifted(kernel, X),
-        precision="double",
-        threads=request.threads,
-        arguments=arguments,
-    )
+    shifted = request.center and better_shifted(kernel, X)
+    gram = Gram(kernel, X, scale=scale, shifted=shifted, threads=request.threads, arguments=arguments)
     spectrum = _solve(gram, request, X.dtype, near)
     coefficients, offset = _coefficients(gram, spectrum, request.center)
     centre = _centre(gram) if request.center else None
     gram.release()
-    projection = KernelProjection(
-        kernel, X, coefficients.astype(X.dtype, copy=False), offset, gram.shifted, centre=centre
-    )
-    return Decomposition(spectrum, projection)
+    A = coefficients.astype(X.dtype, copy=False)
+    return Decomposition(spectrum, KernelProjection(kernel, X, A, offset, gram.shifted, centre=centre))
 
 
 def refit(
@@ -148,15 +139,7 @@ def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Dec
         direct = linear_route(n, d, count, request.eigen_solver, sparse=sparse_rows).solver == "direct"
         size = X.dtype.itemsize
         require(linear_bytes(n, d, count, size, direct=direct, nnz=nnz, threads=request.threads), request.budget)
-        spectrum, components = solve_factored(
-            operator,
-            count,
-            request.tol,
-            direct=direct,
-            max_passes=request.max_passes,
-            seed=request.seed,
-            monitor=pass_monitor(),
-        )
+        spectrum, components = solve_factored(operator, count, request.tol, direct=direct, **_limits(request))
         found = _enough(spectrum, request, last=count == side)
         count = min(2 * count, side)
     spectrum = settled(found, X.dtype)
@@ -174,7 +157,13 @@ def _solve(gram: Any, request: Request, dtype: np.dtype[Any], near: Near | None 
     n = gram.shape[0]
     asked = {name: getattr(request, name) for name in ("n_components", "tol", "eigen_solver", "center", "seed")}
     checkpoint = open_checkpoint(gram, **asked)
-    count, start, found = first_count(request, n, lambda share: _guess(gram, share, request)), near, None
+
+    def guess(share: float) -> int:
+        if gram.kernel is None:
+            return FIRST_TRY
+        return count_for_share(gram, share, centred=request.center, seed=request.seed)
+
+    count, start, found = first_count(request, n, guess), near, None
     while found is None:
         spectrum = _solve_for(gram, count, request, start=start, near=near, checkpoint=checkpoint)
         count = max(count, len(spectrum.values))  # a resumed fit may have been further
@@ -190,50 +179,31 @@ def _solve(gram: Any, request: Request, dtype: np.dtype[Any], near: Near | None 
 
 
 def _solve_for(
-    gram: Any,
-    count: int,
-    request: Request,
-    *,
-    start: Near | None,
-    near: Near | None,
-    checkpoint: Checkpoint | None,
+    gram: Any, count: int, request: Request, *, start: Near | None, near: Near | None, checkpoint: Checkpoint | None
 ) -> Spectrum:
     """Return so many components, or more where a checkpoint has got further; `near` is where all rounds started."""
     n, held = gram.shape[0], held_by(gram)
     operator = Centered(gram) if request.center else gram
-    if kernel_route(n, count, request.eigen_solver, request.budget, held=held.whole).solver == "dense":
+    if kernel_route(n, count, request.eigen_solver, request.budget, held=held).solver == "dense":
         with single_threaded():  # LAPACK itself takes all threads again where that is faster
             return solve_dense(operator, count)
     count, keeper = (count, None) if checkpoint is None else checkpoint.at(count)
     # BLAS threads that wait for work by spinning would take the cores from ours; a given matrix has only theirs.
     small = gram.kernel is not None and count <= _NARROW
-    layout = krylov_layout(n, count, request.budget, held.whole, request.threads)
+    layout = krylov_layout(n, count, request.budget, held, request.threads)
     followed = start is not None and start is near
     with single_threaded() if small else nullcontext():
         gram.at("single").keep_tiles(0 if near is not None else layout.tiles, reuses(request.tol))
         if start is None and gram.kernel is not None:
             guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
             start = Near(*leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed))
-        return solve_krylov(
-            operator,
-            count,
-            request.tol,
-            start=None if start is None else start.columns,
-            largest=None if start is None else start.largest,
-            max_passes=request.max_passes,
-            seed=request.seed,
-            monitor=pass_monitor(),
-            keeper=keeper,
-            room=layout.room,
-            followed=followed,
-        )
+        columns, largest = (None, None) if start is None else (start.columns, start.largest)
+        how: dict[str, Any] = {"start": columns, "largest": largest, "room": layout.room, "keeper": keeper}
+        return solve_krylov(operator, count, request.tol, **how, followed=followed, **_limits(request))
 
 
-def _guess(gram: Any, share: float, request: Request) -> int:
-    """Return about how many components explain a share of the variance, counted on a sample of the rows."""
-    if gram.kernel is None or not isinstance(share, float):
-        return FIRST_TRY
-    return count_for_share(gram, share, centred=request.center, seed=request.seed)
+def _limits(request: Request) -> dict[str, Any]:
+    return {"max_passes": request.max_passes, "seed": request.seed, "monitor": pass_monitor()}
 
 
 def _enough(spectrum: Spectrum, request: Request, *, last: bool) -> Spectrum | None:
@@ -259,18 +229,12 @@ def settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
     settled = _check_psd_eigenvalues(values.astype(dtype if dtype == np.float32 else np.float64))
     values = np.where(settled == 0, 0.0, values)
     if spectrum.smallest < -1e-5 * max(values[0], 0.0) - 10 * spectrum.error:
-        warnings.warn(
-            f"The kernel matrix is not positive semidefinite: an eigenvalue of {spectrum.smallest:.3g} was found "
-            f"beside the largest, {values[0]:.3g}; components are chosen by value, negative ones carry no variance.",
-            UserWarning,
-            stacklevel=2,
-        )
+        found = f"an eigenvalue of {spectrum.smallest:.3g} was found beside the largest, {values[0]:.3g}"
+        said = "components are chosen by value, negative ones carry no variance."
+        warnings.warn(f"The kernel matrix is not positive semidefinite: {found}; {said}", stacklevel=2)
     if not values.any():
-        warnings.warn(
-            "All rows are alike under this kernel, so there is no variance to explain and all scores are 0.",
-            UserWarning,
-            stacklevel=2,
-        )
+        said = "All rows are alike under this kernel, so there is no variance to explain and all scores are 0."
+        warnings.warn(said, stacklevel=2)
     return replace(spectrum, values=values)
 
 
@@ -297,13 +261,12 @@ def _warn_of_flat_kernel(gram: Gram, spectrum: Spectrum) -> None:
 def warn_of_unrelated(flatness: float, similarity: float) -> None:
     """Warn if a spectrum is about as flat as that of K = I, and rows have on average almost nothing in common."""
     if flatness >= _FLAT and similarity < _UNRELATED:
-        warnings.warn(
+        said = (
             f"The bandwidth is so small that rows have almost nothing in common: their mean similarity is "
             f"{max(similarity, 0.0):.2g} and the spectrum is {100 * min(flatness, 1.0):.0f} % flat, so components show "
-            "single rows; take a wider one (kpca.diagnostics.check(model) suggests which).",
-            UserWarning,
-            stacklevel=2,
+            "single rows; take a wider one (kpca.diagnostics.check(model) suggests which)."
         )
+        warnings.warn(said, stacklevel=2)
 
 
 def _padded(spectrum: Spectrum, count: int) -> Spectrum:
@@ -314,13 +277,10 @@ def _padded(spectrum: Spectrum, count: int) -> Spectrum:
         fresh -= spectrum.vectors @ (spectrum.vectors.T @ fresh)
     vectors = np.column_stack([spectrum.vectors, np.linalg.qr(fresh)[0]])
     zeros = np.zeros(count - k)
-    return replace(
-        spectrum,
-        values=np.append(spectrum.values, zeros),
-        vectors=vectors,
-        residuals=np.append(spectrum.residuals, zeros + spectrum.error),
-        bounds=np.vstack([spectrum.bounds, np.column_stack([zeros, zeros + spectrum.error])]),
-    )
+    errors = zeros + spectrum.error
+    values, residuals = np.append(spectrum.values, zeros), np.append(spectrum.residuals, errors)
+    bounds = np.vstack([spectrum.bounds, np.column_stack([zeros, errors])])
+    return replace(spectrum, values=values, vectors=vectors, residuals=residuals, bounds=bounds)
 
 
 def signs_of(vectors: FloatArray, scale: FloatArray | None) -> FloatArray:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -18,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.config import memory_limit, thread_count
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import no_openmp_threads
 from kpca._base.validation import check_data, check_operator_rows, check_scores
 from kpca.data.sinks import scores_in_chunks
@@ -30,11 +30,9 @@ from kpca.preimage.learned import RidgeMapWay
 from kpca.preimage.target import Found
 from kpca.spectrum import Spectrum
 
-FloatArray = NDArray[Any]
 NEIGHBOURS = 5
 # Numbers gathered at once.
 _GATHERED = 4_000_000
-_SPACES = ("input", "feature")
 Made = TypeVar("Made")
 
 
@@ -250,16 +248,14 @@ class BaseKernelPCA(
             same kernel.
         """
         check_is_fitted(self)
-        if space not in _SPACES:
+        if space not in ("input", "feature"):
             raise InputError(f"space must be 'input' or 'feature'; got {space!r}.")
         if space == "input":
             return self._lost(X)
         projection = self._projecting()
         if isinstance(projection, MatrixProjection):
-            raise InputError(
-                "reconstruction_error needs k(x, x) of new rows, which a precomputed kernel does not give: take a "
-                "kernel of kpca."
-            )
+            needed = "needs k(x, x) of new rows, which a precomputed kernel does not give: take a kernel of kpca"
+            raise InputError(f"reconstruction_error {needed}.")
         threads = thread_count(self.n_jobs)
         left = self._in_pieces(X, lambda rows: projection.parts(rows, threads=threads).residuals)
         errors: FloatArray = np.maximum(np.concatenate(left), 0.0)
@@ -282,9 +278,7 @@ class BaseKernelPCA(
             if known is not None:
                 return restoration_errors(*known, rows, scores)
             assert back is not None
-            gap = np.asarray(_densified(rows), np.float64) - back.restored(scores, threads=threads).rows
-            lost: FloatArray = np.einsum("ij,ij->i", gap, gap)
-            return lost
+            return _squared_distances(rows, back.restored(scores, threads=threads))
 
         return -np.concatenate(self._in_pieces(X, errors))
 
@@ -303,10 +297,8 @@ class BaseKernelPCA(
 
     def _known_rows(self) -> tuple[Any, FloatArray]:
         """Return rows that the model keeps, with their scores."""
-        raise InputError(
-            "score needs rows of the fit to compare with, which this model does not keep: set preimage, which learns "
-            "an inverse map."
-        )
+        needed = "needs rows of the fit to compare with, which this model does not keep"
+        raise InputError(f"score {needed}: set preimage, which learns an inverse map.")
 
     def _lost(self, X: Any) -> FloatArray:
         """Return the squared distances of rows from what `denoise` makes of them; chunks are read once."""
@@ -314,8 +306,7 @@ class BaseKernelPCA(
 
         def lost(rows: Any) -> tuple[Found, FloatArray]:
             found = self._denoised(back, rows)
-            gap = np.asarray(_densified(rows), np.float64) - found.rows
-            return found, np.einsum("ij,ij->i", gap, gap)
+            return found, _squared_distances(rows, found)
 
         pieces = self._in_pieces(X, lost)
         self._noted(back, Found.joined([found for found, _ in pieces]))
@@ -361,6 +352,12 @@ def _densified(X: Any) -> FloatArray:
     return dense
 
 
+def _squared_distances(rows: Any, found: Found) -> FloatArray:
+    gap = np.asarray(_densified(rows), np.float64) - found.rows
+    squares: FloatArray = np.einsum("ij,ij->i", gap, gap)
+    return squares
+
+
 # -- rows restored without an inverse map: by the mean of known rows whose scores are nearest -------------------------
 
 
@@ -372,32 +369,28 @@ def restoration_errors(
     Without scores all rows are equally near, and the mean of all is taken.
     """
     if not scores.shape[1]:
-        return _squares_from_mean(X, new)
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        return _squared_gaps(new, lambda part: mean, X.shape[1])
     count = min(neighbours, len(scores))
-    nearest = _nearest(scores, new_scores, count)
+    with no_openmp_threads():  # which of equal neighbours is taken would depend on how many threads look
+        nearest = NearestNeighbors(n_neighbors=count).fit(scores).kneighbors(new_scores, return_distance=False)
     if sparse.issparse(X):
         ones = np.full(nearest.size, 1.0 / count)
         starts = np.arange(0, nearest.size + 1, count)
         mean = sparse.csr_array((ones, nearest.ravel(), starts), (len(nearest), X.shape[0]))
         gap = sparse.csr_array(new) - mean @ sparse.csr_array(X)
         return np.asarray(gap.multiply(gap).sum(axis=1), dtype=np.float64).ravel()
-    errors = np.empty(len(nearest))
-    step = max(1, _GATHERED // (count * X.shape[1]))
-    for start in range(0, len(nearest), step):
-        part = slice(start, start + step)
-        gap = _densified(new[part]) - X[nearest[part]].mean(axis=1, dtype=np.float64)
-        errors[part] = np.einsum("ij,ij->i", gap, gap)
-    return errors
+    return _squared_gaps(new, lambda part: X[nearest[part]].mean(axis=1, dtype=np.float64), count * X.shape[1])
 
 
-def _squares_from_mean(X: Any, new: Any) -> FloatArray:
-    """Return the squared distance of each new row from the mean of the rows of X.  # shape: (m,)"""
-    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-    errors = np.empty(new.shape[0])
-    step = max(1, _GATHERED // X.shape[1])
+def _squared_gaps(rows: Any, restored: Callable[[slice], FloatArray], numbers: int) -> FloatArray:
+    """Return the squared distance of each row from what is restored of it with so many numbers.  # shape: (m,)"""
+    errors = np.empty(rows.shape[0])
+    step = max(1, _GATHERED // numbers)
     for start in range(0, len(errors), step):
-        gap = _densified(new[start : start + step]) - mean
-        errors[start : start + step] = np.einsum("ij,ij->i", gap, gap)
+        part = slice(start, start + step)
+        gap = _densified(rows[part]) - restored(part)
+        errors[part] = np.einsum("ij,ij->i", gap, gap)
     return errors
 
 
@@ -411,11 +404,3 @@ def total_variance(X: Any) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
             total = float(X.var(axis=0, dtype=np.float64).sum())
     return total if total > 0 else 1.0
-
-
-def _nearest(scores: FloatArray, new_scores: FloatArray, count: int) -> NDArray[np.intp]:
-    """Return the numbers of the rows with the nearest scores.  # shape: (m, count)"""
-    found: NDArray[np.intp]
-    with no_openmp_threads():  # which of equal neighbours is taken would depend on how many threads look
-        found = NearestNeighbors(n_neighbors=count).fit(scores).kneighbors(new_scores, return_distance=False)
-    return found

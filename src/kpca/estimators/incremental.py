@@ -8,17 +8,18 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import kernels
 from kpca._base.config import checkpoint_path, thread_count
 from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import FloatArray
 from kpca._base.progress import row_monitor
 from kpca._base.validation import check_data, check_jobs, check_n_components, check_rows, check_weights, seed_of
 from kpca.data.sources import Source, as_source, in_memory, sample_rows
 from kpca.estimators.approximate import check_approximation, components_of, fit_map
 from kpca.estimators.checkpoint import describe
+from kpca.estimators.cost import Request
 from kpca.estimators.exact import refit
 from kpca.estimators.fitted import BaseKernelPCA, Fitted, checked_rows, columns_of
 from kpca.estimators.plan import is_auto, is_random, kernel_of, rank_of
@@ -27,7 +28,6 @@ from kpca.features.projection import LinearProjection, Projection
 from kpca.preimage import Auto, Learned
 from kpca.preimage.back import LEARNED_ROWS, Back, check_preimage, fit_back
 
-FloatArray = NDArray[Any]
 # Rows of a file from which landmarks are chosen.
 _SAMPLE = 30_000
 # Rows of a stream, per landmark, that are waited for before landmarks are chosen.
@@ -227,17 +227,9 @@ class IncrementalKernelPCA(BaseKernelPCA):
     def _with_features(self, stream: Stream, basis: Batch) -> Stream:
         """Return the stream with the features that are made for some rows: the same for the same rows."""
         kernel = kernel_of(self, basis.rows, kernels.resolve_gamma(self.gamma, basis.rows))
-        fitted = fit_map(
-            self.approximation,
-            kernel,
-            basis.rows,
-            n_components=self.n_components,
-            centred=bool(self.center),
-            few_rows=True,
-            weights=basis.weights,
-            seed=seed_of(self.random_state),
-            threads=thread_count(self.n_jobs),
-        )
+        seed, threads = seed_of(self.random_state), thread_count(self.n_jobs)
+        request = Request(self.n_components, tol=0.0, center=bool(self.center), seed=seed, threads=threads)
+        fitted = fit_map(self.approximation, kernel, basis.rows, request, weights=basis.weights)
         return replace(stream, kernel=kernel, fitted=fitted, basis=basis if checkpoint_path() is not None else None)
 
     def _new_stream(self, dtype: np.dtype[Any]) -> Stream:
@@ -295,14 +287,8 @@ class IncrementalKernelPCA(BaseKernelPCA):
             stream = self._stream if self._stream.fitted is not None else self._started(self._stream)
             assert stream.fitted is not None and stream.scatter is not None
             center, dtype = bool(self.center), stream.dtype
-            found = components_of(
-                stream.scatter,
-                stream.fitted.feature_map,
-                int(self.n_components) if isinstance(self.n_components, Integral) else self.n_components,
-                centred=center,
-                dtype=dtype,
-                kernel_error=stream.fitted.kernel_error,
-            ).oriented()
+            wanted = int(self.n_components) if isinstance(self.n_components, Integral) else self.n_components
+            found = components_of(stream.scatter, stream.fitted, wanted, centred=center, dtype=dtype).oriented()
             spectrum, projection = found.spectrum(found.directions, stream.fitted.solver), found.projection(dtype)
             others = {"stream": stream}
             self._found.append(Fitted(stream.kernel, spectrum, projection, found.mass, center, dtype, others=others))
@@ -334,9 +320,8 @@ class IncrementalKernelPCA(BaseKernelPCA):
             return None
         rows, threads = stream.sample.rows, thread_count(self.n_jobs)
         scores = projection(rows, threads=threads).astype(stream.dtype)
-        return fit_back(
-            settings, kernel, projection, rows, scores, seed=seed_of(self.random_state), threads=threads, refit=refit
-        )
+        seed = seed_of(self.random_state)
+        return fit_back(settings, kernel, projection, rows, scores, seed=seed, threads=threads, refit=refit)
 
     eigenvalues_ = property(
         lambda self: self._current.eigenvalues, doc="The leading eigenvalues of the features' kernel matrix: (k,)."
@@ -378,8 +363,8 @@ class IncrementalKernelPCA(BaseKernelPCA):
         stream = self._ready
         if stream.before is None or stream.fitted is None:
             return float("nan")
-        k, features = min(self.n_components_, stream.before.rows), stream.fitted.feature_map
-        earlier = components_of(stream.before, features, k, centred=bool(self.center), dtype=stream.dtype)
+        k = min(self.n_components_, stream.before.rows)
+        earlier = components_of(stream.before, stream.fitted, k, centred=bool(self.center), dtype=stream.dtype)
         cosines = earlier.directions.T @ self._current.spectrum.vectors[:, :k]
         return float(max(0.0, 1.0 - np.square(cosines).sum() / k))
 

@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kpca import kernels
 from kpca._base.config import MEMORY_LIMIT, config, memory_budget, thread_count
 from kpca._base.errors import InputError, InputWarning, Setting
+from kpca._base.linalg import FloatArray
 from kpca._base.validation import (
     check_parameters,
     check_precomputed,
@@ -39,7 +39,6 @@ from kpca.gram.factored import Factored
 from kpca.preimage.back import Back, check_preimage, fit_back
 from kpca.preimage.learned import RidgeMapWay, fit_ridge_map
 
-FloatArray = NDArray[Any]
 # Rows of a source from which the bandwidth and the landmarks are taken.
 _SAMPLE = 30_000
 # Rows from which an approximate model learns the inverse map, which solves a system of that size.
@@ -47,7 +46,7 @@ _INVERSE_ROWS = 2000
 
 
 @dataclass(frozen=True)
-class Task:
+class FitTask:
     """A fit that has been checked: what it is of, what is wanted, and whether by explicit features."""
 
     X: Any  # rows of positive weight; of a source, some of its rows; or the kernel matrix
@@ -229,7 +228,7 @@ class KernelPCA(BaseKernelPCA):
         fitted = self._run_features(task) if task.features else self._run_exact(task)
         return self._keep(fitted.attributes())
 
-    def _task(self, X: Any, sample_weight: Any) -> Task:
+    def _task(self, X: Any, sample_weight: Any) -> FitTask:
         check_parameters(self)
         check_preimage(self.preimage)
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
@@ -254,7 +253,7 @@ class KernelPCA(BaseKernelPCA):
         task = self._asked(X, weights, X.shape[0], {**its, **columns}, approximation)
         return replace(task, X=X.copy()) if copied and not exactly and not task.features else task
 
-    def _source_task(self, source: Source, sample_weight: Any) -> Task:
+    def _source_task(self, source: Source, sample_weight: Any) -> FitTask:
         """Look at some of the rows that are read in chunks for the kernel and its features."""
         some = sample_rows(source, _SAMPLE, 0)
         check_rows(some.shape[0])
@@ -263,7 +262,7 @@ class KernelPCA(BaseKernelPCA):
         task = self._asked(some, None, n, columns_of(source), self.approximation)
         return replace(task, weights=weights, source=source)
 
-    def _asked(self, X: Any, weights: FloatArray | None, n: int, columns: dict[str, Any], approximation: Any) -> Task:
+    def _asked(self, X: Any, weights: FloatArray | None, n: int, columns: dict[str, Any], approximate: Any) -> FitTask:
         """Return the fit of n rows of which X are all or some: with its kernel, and the number of components."""
         gamma = kernels.resolve_gamma(self.gamma, X)
         kernel = kernel_of(self, X, gamma)
@@ -273,10 +272,10 @@ class KernelPCA(BaseKernelPCA):
             choice = choose_count(kernel, X, weights, center=bool(self.center), seed=seed, threads=threads)
             wanted, decided = min(choice.count, int(X.shape[0])), {"n_components_reason_": choice.reason}
         request = self._request(n, X.dtype, wanted)
-        features = features_instead(approximation, kernel, n, X.shape[1], request)
-        return Task(X, weights, n, X.dtype, kernel, gamma, request, columns, decided, features)
+        features = features_instead(approximate, kernel, n, X.shape[1], request)
+        return FitTask(X, weights, n, X.dtype, kernel, gamma, request, columns, decided, features)
 
-    def _matrix_task(self, K: Any, sample_weight: Any) -> Task:
+    def _matrix_task(self, K: Any, sample_weight: Any) -> FitTask:
         if isinstance(K, LinearOperator):
             columns, dtype = {"n_features_in_": K.shape[1]}, np.dtype(np.float64)
         else:
@@ -289,7 +288,7 @@ class KernelPCA(BaseKernelPCA):
         check_symmetric(K, centred=self.center)
         wanted = self.n_components
         request = self._request(n, dtype, min(MOST_DECIDED, n) if isinstance(wanted, str) else wanted)
-        return Task(K, weights, n, dtype, None, kernels.resolve_gamma(None, K), request, columns)
+        return FitTask(K, weights, n, dtype, None, kernels.resolve_gamma(None, K), request, columns)
 
     def _loaded(self, source: Source) -> Any:
         """Return all rows of a source: the exact fit compares each with each."""
@@ -297,12 +296,7 @@ class KernelPCA(BaseKernelPCA):
         if not source.sparse and size > memory_budget():
             raise InputError(
                 f"An exact fit holds all rows, {size / 2**20:,.0f} MiB; {memory_budget() / 2**20:,.0f} may be used",
-                remedy=(
-                    "take ",
-                    Setting("approximation", "nystroem"),
-                    ", which reads them in chunks, or raise ",
-                    MEMORY_LIMIT,
-                ),
+                remedy=("take ", Setting("approximation", "nystroem"), ", which reads chunks, or raise ", MEMORY_LIMIT),
             )
         return stacked(list(source.chunks()))
 
@@ -324,7 +318,7 @@ class KernelPCA(BaseKernelPCA):
             budget=memory_budget,
         )
 
-    def _run_exact(self, task: Task) -> Fitted:
+    def _run_exact(self, task: FitTask) -> Fitted:
         X, weights, decided = task.X, task.weights, task.decided
         if task.kernel is not None:
             found = decompose(task.kernel, X, weights, task.request)
@@ -336,51 +330,28 @@ class KernelPCA(BaseKernelPCA):
         found, back = self._wanted_of(found), None
         if self._wants_back:
             back = self._inverse(task, found, found.spectrum.scores(weights), X, weights)
-        mass = task.n if weights is None else float(weights.sum())
-        return self._fitted(task, found, mass, X_fit=X, weights=weights, back=back, others=decided)
+        return self._fitted(task, found, weights, X_fit=X, back=back, others=decided)
 
-    def _run_features(self, task: Task) -> Fitted:
+    def _run_features(self, task: FitTask) -> Fitted:
         """Fit features of some rows to all rows; learn the inverse map from a few."""
         X, request, weights = task.X, task.request, task.present
         assert task.kernel is not None
-        fitted = fit_map(
-            "nystroem" if is_auto(self.approximation) else self.approximation,
-            task.kernel,
-            X,
-            n_components=request.n_components,
-            n_rows=task.n,
-            centred=request.center,
-            weights=weights if weights is not None and len(weights) == X.shape[0] else None,
-            seed=request.seed,
-            threads=request.threads,
-        )
+        named = "nystroem" if is_auto(self.approximation) else self.approximation
+        of_X = weights if weights is not None and len(weights) == X.shape[0] else None
+        fitted = fit_map(named, task.kernel, X, request, n_rows=task.n, weights=of_X)
         found, back = self._wanted_of(decompose_features(fitted, task.chunks, X.dtype, request, n_rows=task.n)), None
         if self._wants_back:
             rows, its_weights = task.some()
             scores = found.projection(rows, threads=request.threads)
             back = self._inverse(task, found, scores, rows, its_weights)
-        return self._fitted(
-            task,
-            found,
-            found.spectrum.vectors.shape[0] if weights is None else float(weights.sum()),
-            X_fit=getattr(fitted.feature_map, "landmarks", None),
-            weights=weights,
-            back=back,
-            others={"feature_map_": fitted.feature_map, **task.decided},
-        )
+        others = {"feature_map_": fitted.feature_map, **task.decided}
+        X_fit = getattr(fitted.feature_map, "landmarks", None)
+        return self._fitted(task, found, weights, X_fit=X_fit, back=back, others=others)
 
-    def _fitted(self, task: Task, found: Decomposition, mass: float, **others: Any) -> Fitted:
-        return Fitted(
-            task.kernel,
-            found.spectrum,
-            found.projection,
-            mass,
-            bool(self.center),
-            task.dtype,
-            task.gamma,
-            columns=task.columns,
-            **others,
-        )
+    def _fitted(self, task: FitTask, found: Decomposition, weights: FloatArray | None, **others: Any) -> Fitted:
+        mass = found.spectrum.vectors.shape[0] if weights is None else float(weights.sum())
+        others |= {"weights": weights, "gamma": task.gamma, "columns": task.columns}
+        return Fitted(task.kernel, found.spectrum, found.projection, mass, bool(self.center), task.dtype, **others)
 
     def _wanted_of(self, found: Decomposition) -> Decomposition:
         """Return the components that are kept: those of eigenvalue 0, the last ones, only if they were counted on."""
@@ -392,7 +363,7 @@ class KernelPCA(BaseKernelPCA):
         return bool(self.fit_inverse_transform) or self.preimage is not None
 
     def _inverse(
-        self, task: Task, found: Decomposition, scores: FloatArray, X: Any, weights: FloatArray | None
+        self, task: FitTask, found: Decomposition, scores: FloatArray, X: Any, weights: FloatArray | None
     ) -> Back:
         """Return the inverse map, from scores to the rows they are of."""
         if sparse.issparse(X):
@@ -402,14 +373,11 @@ class KernelPCA(BaseKernelPCA):
         if settings is not None:
             seed, projection = seed_of(self.random_state), found.projection
             assert task.kernel is not None and not isinstance(projection, MatrixProjection)
-            return fit_back(
-                settings, task.kernel, projection, X, scores, weights=weights, seed=seed, threads=threads, refit=refit
-            )
+            how: dict[str, Any] = {"weights": weights, "seed": seed, "threads": threads, "refit": refit}
+            return fit_back(settings, task.kernel, projection, X, scores, **how)
         if np.ndim(task.gamma):
-            raise InputError(
-                ("fit_inverse_transform needs a single ", Setting("gamma")),
-                remedy="one per feature of X means nothing for scores",
-            )
+            message = ("fit_inverse_transform needs a single ", Setting("gamma"))
+            raise InputError(message, remedy="one per feature of X means nothing for scores")
         of_scores = kernel_of(self, scores, task.gamma)
         solved = fit_ridge_map(of_scores, scores, X, float(self.alpha), weights, threads=threads)
         return Back(RidgeMapWay(solved), "ridge", "scikit-learn's map, with an intercept")
@@ -448,11 +416,7 @@ class KernelPCA(BaseKernelPCA):
         """Which way the fit went, why, and what memory and time were to be expected of it; made when asked for."""
         check_is_fitted(self)
         rows, limit = self._planned
-        whole = (
-            self.X_fit_ is not None
-            and not hasattr(self, "feature_map_")
-            and not isinstance(self.X_fit_, LinearOperator)
-        )
+        whole = not hasattr(self, "feature_map_") and not isinstance(self.X_fit_, LinearOperator | None)
         landmarks = getattr(getattr(self, "feature_map_", None), "landmarks", None)
         with config(memory_limit=limit):
             if sparse.issparse(landmarks):

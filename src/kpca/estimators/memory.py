@@ -50,25 +50,11 @@ def prepared_columns(kernel: Kernel | None, d: int) -> int:
     return 2 * (d + 2) if isinstance(kernel, RadialKernel) else d
 
 
-@dataclass(frozen=True)
-class Held:
-    """What lies in memory from the first to the last pass: the copy of the data and what evaluators made of it."""
-
-    data: int
-    single: int  # 0 where all passes are in float64
-    double: int
-
-    @property
-    def whole(self) -> int:
-        """All of it: what a float64 refresh in the middle of float32 passes finds."""
-        return self.data + self.single + self.double
-
-
-def held_by(gram: Any) -> Held:
-    """Return what an operator and the estimator around it hold."""
+def held_by(gram: Any) -> int:
+    """Return what lies in memory through all passes: the data and what the evaluators of both precisions made of it."""
     single = gram.at("single")
-    double = gram.hand(lambda rows: prepared_bytes(gram.kernel, rows))
-    return Held(gram.data_bytes, 0 if single is gram else single.held_bytes, double)
+    double: int = gram.hand(lambda rows: prepared_bytes(gram.kernel, rows))
+    return int(gram.data_bytes) + (0 if single is gram else int(single.held_bytes)) + double
 
 
 def prepared_bytes(kernel: Kernel | None, X: Any, itemsize: int = 8) -> int:
@@ -101,14 +87,14 @@ def temporaries(k: int) -> int:
 
 
 @dataclass(frozen=True)
-class Layout:
+class KrylovLayout:
     """How block Krylov divides its memory."""
 
     room: int  # vectors of the basis, as many images
     tiles: int  # bytes for tiles that are kept
 
 
-def krylov_layout(n: int, k: int, budget: Callable[[], int], held: int, threads: int) -> Layout:
+def krylov_layout(n: int, k: int, budget: Callable[[], int], held: int, threads: int) -> KrylovLayout:
     """Return the length of the basis and what is left for tiles; InputError where a limit has no room for the shortest.
 
     The basis is shortened for an explicit limit alone, so that results never depend on how much memory is free.
@@ -120,7 +106,7 @@ def krylov_layout(n: int, k: int, budget: Callable[[], int], held: int, threads:
         room = min(room, max(least, spare // (16 * n + 32 * room)))
     needed = krylov_bytes(n, k, room, held, threads)
     require(needed, lambda: allowed)
-    return Layout(room, max(0, allowed - needed))
+    return KrylovLayout(room, max(0, allowed - needed))
 
 
 # -- the linear kernel ------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ Buja & Eyuboglu 1992 for permutations and quantiles; Jorgensen & Hansen 2011 for
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from scipy import sparse
 
 from kpca._base.config import memory_budget, require
 from kpca._base.errors import InputError, Setting
-from kpca._base.linalg import largest_eigenpairs, mean_of_rows
+from kpca._base.linalg import FloatArray, largest_eigenpairs, mean_of_rows
 from kpca._base.threads import in_order, single_threaded
 from kpca.estimators.cost import better_shifted
 from kpca.estimators.memory import DECIDED_BY_ROWS, MOST_DECIDED, deciding_rows, decision_bytes, fits_dense
@@ -29,7 +30,6 @@ from kpca.kernels import Kernel, Linear
 from kpca.kernels.callables import PairwiseCallable
 from kpca.spectrum import solve_krylov
 
-FloatArray = NDArray[Any]
 _PERMUTATIONS = 20
 # Rows where each kernel value is a call of a Python function, some sixty matrices of them.
 _ROWS_IN_PYTHON = 150
@@ -48,12 +48,12 @@ _ROUNDING = 1e-10
 _CLEAR_FROM_FIVE, _CLEAR_FROM_TEN, _CLEARLY_LARGER = 8.0, 5.0, 1.05
 # How far rows are moved to see how much of their noise the scores follow, in residuals; and how often.
 _MOVED, _MOVES = 0.3, 3
-# All that may be given back.
-_MOST_ABSORBED = 0.98
-# Components beyond this part of the largest, and residuals beyond this part of the rows, are rounding.
-_FIRST_PAIRS = 16
+# The largest share of noise that is taken for followed; the pairs that are found at first.
+_MOST_ABSORBED, _FIRST_PAIRS = 0.98, 16
 # Components that are tested one after the other before strides are taken.
 _ONE_BY_ONE = 8
+# Standard deviations of the null above its mean that an eigenvalue must exceed.
+_MARGIN = 3.0
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,8 @@ def choose_count(
     X = drawn_rows(X, weights, most, seed)
     n, d = X.shape
     dense = not sparse.issparse(X) or fits_dense(n, d)
-    require(
-        decision_bytes(n, d if dense else 0, threads),
-        memory_budget,
-        ("or give ", Setting("n_components"), " as a number"),
-    )
+    remedy = ("or give ", Setting("n_components"), " as a number")
+    require(decision_bytes(n, d if dense else 0, threads), memory_budget, remedy)
     if d == 1:
         choice = _by_elbow(leading_values(kernel, X, min(n - 1, MOST_DECIDED), center=True, threads=threads)[0])
         choice = Choice(choice.count, f"A single column has nothing to permute. {choice.reason}")
@@ -102,10 +99,8 @@ def analysis(
     if sparse.issparse(X) and not fits_dense(*X.shape):
         plain = parallel_analysis(kernel, X, most, permutations=permutations, seed=seed, threads=threads)
         return plain, "the data with permuted columns"
-    found = deflated_analysis(
-        kernel, X, most, permutations=permutations, seed=seed, threads=threads, max_rows=X.shape[0]
-    )
-    return found, "rows with the structure of the components before and no more"
+    how = {"permutations": permutations, "seed": seed, "threads": threads, "max_rows": X.shape[0]}
+    return deflated_analysis(kernel, X, most, **how), "rows with the structure of the components before and no more"
 
 
 def said(found: ParallelAnalysis, null: str, most: int) -> str:
@@ -113,10 +108,8 @@ def said(found: ParallelAnalysis, null: str, most: int) -> str:
     count = found.count
     if count == 0:
         first, limit = (found.values[0], found.null[0]) if len(found.values) else (0.0, 0.0)
-        return (
-            f"Parallel analysis found no component above chance: eigenvalue 1, {first:.4g}, has to exceed {limit:.4g} "
-            "for that; one is kept."
-        )
+        why = f"eigenvalue 1, {first:.4g}, has to exceed {limit:.4g} for that"
+        return f"Parallel analysis found no component above chance: {why}; one is kept."
     last = f"eigenvalue {count}, {found.values[count - 1]:.4g}, is above {found.null[count - 1]:.4g}"
     if count < len(found.values):
         end = f"eigenvalue {count + 1}, {found.values[count]:.4g}, is not above {found.null[count]:.4g}"
@@ -138,10 +131,8 @@ def _by_elbow(values: FloatArray) -> Choice:
         return Choice(max(1, number), f"Of components with variance there are {number}, too few for a choice.")
     count, _ = elbow(positive)
     before, after = positive[count - 1], positive[count]
-    return Choice(
-        count,
-        f"The likeliest elbow of the first {number} eigenvalues is after {count}: {before:.4g}, then {after:.4g}.",
-    )
+    found = f"{count}: {before:.4g}, then {after:.4g}"
+    return Choice(count, f"The likeliest elbow of the first {number} eigenvalues is after {found}.")
 
 
 def drawn_rows(X: Any, weights: FloatArray | None, most: int, seed: int) -> Any:
@@ -149,17 +140,13 @@ def drawn_rows(X: Any, weights: FloatArray | None, most: int, seed: int) -> Any:
 
     Unequal weights w leave as many rows as the independent ones they are worth, (sum w)^2 / sum w^2.
     """
-    n = X.shape[0]
-    if weights is None:
-        if n <= most:
-            return X
-        return X[np.sort(np.random.default_rng(seed).choice(n, most, replace=False))]
-    worth = int(weights.sum() ** 2 / np.square(weights).sum() + 0.5)
-    count = min(most, max(worth, 2), int(np.count_nonzero(weights)))
-    if count == n:
-        return X
-    shares = weights / weights.sum()
-    return X[np.sort(np.random.default_rng(seed).choice(n, count, replace=False, p=shares))]
+    n, shares = X.shape[0], None
+    count = min(n, most)
+    if weights is not None:
+        worth = int(weights.sum() ** 2 / np.square(weights).sum() + 0.5)
+        count = min(most, max(worth, 2), int(np.count_nonzero(weights)))
+        shares = weights / weights.sum()
+    return X if count == n else X[np.sort(np.random.default_rng(seed).choice(n, count, replace=False, p=shares))]
 
 
 def elbow(values: FloatArray) -> tuple[int, FloatArray]:
@@ -222,40 +209,18 @@ def parallel_analysis(
     threads: int = 1,
     max_rows: int = 2000,
 ) -> ParallelAnalysis:
-    """Count the components whose eigenvalues are above those of the data with independently permuted columns.
-
-    Parameters
-    ----------
-    kernel : a kernel of `kpca.kernels`, with its parameters; the permuted data are compared under the same.
-    X : (n, d) array or CSR matrix of finite numbers.
-    max_components : how many components are looked at.
-    permutations : how often the columns are permuted.
-    quantile : of the permuted data's eigenvalues that must be exceeded.
-    max_rows : of more rows than this a sample is used, the same for the same seed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kpca import kernels
-    >>> random = np.random.default_rng(0)
-    >>> X = random.standard_normal((300, 2)) @ random.standard_normal((2, 10)) + random.standard_normal((300, 10))
-    >>> parallel_analysis(kernels.Linear(), X, 8).count
-    2
-    """
+    """Count the components whose eigenvalues exceed a quantile of those of the data with permuted columns."""
     X = drawn_rows(X, None, max_rows, seed)
     n, d = X.shape
     k = min(max_components, n - 1 if center else n, d if isinstance(kernel, Linear) else n)
     values, trace = leading_values(kernel, X, k, center=center, threads=threads)
-    drawn = np.empty((permutations, k))
-
-    def commit(number: int, found: FloatArray) -> None:
-        drawn[number] = found
+    drawn: list[FloatArray] = []
 
     def permuted_values(number: int) -> FloatArray:
         rows = permuted(X, np.random.default_rng([seed, number]))
         return leading_values(kernel, rows, k, center=center)[0]
 
-    in_order(list(range(permutations)), lambda: permuted_values, commit, threads)
+    in_order(list(range(permutations)), lambda: permuted_values, lambda _, found: drawn.append(found), threads)
     null = np.quantile(drawn, quantile, axis=0)
     above = values > null + _ROUNDING * max(float(values[0]), float(null[0]))
     count = k if above.all() else int(np.argmin(above))
@@ -311,45 +276,19 @@ def _distinct(n: int, columns: NDArray[np.int64], random: np.random.Generator) -
 
 
 def deflated_analysis(
-    kernel: Kernel,
-    X: Any,
-    max_components: int,
-    *,
-    permutations: int = 20,
-    margin: float = 3.0,
-    seed: int = 0,
-    threads: int = 1,
-    max_rows: int = 600,
+    kernel: Kernel, X: Any, most: int, *, permutations: int = 20, seed: int = 0, threads: int = 1, max_rows: int = 600
 ) -> ParallelAnalysis:
     """Count components one after the other, each against data that have the structure of those before it, and no more.
 
     The result lists the components up to the first that did not count; `null` is what each had to exceed. Beyond the
     eighth not all are tested, and the null between is interpolated.
-
-    Parameters
-    ----------
-    kernel : a kernel of `kpca.kernels`, with its parameters.
-    X : (n, d) array or CSR matrix of finite numbers; a sparse one is made dense, on at most `max_rows` rows.
-    max_components : how many components are looked at.
-    permutations : draws of the null; a clear case is decided by the first few.
-    margin : standard deviations of the null above its mean that an eigenvalue must exceed.
-    max_rows : of more rows than this a sample is used, the same for the same seed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kpca import kernels
-    >>> random = np.random.default_rng(0)
-    >>> X = 6.0 * random.standard_normal((4, 8))[np.arange(200) % 4] + random.standard_normal((200, 8))
-    >>> deflated_analysis(kernels.RBF(0.01), X, 10).count  # four clusters
-    3
     """
     # BLAS's own threads, which go on spinning after a call, would take the cores from ours between two steps.
     with single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is odd about the data the fit itself will say
         data = _Rows(kernel, X, max_rows, seed, threads)
         n, d = data.X.shape
-        most = min(max_components, n - 1, d if isinstance(kernel, Linear) else n)
+        most = min(most, n - 1, d if isinstance(kernel, Linear) else n)
         tested: dict[int, float] = {}  # what each eigenvalue that was looked at had to exceed
 
         def counts(j: int) -> bool:
@@ -357,7 +296,7 @@ def deflated_analysis(
             if value <= max(_ROUNDING * first, 0.0):
                 tested[j] = value
                 return False
-            tested[j] = _threshold(data, j, value, permutations, margin)
+            tested[j] = _threshold(data, j, value, permutations)
             return value > tested[j] + _ROUNDING * first
 
         count = _first_without(counts, most)
@@ -371,43 +310,30 @@ def deflated_analysis(
 def _first_without(counts: Callable[[int], bool], most: int) -> int:
     """Return the first number for which `counts` is false, `most` if there is none.
 
-    The first few are asked one after the other; then strides are taken, and the last one is searched by halves: who has
-    twenty components does not need each of them confirmed.
+    The first few are asked one by one; then strides are taken, and the last one is searched by halves: with twenty
+    components not each of them needs to be confirmed.
     """
-    for j in range(min(_ONE_BY_ONE, most)):
-        if not counts(j):
-            return j
-    known = min(_ONE_BY_ONE, most)  # all before it count
+    known = 0  # all before it count
     while known < most:
-        ahead = min(most, known + max(1, known // 2))
+        ahead = min(most, known + (1 if known < _ONE_BY_ONE else known // 2))
         if counts(ahead - 1):
             known = ahead
             continue
-        beyond = ahead - 1  # does not count
-        while known < beyond:
-            middle = (known + beyond) // 2
-            if counts(middle):
-                known = middle + 1
-            else:
-                beyond = middle
-        return known
+        return known + bisect_left(range(known, ahead - 1), True, key=lambda j: not counts(j))
     return most
 
 
-def _threshold(data: _Rows, j: int, value: float, permutations: int, margin: float) -> float:
+def _threshold(data: _Rows, j: int, value: float, permutations: int) -> float:
     """Return what eigenvalue j + 1 has to exceed, from as many draws as it takes to be sure."""
     draw = data.null(j)
     drawn: list[float] = []
-
-    def more(numbers: range) -> None:
-        in_order(list(numbers), lambda: draw, lambda _, found: drawn.append(found), data.threads)
-
-    for first, clear in ((0, _CLEAR_FROM_FIVE), (5, _CLEAR_FROM_TEN), (10, np.inf)):
-        more(range(min(first, permutations), min(first + 5, permutations) if np.isfinite(clear) else permutations))
+    for last, clear in ((5, _CLEAR_FROM_FIVE), (10, _CLEAR_FROM_TEN), (permutations, np.inf)):
+        numbers = list(range(len(drawn), min(last, permutations)))
+        in_order(numbers, lambda: draw, lambda _, found: drawn.append(found), data.threads)
         mean, spread = float(np.mean(drawn)), float(np.std(drawn, ddof=min(1, len(drawn) - 1)))
         if value <= mean or (value > mean + clear * spread and value > _CLEARLY_LARGER * max(drawn)):
             break
-    return mean + margin * spread
+    return mean + _MARGIN * spread
 
 
 class _Rows:

@@ -181,12 +181,7 @@ def _require_memory(n: int, k: int, budget: int, held: int) -> None:
         raise InputError(
             f"{k} components of {n} rows need the whole kernel matrix, {needed / 2**20:,.0f} MiB; the memory limit is "
             f"{budget / 2**20:,.0f} MiB",
-            remedy=(
-                "ask for ",
-                Setting("n_components"),
-                f" below {int(n * _LARGE_SHARE)}, or raise ",
-                MEMORY_LIMIT,
-            ),
+            remedy=("ask for ", Setting("n_components"), f" below {int(n * _LARGE_SHARE)}, or raise ", MEMORY_LIMIT),
         )
 
 
@@ -271,29 +266,20 @@ class Plan:
 
 def size_words(size: float) -> str:
     """Return bytes in a unit that reads well."""
-    for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB")):
-        if size >= 0.995 * unit:
-            return f"{_three_digits(size / unit)} {name}"
-    return f"{_three_digits(size / 2**10)} KiB"
+    units = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+    unit, name = next((one for one in units if size >= 0.995 * one[0]), units[-1])
+    value = size / unit
+    digits = f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
+    return f"{digits} {name}"
 
 
 def time_words(seconds: float) -> str:
     """Return seconds in a unit that reads well."""
-    if seconds < 0.9995:
-        return f"{_two_digits(1000 * seconds)} ms"
-    if seconds < 120:
-        return f"{_two_digits(seconds)} s"
-    if seconds < 7200:
-        return f"{_two_digits(seconds / 60)} minutes"
-    return f"{_two_digits(seconds / 3600)} hours"
-
-
-def _two_digits(value: float) -> str:
-    return f"{value:.1f}" if value < 9.95 else f"{round(value, 1 - int(math.log10(value))):,.0f}"
-
-
-def _three_digits(value: float) -> str:
-    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
+    units = ((0.9995, 1000 * seconds, "ms"), (120, seconds, "s"), (7200, seconds / 60, "minutes"))
+    found = ((value, unit) for limit, value, unit in units if seconds < limit)
+    value, unit = next(found, (seconds / 3600, "hours"))
+    digits = f"{value:.1f}" if value < 9.95 else f"{round(value, 1 - int(math.log10(value))):,.0f}"
+    return f"{digits} {unit}"
 
 
 # -- from data or a mere shape to a plan; nothing of the size of the kernel matrix is computed ------------------------
@@ -384,8 +370,7 @@ def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any], like: An
     precomputed = isinstance(parameters.kernel, str) and parameters.kernel == "precomputed"
     if precomputed and n != d:
         raise InputError(f"A precomputed kernel matrix must be square at fit; got shape {(n, d)}.")
-    known = like if data is None else data
-    rows = cost.drawn_rows(known) if known is not None else cost.made_up_rows(n, d, dtype)
+    rows = cost.sample_or_made_up(like if data is None else data, n, d, dtype)
     kernel: Kernel | None = None
     if not precomputed:
         gamma = parameters.gamma if data is not None or not isinstance(parameters.gamma, str) else None
@@ -417,20 +402,6 @@ def _problem(X: Any, parameters: SimpleNamespace, dtype: np.dtype[Any], like: An
         inverse=learned if parameters.preimage is None else min(n, LEARNED_ROWS),
         approximation=parameters.approximation,
     )
-
-
-# -- plans ------------------------------------------------------------------------------------------------------------
-
-
-def make_plan(problem: Problem) -> Plan:
-    """Return the plan of a problem: the route that a fit takes, and what that is likely to cost."""
-    if features_instead(problem.approximation, problem.kernel, problem.n, problem.d, problem):
-        found = _features_plan(problem)
-    elif problem.linear:
-        found = _linear_plan(problem)
-    else:
-        found = _kernel_plan(problem)
-    return _finished(problem, found)
 
 
 def _kernel_plan(problem: Problem) -> dict[str, Any]:
@@ -518,16 +489,9 @@ def _features_plan(problem: Problem) -> dict[str, Any]:
     rank = rank_of(problem.approximation, None if problem.decides else wanted, n)
     k = min(rank, wanted) if isinstance(wanted, int) else rank
     columns = problem.d if problem.nnz is None else -(-2 * problem.nnz // n)
-    needed = memory.features_bytes(
-        n,
-        columns,
-        k,
-        rank=rank,
-        itemsize=problem.itemsize,
-        threads=problem.threads,
-        chosen_from=n if pivots else 0,
-        drawn=problem.d if is_random(problem.approximation) else 0,
-    )
+    how = {"rank": rank, "itemsize": problem.itemsize, "threads": problem.threads, "chosen_from": n * pivots}
+    drawn = problem.d if is_random(problem.approximation) else 0
+    needed = memory.features_bytes(n, columns, k, drawn=drawn, **how)
     require(needed, problem.budget, "or take fewer features")
     return {
         "route": "features",
@@ -541,10 +505,13 @@ def _features_plan(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _finished(problem: Problem, found: dict[str, Any]) -> Plan:
-    """Return the plan with what comes before and after every route: a number to decide, an inverse map to learn."""
+def make_plan(problem: Problem) -> Plan:
+    """Return the plan of a problem: the route that a fit takes, and what that is likely to cost."""
     n, d, m = problem.n, problem.d, problem.inverse
-    beside: list[tuple[int, float]] = []
+    features = features_instead(problem.approximation, problem.kernel, n, d, problem)
+    route = _features_plan if features else _linear_plan if problem.linear else _kernel_plan
+    found = route(problem)
+    beside: list[tuple[int, float]] = []  # a number to decide, an inverse map to learn
     if m:
         needed = ridge_bytes(m, d, found["k"], problem.itemsize) + 24 * n * found["k"]
         require(needed, problem.budget)
@@ -559,7 +526,8 @@ def _finished(problem: Problem, found: dict[str, Any]) -> Plan:
         found["memory_bytes"] = max(found["memory_bytes"], needed)
         found["memory_bound"] = max(found["memory_bound"], needed)
         found["seconds"] += seconds
-    found["memory_bytes"] = min(found["memory_bytes"], problem.limit)
+    limit = problem.budget()
+    found["memory_bytes"] = min(found["memory_bytes"], limit)
     assert math.isfinite(found["seconds"])
     known = not (problem.decides or isinstance(problem.n_components, float))
-    return Plan(n=n, d=d, k_known=known, memory_limit=problem.limit, threads=problem.threads, **found)
+    return Plan(n=n, d=d, k_known=known, memory_limit=limit, threads=problem.threads, **found)

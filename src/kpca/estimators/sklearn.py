@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import solve
 from sklearn.decomposition import KernelPCA as Theirs
@@ -15,6 +14,7 @@ from sklearn.preprocessing import KernelCenterer
 from kpca import kernels
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import FloatArray
 from kpca.estimators.exact import Decomposition
 from kpca.estimators.fitted import Fitted
 from kpca.estimators.plan import kernel_of
@@ -26,7 +26,6 @@ from kpca.preimage.learned import RidgeMap, RidgeMapWay
 from kpca.spectrum import Spectrum
 from kpca.spectrum.result import eigenvalue_bounds
 
-FloatArray = NDArray[Any]
 _SOLVER = "scikit-learn"
 # A kernel matrix whose row means are below this share of what they were at the fit has been centred since.
 _CENTRED = 1e-6
@@ -50,10 +49,8 @@ class OfPairs:
 def to_sklearn(model: Any) -> Theirs:
     """Return scikit-learn's KernelPCA with the parameters of a model and, where it is fitted, with its components."""
     _refuse(model)
-    names = [
-        name for name in Theirs().get_params() if name not in ("kernel", "gamma", "degree", "coef0", "kernel_params")
-    ]
-    parameters: dict[str, Any] = {name: getattr(model, name) for name in names}
+    of_kernel = ("kernel", "gamma", "degree", "coef0", "kernel_params")
+    parameters = {name: getattr(model, name) for name in Theirs().get_params() if name not in of_kernel}
     if parameters["eigen_solver"] == "krylov":
         parameters["eigen_solver"] = "auto"
     if not hasattr(model, "eigenvalues_"):
@@ -78,9 +75,8 @@ def _refuse(model: Any) -> None:
     elif fitted and not isinstance(model.X_fit_, np.ndarray) and not sparse.issparse(model.X_fit_):
         reason = "is of a LinearOperator"
     if reason is not None:
-        raise InputError(
-            f"scikit-learn's KernelPCA is exact, centred and without weights; this model {reason}: fit one that is not."
-        )
+        theirs = "scikit-learn's KernelPCA is exact, centred and without weights"
+        raise InputError(f"{theirs}; this model {reason}: fit one that is not.")
 
 
 def _unresolved(model: Any) -> dict[str, Any]:
@@ -93,21 +89,13 @@ def _unresolved(model: Any) -> dict[str, Any]:
     else:
         found = {"kernel": kernel, "degree": model.degree, "coef0": model.coef0, "kernel_params": model.kernel_params}
     if isinstance(count, float | str) or not (gamma is None or np.isscalar(gamma)) or isinstance(gamma, str):
-        raise InputError(
-            (
-                "Without a fit ",
-                Setting("n_components"),
-                " and ",
-                Setting("gamma"),
-                f" must be numbers for scikit-learn; got {count!r} and {gamma!r}",
-            ),
-            remedy="fit the model first, or set them",
-        )
+        needed = f" must be numbers for scikit-learn; got {count!r} and {gamma!r}"
+        message = ("Without a fit ", Setting("n_components"), " and ", Setting("gamma"), needed)
+        raise InputError(message, remedy="fit the model first, or set them")
     names = Theirs._parameter_constraints["kernel"][0].options
     if isinstance(kernel, str) and kernel not in names:
-        raise InputError(
-            f"Without a fit kernel must be one that scikit-learn's KernelPCA has; got {kernel!r}: fit the model first."
-        )
+        needed = "kernel must be one that scikit-learn's KernelPCA has"
+        raise InputError(f"Without a fit {needed}; got {kernel!r}: fit the model first.")
     return {**found, "gamma": gamma}
 
 
@@ -169,9 +157,7 @@ def from_sklearn(empty: Any, theirs: Any) -> Any:
     Residuals and bounds are measured, which takes a pass over the kernel matrix.
     """
     if not isinstance(theirs, Theirs):
-        raise InputError(
-            f"from_sklearn needs a KernelPCA of sklearn.decomposition; got {type(theirs).__name__}: give one."
-        )
+        raise InputError(f"from_sklearn needs a KernelPCA of sklearn.decomposition; got {type(theirs).__name__}.")
     model = empty.set_params(**theirs.get_params(deep=False))
     if not hasattr(theirs, "eigenvalues_"):
         return model
@@ -179,11 +165,8 @@ def from_sklearn(empty: Any, theirs: Any) -> Any:
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     values, vectors = np.asarray(theirs.eigenvalues_), np.asarray(theirs.eigenvectors_)
-    if (
-        (values < 0).any()
-        or not (np.isfinite(values).all() and np.isfinite(vectors).all())
-        or vectors.shape != (X.shape[0], len(values))
-    ):
+    finite = np.isfinite(values).all() and np.isfinite(vectors).all()
+    if not finite or (values < 0).any() or vectors.shape != (X.shape[0], len(values)):
         raise InputError("A fitted KernelPCA must have finite eigenvalues from 0, and a vector of each; this has not.")
     gamma = float(theirs.gamma_)
     kernel, means = None, np.asarray(theirs._centerer.K_fit_rows_, dtype=np.float64)
@@ -204,18 +187,8 @@ def from_sklearn(empty: Any, theirs: Any) -> Any:
         solved = RidgeMap(kernel_of(theirs, scores, gamma), scores, theirs.dual_coef_, np.zeros(X.shape[1]))
         back = Back(RidgeMapWay(solved), "ridge", "scikit-learn's map, as it was fitted")
     found = model._wanted_of(Decomposition(spectrum, projection))
-    fitted = Fitted(
-        kernel,
-        found.spectrum,
-        found.projection,
-        mass=X.shape[0],
-        center=True,
-        dtype=X.dtype,
-        gamma=gamma,
-        X_fit=X,
-        back=back,
-        columns=columns | {"n_features_in_": X.shape[1]},
-    )
+    parts, columns = (found.spectrum, found.projection), columns | {"n_features_in_": X.shape[1]}
+    fitted = Fitted(kernel, *parts, X.shape[0], True, X.dtype, gamma, X_fit=X, back=back, columns=columns)
     return model._keep(fitted.attributes())
 
 
@@ -253,15 +226,8 @@ def _certified(operator: Any, values: FloatArray, vectors: FloatArray) -> Spectr
     residuals = np.sqrt(np.square(images - vectors * values).sum(axis=0))
     error = float(operator.error(vectors)) if len(values) else 0.0
     trace, squares = float(operator.trace()), float(operator.frobenius2())
-    bounds = eigenvalue_bounds(
-        values,
-        residuals,
-        len(values),
-        error=error,
-        trace=trace,
-        frobenius2=squares,
-        frobenius2_error=float(operator.frobenius2_error()),
-        psd=operator.psd,
-    )
+    known = {"error": error, "trace": trace, "frobenius2": squares}
+    known["frobenius2_error"] = float(operator.frobenius2_error())
+    bounds = eigenvalue_bounds(values, residuals, len(values), psd=operator.psd, **known)
     smallest = float(values.min(initial=0.0))
     return Spectrum(values, vectors, residuals + error, bounds, trace, squares, smallest, 1, True, _SOLVER, error)

@@ -9,19 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.container import remove_leftovers
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.progress import row_monitor
 from kpca.data.rows import stacked
-from kpca.estimators.approximate import FittedMap
+from kpca.estimators.approximate import FittedMap, not_finite
 from kpca.estimators.checkpoint import StateFile, digest, load_state
 from kpca.features import Scatter, scatter_of
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 Monitor = Callable[[int], None] | None
 # Uniform numbers are drawn in blocks of this many rows, so that a row's number depends on its place only.
 _BLOCK = 4096
@@ -98,11 +97,6 @@ class Batch:
     rows: Any  # shape: (m, d)
     weights: FloatArray | None = None
 
-    @property
-    def all_weights(self) -> FloatArray:
-        """The weights, 1 where none are given.  # shape: (m,)"""
-        return np.ones(self.rows.shape[0]) if self.weights is None else self.weights
-
 
 @dataclass(frozen=True)
 class Stream:
@@ -127,7 +121,8 @@ class Stream:
         """Return all rows that wait, in one batch."""
         weights, waiting = None, self.waiting
         if any(batch.weights is not None for batch in waiting):
-            weights = np.concatenate([batch.all_weights for batch in waiting])
+            each = (np.ones(batch.rows.shape[0]) if batch.weights is None else batch.weights for batch in waiting)
+            weights = np.concatenate(list(each))
         return Batch(waiting[0].rows if len(waiting) == 1 else stacked([batch.rows for batch in waiting]), weights)
 
     def absorbed(self, batch: Batch, fade: float, threads: int, monitor: Monitor = None) -> Stream:
@@ -138,10 +133,7 @@ class Stream:
         with np.errstate(over="ignore", invalid="ignore"):
             new = scatter_of(self.fitted.feature_map, batch.rows, batch.weights, threads=threads, monitor=monitor)
         if not np.isfinite(new.matrix).all():
-            raise InputError(
-                f"The values of the {self.kernel.name} kernel must be finite; for this batch some are NaN or too "
-                f"large: {self.kernel.remedy}."
-            )
+            raise not_finite(self.kernel, "batch")
         scatter, sample = new if self.scatter is None else self.scatter.faded(fade).merged(new), self.sample
         if sample is not None:
             if sparse.issparse(batch.rows):
@@ -167,10 +159,9 @@ class StreamCheckpoint(StateFile):
             return False
         if _mark(batch) != self._expected[0]:
             number = len(self._seen) - len(self._expected)
-            raise InputError(
-                f"The checkpoint {self.path} must belong to this stream; it was written for another batch {number}: "
-                "start with the first batch again, delete the file or choose another path."
-            )
+            remedy = "start with the first batch again, delete the file or choose another path"
+            wrong = f"must belong to this stream; it was written for another batch {number}"
+            raise InputError(f"The checkpoint {self.path} {wrong}: {remedy}.")
         self._expected.pop(0)
         return True
 
@@ -189,12 +180,9 @@ class StreamCheckpoint(StateFile):
             waiting = tuple(_unpacked(f"waiting {i}", arrays) for i in range(int(header["waiting"])))
             sample = None if empty.sample is None else empty.sample.recalled(dict(arrays))
         except (KeyError, ValueError, TypeError) as error:
-            raise InputError(
-                f"The checkpoint {self.path} must hold the state of a stream; it holds something else: delete it or "
-                "choose another path."
-            ) from error
-        stream = replace(empty, waiting=waiting, scatter=scatter, batches=len(self._seen), sample=sample)
-        return stream, basis
+            wrong = "must hold the state of a stream; it holds something else: delete it or choose another path"
+            raise InputError(f"The checkpoint {self.path} {wrong}.") from error
+        return replace(empty, waiting=waiting, scatter=scatter, batches=len(self._seen), sample=sample), basis
 
     def taken(self, batch: Batch, stream: Stream) -> None:
         """Note that a batch has been taken in, and write the state if it is time to."""

@@ -7,12 +7,10 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import estimator_html_repr
 
+from kpca._base.linalg import FloatArray
 from kpca.estimators.plan import FINEST_TOL
-
-FloatArray = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -73,9 +71,7 @@ def whole_of(model: Any) -> str:
 
 def certificate(model: Any) -> str:
     """Return how far the eigenvalues can be trusted, and why."""
-    if "_stream" in vars(model) or hasattr(model, "feature_map_"):
-        return approximation_error(model) or _residuals(model)
-    return _residuals(model)
+    return approximation_error(model) or _residuals(model)
 
 
 def approximation_error(model: Any) -> str | None:
@@ -85,10 +81,8 @@ def approximation_error(model: Any) -> str | None:
         return None
     width = spectrum_of(model).uncertainty
     if type(features).__name__ == "RandomMap":
-        return (
-            f"{features.rank} random features: eigenvalues are estimated to be off by at most {relative(width)} "
-            "eigenvalue, which is no bound"
-        )
+        estimate = f"eigenvalues are estimated to be off by at most {relative(width)} eigenvalue, which is no bound"
+        return f"{features.rank} random features: {estimate}"
     kind = "bounded" if features.exact else "estimated"
     return f"{features.rank} landmarks: what they leave out is {kind} by {relative(width)} eigenvalue"
 
@@ -167,9 +161,8 @@ def _svg(table: SpectrumTable, whole: str) -> str:
     for j in range(count):
         left, low, high = _LEFT + (j + 0.15) * step, level(bounds[j, 0]), level(bounds[j, 1])
         middle = _LEFT + (j + 0.5) * step
-        note = (
-            f"component {j + 1}: {100 * shares[j]:.3g} %, from {100 * bounds[j, 0]:.3g} to {100 * bounds[j, 1]:.3g} %"
-        )
+        share, lower, upper = (f"{100 * value:.3g}" for value in (shares[j], *bounds[j]))
+        note = f"component {j + 1}: {share} %, from {lower} to {upper} %"
         marks.append(
             f'<g><title>{escape(note)}</title><rect x="{left:.1f}" y="{level(shares[j]):.1f}" width="{0.7 * step:.1f}" '
             f'height="{_HEIGHT - _BOTTOM - level(shares[j]):.1f}" fill="#4477aa"/>'

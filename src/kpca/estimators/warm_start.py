@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca._base.config import config, memory_budget
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import kept_single_threaded
 from kpca.estimators.cost import Request
 from kpca.estimators.exact import Decomposition, Near, decompose
@@ -24,7 +24,6 @@ from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel, Linear
 from kpca.spectrum import Spectrum
 
-FloatArray = NDArray[Any]
 # Kernels whose factors differ by more are strangers: eigenvectors of one say little about those of the other.
 _NEIGHBOURS = math.log(2.0) * (1 + 1e-9)
 # Vectors taken of the nearest kernel beyond its components, and how many kernels give theirs.
@@ -39,7 +38,7 @@ _BANDWIDTHS = ("gamma", "length_scale")
 
 
 @dataclass(frozen=True)
-class _Known:
+class _EarlierFit:
     """What a fit has found that may help the next."""
 
     place: float  # logarithm of the factor with which the kernel takes its argument
@@ -53,7 +52,9 @@ class Follower:
 
     def __init__(self, kernels: Sequence[Kernel], X: Any, request: Request, *, budget: int | None = None) -> None:
         self.X, self.request = X, request
-        if request.eigen_solver == "auto" and _worth_following(X.shape[0], request.n_components):
+        n, count = X.shape[0], request.n_components
+        few = isinstance(count, int) and n >= _FEWEST_ROWS and count <= min(_MOST_COMPONENTS, n // 12)
+        if request.eigen_solver == "auto" and few:  # products from a good start beat solving the whole matrix anew
             self.request = replace(request, eigen_solver="krylov")
         families: dict[str, list[Kernel]] = {}
         self._widest: dict[str, float] = {}  # the factors up to which arguments are precise
@@ -66,7 +67,7 @@ class Follower:
         self._arguments = {
             name: SharedArguments(members, X, budget=room // len(families)) for name, members in families.items()
         }
-        self._known: dict[Hashable, list[_Known]] = {}
+        self._known: dict[Hashable, list[_EarlierFit]] = {}
 
     def __call__(self, kernel: Kernel) -> Decomposition:
         """Return the components under a kernel, one of those announced or another."""
@@ -93,13 +94,8 @@ class Follower:
 
     def _remember(self, kind: Hashable, place: float, spectrum: Spectrum) -> None:
         if spectrum.spare is not None and len(spectrum.values):  # of the whole matrix there is nothing to save
-            one = _Known(place, spectrum.vectors, spectrum.spare[:, :_SPARE], float(spectrum.values[0]))
+            one = _EarlierFit(place, spectrum.vectors, spectrum.spare[:, :_SPARE], float(spectrum.values[0]))
             self._known.setdefault(kind, []).append(one)
-
-
-def _worth_following(n: int, count: int | float | None) -> bool:
-    """Return True if products from a good start are quicker than to solve the whole matrix anew each time."""
-    return isinstance(count, int) and n >= _FEWEST_ROWS and count <= min(_MOST_COMPONENTS, n // 12)
 
 
 def _kind(kernel: Kernel) -> Hashable:

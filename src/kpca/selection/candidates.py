@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import euclidean_distances
@@ -18,10 +17,10 @@ from sklearn.model_selection import ParameterGrid
 
 from kpca import kernels
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca.kernels import Kernel
 from kpca.kernels.arrays import squared_norms
 
-FloatArray = NDArray[Any]
 # What is tried where nothing is said.
 DEFAULT = ("linear", "rbf", "poly", "cosine")
 DEGREES: tuple[int, ...] = tuple(kernels.Polynomial.grid(1.0, 1)["degree"])
@@ -56,7 +55,8 @@ class Candidate:
         if not others:
             given = self.parameters["kernel"]
             return given if isinstance(given, str) else repr(self.kernel)
-        return f"{self.name} " + ", ".join(f"{name}={_short(value)}" for name, value in others.items())
+        words = {name: f"{value:.3g}" if isinstance(value, float) else repr(value) for name, value in others.items()}
+        return f"{self.name} " + ", ".join(f"{name}={value}" for name, value in words.items())
 
 
 def candidates(
@@ -68,9 +68,7 @@ def candidates(
     """
     wanted = DEFAULT if wanted is None else wanted
     others = {name: value for name, value in others.items() if name in _PARAMETERS}
-    found: list[Candidate] = []
-    for kernel, grid in _entries(wanted):
-        found += _of(kernel, grid, X, bandwidths, others)
+    found = [one for kernel, grid in _entries(wanted) for one in _of(kernel, grid, X, bandwidths, others)]
     if not found:
         raise InputError(f"kernels must name at least one kernel to try; got {wanted!r}.")
     return found
@@ -111,24 +109,22 @@ def _grid(kernel: str, grid: Any, X: Any, bandwidths: int) -> dict[str, list[Any
         if unknown:
             raise InputError(f"Grids must be of {', '.join(_PARAMETERS)}; got {unknown[0]!r} for kernel {kernel!r}.")
         return {name: _listed(name, values) for name, values in grid.items()}
+    some = kernels.resolve(kernel, X, gamma=1.0)
     if grid is not None and not isinstance(grid, Integral):
-        if not _is_scaled(kernel, X):
+        if not _is_scaled(some):
             raise InputError(f"Grids must be of kernels with a bandwidth or a degree; got {grid!r} for {kernel!r}.")
-        by_degree = hasattr(kernels.resolve(kernel, X, gamma=1.0), "degree")
-        return {("degree" if by_degree else "gamma"): _listed(kernel, grid)}
+        return {("degree" if hasattr(some, "degree") else "gamma"): _listed(kernel, grid)}
     count = bandwidths if grid is None else int(grid)
     if isinstance(grid, bool) or count < 1:
         raise InputError(f"A grid must have a whole number of values from 1; got {grid!r} for kernel {kernel!r}.")
-    some = kernels.resolve(kernel, X, gamma=1.0)
     if some.bandwidth is not None:
         return {"gamma": bandwidth_grid(kernel, X, count).tolist()}
     return some.grid(float(kernels.resolve_gamma("scale", X)), count)
 
 
-def _is_scaled(kernel: str, X: Any) -> bool:
-    """Return True if gamma matters to a kernel by name."""
-    some = kernels.resolve(kernel, X, gamma=1.0)
-    return some.bandwidth is not None or hasattr(some, "gamma")
+def _is_scaled(kernel: Kernel) -> bool:
+    """Return True if gamma matters to a kernel."""
+    return kernel.bandwidth is not None or hasattr(kernel, "gamma")
 
 
 def _listed(name: str, values: Any) -> list[Any]:
@@ -146,9 +142,9 @@ def _candidate(parameters: dict[str, Any], X: Any, others: Mapping[str, Any]) ->
     """Return a candidate whose gamma is a number: one found by a rule must not change with the rows it is used on."""
     whole = {**others, **parameters}
     gamma = whole["gamma"] = kernels.resolve_gamma(whole.get("gamma"), X)
-    named = isinstance(parameters["kernel"], str) and _is_scaled(parameters["kernel"], X)
-    by_rule = named and isinstance(others.get("gamma"), str)
-    if "gamma" in parameters or by_rule:
+    name = parameters["kernel"]
+    by_rule = isinstance(name, str) and isinstance(others.get("gamma"), str)
+    if "gamma" in parameters or (by_rule and _is_scaled(kernels.resolve(name, X, gamma=1.0))):
         parameters = {**parameters, "gamma": gamma}
     return Candidate(parameters, kernels.resolve(whole.pop("kernel"), X, **whole))
 
@@ -204,7 +200,3 @@ def _pairs(X: Any, metric: str) -> FloatArray:
         D: FloatArray = euclidean_distances(X, squared=True)
         D[1e-13 * np.add.outer(lengths, lengths) >= D] = 0.0  # rounding
     return D
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else repr(value)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -17,17 +16,17 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from kpca import kernels
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError, Setting
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.validation import check_data, check_precomputed, check_rows, check_symmetric, whole_number
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.n_components import Choice, analysis, elbow, leading_values, parallel_analysis, said, with_mean
+from kpca.estimators.plan import kernel_of
 from kpca.preimage import gcv
 from kpca.preimage.learned import RidgeMap
 from kpca.selection.rows import Indices, check_labels, folds_of, row_sample
 from kpca.selection.stability import bootstrap_stability
 
-FloatArray = NDArray[Any]
 # Components that are looked at where nobody says how many.
 _MOST, _MOST_RESAMPLED, _MOST_VALUES = 50, 20, 100
 # Rows that are looked at: a regression for each count and fold, or an eigenproblem for each draw, must stay short.
@@ -96,23 +95,11 @@ class _Question:
 
     def kernel(self, X: Any) -> kernels.Kernel:
         """Return the kernel of the model for these rows."""
-        others = {name: getattr(self.model, name) for name in ("degree", "coef0", "kernel_params")}
-        gamma = kernels.resolve_gamma(self.model.gamma, X)
-        kernel = kernels.resolve(self.model.kernel, X, gamma=gamma, **others)
-        kernel.check(X)
-        return kernel
+        return kernel_of(self.model, X, kernels.resolve_gamma(self.model.gamma, X))
 
     def limit(self, available: int, usual: int) -> int:
         """Return how many components to look at."""
         return max(1, min(self.most or usual, available))
-
-    def folds(self, X: Any, y: Any) -> list[tuple[Indices, Indices]]:
-        """Return (training rows, held-out rows); None is five folds, or as many as there are rows."""
-        n = X.shape[0]
-        folds = folds_of(max(2, min(_FOLDS, n)) if self.cv is None else self.cv, n, y, self.seed)
-        if min(len(train) for train, _ in folds) < 2:
-            raise InputError(f"Each fold must leave at least 2 rows to fit; X has {n}: take more folds, or more rows.")
-        return folds
 
 
 def n_components(
@@ -192,9 +179,8 @@ def n_components(
         max_rows=whole_number("max_rows", _ROWS.get(method, 2000) if max_rows is None else max_rows, 3),
     )
     if question.square and method in ("parallel", "horn", "reconstruction", "stability"):
-        given = Setting("kernel", "precomputed")
-        message = (f"method={method!r} must have rows of data; ", given, " has none: take 'elbow' or 'fraction'.")
-        raise InputError(message)
+        given, remedy = Setting("kernel", "precomputed"), "take 'elbow' or 'fraction'"
+        raise InputError((f"method={method!r} must have rows of data; ", given, " has none"), remedy=remedy)
     return _METHODS[method](question)
 
 
@@ -260,10 +246,8 @@ def _by_elbow(question: _Question) -> ComponentCount:
         reason = f"There are {len(positive)} components with variance, too few for an elbow."
         return _counted(max(1, len(positive)), "elbow", reason, eigenvalue=values, likelihood=np.zeros(len(values)))
     count, likelihood = elbow(positive)
-    reason = (
-        f"The eigenvalues are likeliest to fall into two groups after {count} of the {len(positive)} looked at: "
-        f"{positive[count - 1]:.4g}, then {positive[count]:.4g}."
-    )
+    where = f"{count} of the {len(positive)} looked at: {positive[count - 1]:.4g}, then {positive[count]:.4g}"
+    reason = f"The eigenvalues are likeliest to fall into two groups after {where}."
     padded = np.pad(likelihood, (0, len(values) - len(likelihood)), constant_values=np.nan)
     return _counted(count, "elbow", reason, eigenvalue=values, likelihood=padded)
 
@@ -294,11 +278,12 @@ class _Curve:
     @staticmethod
     def of(question: _Question, X: Any, y: Any, judge: Callable[..., list[float]]) -> _Curve:
         """Fit the model to all folds but one, as often as there are folds, and judge by the rows of that one."""
-        # a fold leaves at least half of the rows
-        counts = _counts_to_try(question.limit(X.shape[0] // 2, _MOST))
-        tol, measured = float(question.model.tol) or _TOL, []
-        folds = question.folds(X, y)
-        fewest = min(len(train) for train, _ in folds)
+        n, measured = X.shape[0], []
+        counts = _counts_to_try(question.limit(n // 2, _MOST))  # a fold leaves at least half of the rows
+        folds = folds_of(max(2, min(_FOLDS, n)) if question.cv is None else question.cv, n, y, question.seed)
+        fewest, tol = min(len(train) for train, _ in folds), float(question.model.tol) or _TOL
+        if fewest < 2:
+            raise InputError(f"Each fold must leave at least 2 rows to fit; X has {n}: take more folds, or more rows.")
         for train, test in folds:
             rows = question.part(X, train, train)
             with warnings.catch_warnings():
@@ -324,11 +309,10 @@ class _Curve:
 
 def _counts_to_try(most: int) -> list[int]:
     """Return 1, 2, ... 10, then steps of a quarter, up to `most`, which is the last."""
-    counts, step = [], 1
-    while step < most:
-        counts.append(step)
-        step = step + 1 if step < 10 else int(np.ceil(1.25 * step))
-    return [*counts, most]
+    counts = [1]
+    while counts[-1] < most:
+        counts.append(counts[-1] + 1 if counts[-1] < 10 else int(np.ceil(1.25 * counts[-1])))
+    return [*counts[:-1], most]
 
 
 def _by_neighbours(question: _Question) -> ComponentCount:
@@ -347,11 +331,8 @@ def _by_neighbours(question: _Question) -> ComponentCount:
 
     curve = _Curve.of(question, X, y, judge)
     place, best = curve.near_best()
-    reason = (
-        f"The smallest number within one standard error of the best: {measure} {curve.means[place]:.4g} with "
-        f"{curve.counts[place]}, {best}."
-    )
-    return curve.counted(place, "knn", reason, "score")
+    found = f"{measure} {curve.means[place]:.4g} with {curve.counts[place]}, {best}"
+    return curve.counted(place, "knn", f"The smallest number within one standard error of the best: {found}.", "score")
 
 
 def _by_reconstruction(question: _Question) -> ComponentCount:
@@ -383,10 +364,8 @@ def _by_reconstruction(question: _Question) -> ComponentCount:
     if enough.any():
         place = int(np.argmax(enough))
         before = f"; {curve.counts[place - 1]} restore {curve.means[place - 1]:.4g}" if place else ""
-        reason = (
-            f"{curve.counts[place]} restore {curve.means[place]:.4g} of the variance of held-out rows, at least the "
-            f"{question.threshold:.4g} asked for{before}."
-        )
+        restored = f"{curve.means[place]:.4g} of the variance of held-out rows"
+        reason = f"{curve.counts[place]} restore {restored}, at least the {question.threshold:.4g} asked for{before}."
     else:
         place, best = curve.near_best()
         reason = (

@@ -19,13 +19,13 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import FloatArray
 from kpca.estimators.fitted import NEIGHBOURS, restoration_errors
 from kpca.estimators.n_components import ParallelAnalysis, parallel_analysis
 from kpca.features.projection import MatrixProjection
 from kpca.selection.stability import Stability, bootstrap_stability
 from kpca.selection.trials import FittedFold
 
-FloatArray = NDArray[Any]
 _RESAMPLES = 5
 
 
@@ -214,10 +214,8 @@ def check_criterion(criterion: Any, y: NDArray[Any] | None, predictor: Any = Non
     if not (named or callable(criterion)):
         raise InputError("must be a name or a scorer of scikit-learn", param="criterion", value=criterion)
     if y is None:
-        raise InputError(
-            (Setting("criterion", criterion), " must be given labels; got none"),
-            remedy=("give ", Setting("y"), ", or take ", Setting("criterion", "reconstruction")),
-        )
+        remedy = ("give ", Setting("y"), ", or take ", Setting("criterion", "reconstruction"))
+        raise InputError((Setting("criterion", criterion), " must be given labels; got none"), remedy=remedy)
     if criterion == "knn" and predictor is None:
         return Prediction(continuous)
     if predictor is not None and (isinstance(predictor, type) or not hasattr(predictor, "get_params")):

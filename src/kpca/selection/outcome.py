@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.kernels import Linear
@@ -15,7 +14,6 @@ from kpca.selection.candidates import Candidate
 from kpca.selection.criteria import Criterion
 from kpca.selection.trials import KernelTrial
 
-FloatArray = NDArray[Any]
 _SHOWN = 12  # entries of a table in print
 RULES = ("one_se", "best")
 
@@ -119,18 +117,10 @@ def table_of(trials: Sequence[KernelTrial], criterion: Criterion) -> tuple[dict[
         for place, count in enumerate(trial.counts):
             if not np.isfinite(trial.losses[place]).all():
                 continue
+            entry = {"label": trial.candidate.label, **trial.candidate.parameters, "n_components": count}
             error = trial.error(place)
-            entries.append(
-                {
-                    "label": trial.candidate.label,
-                    **trial.candidate.parameters,
-                    "n_components": count,
-                    "score": float(scores[place]),
-                    "standard_error": None if np.isnan(error) else error,
-                    "rows": trial.rows,
-                    "seconds": trial.seconds,
-                }
-            )
+            entry |= {"score": float(scores[place]), "standard_error": None if np.isnan(error) else error}
+            entries.append({**entry, "rows": trial.rows, "seconds": trial.seconds})
     entries.sort(key=lambda entry: -entry["score"])
     return tuple(entries)
 

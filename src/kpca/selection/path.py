@@ -9,11 +9,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.progress import step_monitor
 from kpca._base.threads import single_threaded
 from kpca._base.validation import check_jobs, seed_of, whole_number
@@ -30,7 +30,6 @@ from kpca.selection.rows import FOLDS, Clock, folds_of, searched_rows, some_rows
 from kpca.selection.trials import Bench
 from kpca.spectrum import Spectrum
 
-FloatArray = NDArray[Any]
 GRID, MAX_ROWS = 30, 20_000
 # Residual of the pairs: eigenvalues are then right to about its square.
 TOL = 1e-3
@@ -216,8 +215,7 @@ def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[st
     along = [candidates({kernel: {**lists, name: [value]}}, X, 1)[0] for value in values]
     along[0].kernel.check(X)
     if len({candidate.kernel for candidate in along}) < len(along):
-        message = f"must depend on the parameter that varies; {kernel!r} does not on {name!r}."
-        raise InputError(message, param="kernel")
+        raise InputError(f"must depend on {name!r}, which varies; {kernel!r} does not", param="kernel")
     return name, along
 
 

@@ -68,11 +68,9 @@ def check_labels(y: Any, n: int) -> NDArray[Any]:
     try:
         labels = np.asarray(y)
     except ValueError as error:
-        raise InputError(
-            f"must have one entry per row, {n} in all; got entries of different lengths", param="y"
-        ) from error
+        raise InputError(f"must have one entry per row, {n}; got entries of different lengths", param="y") from error
     if labels.ndim not in (1, 2) or len(labels) != n:
-        raise InputError(f"must have one entry per row, {n} in all; got shape {labels.shape}", param="y")
+        raise InputError(f"must have one entry per row, {n}; got shape {labels.shape}", param="y")
     if labels.dtype.kind == "O" or (labels.dtype.kind == "U" and not isinstance(y, np.ndarray)):
         plain = plain_labels(np.asarray(y, dtype=object))  # as text, NaN would be a class
         if plain is None:
@@ -91,13 +89,10 @@ def check_labels(y: Any, n: int) -> NDArray[Any]:
     elif labels.dtype.kind in "mM":
         labels = labels.astype(str)
     elif labels.dtype.kind not in "biuU":
-        raise InputError(
-            f"must be classes or real numbers; got {labels.dtype}", param="y", remedy="convert them to text or numbers"
-        )
+        remedy = "convert them to text or numbers"
+        raise InputError(f"must be classes or real numbers; got {labels.dtype}", param="y", remedy=remedy)
     if labels.ndim == 2 and labels.dtype.kind != "f":
-        raise InputError(
-            f"must be one class per row, or numbers; got {labels.dtype} of shape {labels.shape}", param="y"
-        )
+        raise InputError(f"must be one class per row, or numbers; got {labels.dtype} {labels.shape}", param="y")
     return labels
 
 
@@ -167,10 +162,8 @@ def _numbers(part: Any, n: int) -> Indices:
     if numbers.dtype == bool and numbers.shape == (n,):
         numbers = np.flatnonzero(numbers)
     if numbers.ndim != 1 or not numbers.size or numbers.dtype.kind not in "iu":
-        raise InputError(
-            f"cv must give row numbers to fit to and to judge by, some of each; got {numbers.dtype} of shape "
-            f"{numbers.shape}."
-        )
+        got = f"{numbers.dtype} of shape {numbers.shape}"
+        raise InputError(f"cv must give row numbers to fit to and to judge by, some of each; got {got}.")
     if numbers.min() < 0 or numbers.max() >= n:
         raise InputError(f"cv must give row numbers from 0 to {n - 1}; got {numbers.min()} to {numbers.max()}.")
     return numbers.astype(np.intp)

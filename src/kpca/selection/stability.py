@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.threads import in_order
 from kpca.estimators.cost import better_shifted
 from kpca.gram import Gram, MatrixGram
@@ -18,7 +17,6 @@ from kpca.kernels import Kernel, Linear
 from kpca.selection.rows import some_rows
 from kpca.spectrum import solve_krylov
 
-FloatArray = NDArray[Any]
 # An eigenvalue below this part of the largest is rounding; its scores say nothing.
 _NO_VARIANCE = 1e-12
 # Up to this many rows, and from this share of all components on, LAPACK's pairs of the whole matrix are the quicker;
@@ -51,24 +49,7 @@ def bootstrap_stability(
     Rows are drawn with replacement, which is to weigh them by how often each was drawn. Components are compared by the
     scores they give to the same probe rows, all rows of X, less their mean: for a component the squared correlation,
     for a subspace the mean squared cosine of the canonical angles. Both ignore signs; only the second ignores an
-    exchange of components whose eigenvalues are close.
-
-    Parameters
-    ----------
-    kernel : a kernel of `kpca.kernels`, with its parameters.
-    X : (n, d) array or CSR matrix of finite numbers.
-    n_components : how many components are compared; at most one less than the rows.
-    resamples : how often the rows are drawn.
-    max_rows : of more rows than this a sample is used, the same for the same seed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kpca import kernels
-    >>> X = np.random.default_rng(0).standard_normal((200, 3)) * [5.0, 1.0, 1.0]
-    >>> found = bootstrap_stability(kernels.Linear(), X, 2)
-    >>> bool(found.components[0] > 0.99), bool(found.components[1] < 0.9)
-    (True, True)
+    exchange of components whose eigenvalues are close. If there are more than `max_rows` rows, a sample is used.
     """
     X = some_rows(X, max_rows, seed)
     n = X.shape[0]
@@ -80,7 +61,12 @@ def bootstrap_stability(
 
     def compare(number: int) -> tuple[FloatArray, FloatArray]:
         scores = _scores(K, _draw(n, np.random.default_rng([seed, number])), k, center=center)
-        return _cosines(whole, scores), _shared(whole, _orthonormal(scores)) / rank
+        # squared cosines of each pair of columns, those of `whole` being of unit length or 0
+        lengths, products = (np.einsum("ij,ij->j", other, scores) for other in (scores, whole))
+        cosines = np.divide(products**2, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        # and between the spans of the first 1, 2, ... columns
+        squares = np.square(whole.T @ _orthonormal(scores))
+        return cosines, np.cumsum(np.cumsum(squares, axis=0), axis=1).diagonal() / rank
 
     def commit(_: int, found: tuple[FloatArray, FloatArray]) -> None:
         np.add(totals, found, out=totals)
@@ -143,18 +129,3 @@ def _orthonormal(scores: FloatArray) -> FloatArray:
     present = np.flatnonzero(scores.any(axis=0))
     Q[:, present] = np.linalg.qr(scores[:, present])[0]
     return Q
-
-
-def _cosines(whole: FloatArray, scores: FloatArray) -> FloatArray:
-    """Return the squared cosine of each pair of columns; those of `whole` are of unit length or 0.  # shape: (k,)"""
-    lengths = np.einsum("ij,ij->j", scores, scores)
-    products = np.einsum("ij,ij->j", whole, scores)
-    cosines: FloatArray = np.divide(products**2, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    return cosines
-
-
-def _shared(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return the sum of the squared cosines between the spans of the first 1, 2, ... columns.  # shape: (k,)"""
-    squares = np.square(A.T @ B)
-    sums: FloatArray = np.cumsum(np.cumsum(squares, axis=0), axis=1).diagonal()
-    return sums

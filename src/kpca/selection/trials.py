@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import no_openmp_threads
 from kpca.estimators.cost import Request
 from kpca.estimators.exact import Decomposition
 from kpca.estimators.fitted import total_variance
 from kpca.estimators.warm_start import Follower
 from kpca.selection.candidates import Candidate
-
-FloatArray = NDArray[Any]
-Indices = NDArray[np.intp]
+from kpca.selection.rows import Indices
 
 
 @dataclass(frozen=True)
@@ -123,19 +122,9 @@ class Bench:
             scores = found.projection(rows, threads=self.request.threads) if len(held_out) else np.empty((0, keep))
         if not np.isfinite(scores).all():
             raise InputError(f"Scores of held-out rows must be finite; under {candidate.label} some are not.")
-        fitted = FittedFold(
-            candidate,
-            found,
-            follower.X,
-            rows,
-            None if self.y is None else self.y[fit],
-            None if self.y is None else self.y[held_out],
-            self._variance,
-            self._y_variance,
-            found.spectrum.scores(),
-            scores,
-            self.request,
-        )
+        y, new_y = (None, None) if self.y is None else (self.y[fit], self.y[held_out])
+        spreads, both = (self._variance, self._y_variance), (found.spectrum.scores(), scores)
+        fitted = FittedFold(candidate, found, follower.X, rows, y, new_y, *spreads, *both, self.request)
         asked = [min(count, keep) for count in self.counts] if self.fewer and keep else self.counts
         counts = [count for count in asked if count <= keep]
         judged = self.criterion.losses(fitted, counts) if counts else np.empty((0, 1))

@@ -42,9 +42,9 @@ from kpca.selection.trials import Bench, KernelTrial
 BANDWIDTHS, MAX_ROWS = 15, 5000
 # Residual of the fits that are compared: their losses differ by much more.
 TOL = 1e-3
-# A plan may be wrong by so much.
+# A plan may be wrong by this factor.
 _SAFETY = 1.5
-# Rows of the first round, which a budget of time makes before all rows are used; a fit to so few is worth no plan.
+# Rows of the first round, which a budget of time makes before all rows are used; a fit to that few needs no plan.
 _FEW_ROWS = 600
 # How the time of a trial grows with the rows, measured: distances are quadratic, much else is not.
 _GROWTH = 1.5
@@ -116,7 +116,10 @@ def tune(
     if estimator is not None and not isinstance(estimator, KernelPCA):
         raise InputError(f"estimator must be a kpca.KernelPCA; got {type(estimator).__name__}.")
     whole_number("bandwidths", bandwidths, 1)
-    model = _checked_model(estimator)
+    model = KernelPCA() if estimator is None else clone(estimator).set_params(kernel="linear", n_components=None)
+    check_parameters(model)
+    check_preimage(model.preimage)
+    check_approximation(model.approximation, precomputed=False)
     rows, labels = searched_rows(X, y, max_rows, seed, cv)
     if refit and sparse.issparse(rows) and (model.preimage is not None or model.fit_inverse_transform):
         raise InputError("The inverse map needs dense rows; X is sparse: densify it, or do without the inverse map.")
@@ -141,15 +144,6 @@ def tune(
         reason += note
     table, seconds = table_of(trials, judged), clock.elapsed
     return Tuning(best, params, choice.scores(judged)[0], reason, judged.name, table, seconds, complete, tuple(trials))
-
-
-def _checked_model(estimator: KernelPCA | None) -> KernelPCA:
-    """Return the estimator, unfitted, whose parameters have been looked at before all others are tried."""
-    model = KernelPCA() if estimator is None else clone(estimator).set_params(kernel="linear", n_components=None)
-    check_parameters(model)
-    check_preimage(model.preimage)
-    check_approximation(model.approximation, precomputed=False)
-    return model
 
 
 @dataclass(frozen=True)
@@ -207,13 +201,8 @@ class _Search:
         self, order: Sequence[Candidate], report: Any, *, expected: float = 0.0, needed: bool = True
     ) -> tuple[list[KernelTrial], bool]:
         """Try one after the other while there is time; the first in any case, if a result is needed."""
-        request = Request(
-            n_components=max(self.counts) + self.criterion.beyond,
-            tol=TOL,
-            center=bool(self.model.center),
-            seed=self.seed,
-            threads=thread_count(self.model.n_jobs),
-        )
+        count, threads = max(self.counts) + self.criterion.beyond, thread_count(self.model.n_jobs)
+        request = Request(count, TOL, center=bool(self.model.center), seed=self.seed, threads=threads)
         bench = Bench(self.candidates, self.X, self.y, self.folds, self.criterion, self.counts, request)
         trials: list[KernelTrial] = []
         for candidate in order:

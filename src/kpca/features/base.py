@@ -64,11 +64,9 @@ class IdentityMap:
     exact: bool = True
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return the rows as a new dense array.  # shape: (m, d)"""
         return X.toarray() if sparse.issparse(X) else np.array(X)
 
     def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
-        """Return 0 for each row.  # shape: (m,)"""
         return np.zeros(len(features))
 
 

@@ -52,14 +52,12 @@ class DenseProjection(Numbers):
     origin: FloatArray | None = None  # shape: (d,)
 
     def into(self, X: Any, out: FloatArray) -> None:
-        """Write the projection of rows into `out`."""
         if sparse.issparse(X):  # zeros stay unstored: the origin is taken off afterwards
             out[...] = X @ self.weights if self.origin is None else X @ self.weights - self.origin @ self.weights
         else:
             np.matmul(X if self.origin is None else X - self.origin, self.weights, out=out)
 
     def back(self, weights: FloatArray) -> FloatArray:
-        """Return weights W'.  # shape: (m, d)"""
         pulled: FloatArray = weights @ self.weights.T
         return pulled
 
@@ -77,7 +75,6 @@ class HadamardProjection(Numbers):
     origin: FloatArray | None = None  # shape: (d,)
 
     def into(self, X: Any, out: FloatArray) -> None:
-        """Write the projection of rows into `out`."""
         X = X.toarray() if sparse.issparse(X) else X
         d, p = self.scale.size, self.signs.shape[2]
         rows = np.zeros((X.shape[0], p), dtype=self.scale.dtype)

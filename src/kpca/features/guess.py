@@ -41,7 +41,6 @@ def coarse_largest(gram: Gram, some: NDArray[np.intp], *, centred: bool) -> floa
 
 
 def _among(gram: Gram, some: NDArray[np.intp], centred: bool) -> FloatArray:
-    """Return the operator on some of the rows.  # shape: (m, m)"""
     part = gram.among(some, shifted=gram.shifted and centred).matrix()
     return center(part, gram.scale[some]) if centred else part
 
@@ -84,7 +83,6 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
 
 
 def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred: bool) -> FloatArray:
-    """Return the leading eigenvectors with features of some of the rows X.  # shape: (n, <= count)"""
     features = _Rough(NystroemMap(gram.kernel, X[some], X.dtype))
     weighted = not bool((gram.scale == 1.0).all())
     scatter = scatter_of(features, X, np.square(gram.scale) if weighted else None, threads=gram.threads)

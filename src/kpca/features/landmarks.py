@@ -192,15 +192,11 @@ def _by_pivots(task: _Task) -> Landmarks:
         raise InputError("Some k(x, x) must be positive to choose landmarks by; all are 0: look at data and kernel.")
     if count < task.rank and not task.fraction:
         said = f"{count} landmarks explain all rows to rounding; no more are returned, though "
-        warnings.warn(
-            InputWarning((said, Setting("rank", task.rank))),
-            stacklevel=4,
-        )
+        warnings.warn(InputWarning((said, Setting("rank", task.rank))), stacklevel=4)
     return Landmarks(task.X[found.indices], found.indices, "rpcholesky")
 
 
 def _uniform(task: _Task) -> Landmarks:
-    """Rows by chance, in proportion to their weights."""
     indices = _sampled(np.random.default_rng(task.seed), task.shares, task.rank)
     return Landmarks(task.X[indices], indices, "uniform")
 
@@ -231,7 +227,6 @@ def _kmeans(task: _Task) -> Landmarks:
 
 
 def _dense_row(edge: Any) -> FloatArray:
-    """Return what a minimum or maximum over rows gives, as an array.  # shape: (d,)"""
     return np.asarray(edge.todense()).ravel() if sparse.issparse(edge) else np.asarray(edge)
 
 
@@ -269,7 +264,6 @@ def _leverage_scores(
     memo: dict[Any, Any] = {}
 
     def squares(rows: Any) -> FloatArray:
-        """Return the squared parts of rows along the eigenvectors.  # shape: (m, s)"""
         cross = CrossGram(kernel, rows, Z, dtype=np.dtype(np.float64), threads=task.threads, memo=memo)
         parts: FloatArray = np.square(cross @ vectors)
         return parts
@@ -357,7 +351,6 @@ def _tightened(task: _Task, judge: _Judge) -> Landmarks:
 
 
 def _given(X: Any, landmarks: Any) -> Landmarks:
-    """Return the landmarks that the user chose: row numbers or points."""
     if sparse.issparse(landmarks):
         return Landmarks(_checked_points(X, landmarks.tocsr()), None, "given")
     try:

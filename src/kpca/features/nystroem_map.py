@@ -62,12 +62,10 @@ class NystroemMap:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel the features stand for."""
         return self._kernel
 
     @property
     def rank(self) -> int:
-        """The number of features."""
         return len(self._whitening)
 
     @property
@@ -77,7 +75,6 @@ class NystroemMap:
 
     @property
     def landmarks(self) -> Any:
-        """The points kept, dense or CSR.  # shape: (r, d)"""
         return self._points
 
     def precision(self, dtype: Any) -> np.dtype[Any]:
@@ -91,7 +88,6 @@ class NystroemMap:
         return float(np.finfo(SINGLE).eps) if np.dtype(dtype) == SINGLE else _DOUBLE_ERROR
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return the features of dense or CSR rows, in the dtype of X.  # shape: (m, r)"""
         dtype = self.precision(X.dtype)
         out = np.empty((X.shape[0], self.rank), dtype=SINGLE if X.dtype == SINGLE else DOUBLE)
         step = max(_ROWS[8], _SLAB // (X.shape[1] + 2))
@@ -166,7 +162,6 @@ class NystroemMap:
         return evaluator(self._kernel, X, self._points_as(is_sparse), dtype, memo=memo)
 
     def _fill(self, X: Any, dtype: np.dtype[Any], out: FloatArray, threads: int) -> None:
-        """Write the features of the rows of one slab."""
         values = self._evaluator(X, dtype)
         bands, everything = self._bands[dtype], slice(0, self.rank)
         pieces = edges(X.shape[0], _ROWS[dtype.itemsize])
@@ -195,7 +190,6 @@ class NystroemMap:
         return {DOUBLE: double, SINGLE: [(cut, rows.astype(SINGLE)) for cut, rows in double]}
 
     def _points_as(self, is_sparse: bool) -> Any:
-        """Return the landmarks in the form of the rows that are met with them."""
         if sparse.issparse(self._points) == is_sparse:
             return self._points
         if is_sparse not in self._forms:

@@ -197,7 +197,6 @@ class TensorSketch(_Smooth):
         out[...] = irfft(transformed, n=out.shape[1], axis=0).T
 
     def _counts(self, X: Any, number: int) -> FloatArray:
-        """Return one count sketch of the rows.  # shape: (r, m)"""
         counts = self.sketches[number] @ X.T
         counts = counts.toarray() if sparse.issparse(counts) else counts
         counts[self.places[number]] += self.constants[number]

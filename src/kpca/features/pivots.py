@@ -95,7 +95,6 @@ class _Factor:
 
     @property
     def rank(self) -> int:
-        """The number of rows drawn so far."""
         return len(self.pivots)
 
     def draw(self, rng: np.random.Generator, count: int) -> NDArray[np.intp]:

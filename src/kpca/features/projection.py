@@ -52,7 +52,6 @@ class LinearProjection:
     mean: FloatArray  # shape: (d,)
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return the scores of the rows of X.  # shape: (m, k)"""
         if isinstance(X, np.ndarray):
             # centred before the product, so that an offset costs no digits
             m, step = len(X), band_rows(X.shape[1])
@@ -77,16 +76,13 @@ class LinearProjection:
         return Parts(scores, left)
 
     def doubled(self) -> LinearProjection:
-        """Return the projection in double precision."""
         directions = _orthonormal(self.components.T.astype(np.float64))
         return replace(self, components=directions.T, mean=self.mean.astype(np.float64))
 
     def flipped(self, signs: FloatArray) -> LinearProjection:
-        """Return the projection with the signs of some components changed."""
         return replace(self, components=self.components * signs[:, None].astype(self.components.dtype))
 
     def head(self, k: int) -> LinearProjection:
-        """Return the projection on the first k components."""
         return replace(self, components=self.components[:k])
 
 
@@ -145,7 +141,6 @@ class KernelProjection(_Expansion):
         return Parts(scores, left)
 
     def doubled(self) -> KernelProjection:
-        """Return the projection in double precision."""
         return replace(self, precision=np.dtype(np.float64), memo={})
 
     def _cross(self, X: Any, threads: int) -> tuple[CrossGram, Any]:
@@ -163,7 +158,6 @@ class KernelProjection(_Expansion):
         return {**self.__dict__, "memo": {}}  # made again where it is needed
 
     def flipped(self, signs: FloatArray) -> KernelProjection:
-        """Return the projection with the signs of some components changed."""
         return replace(self, coefficients=self.coefficients * signs, offset=self.offset * signs)
 
 
@@ -175,7 +169,6 @@ class MatrixProjection(_Expansion):
     offset: FloatArray  # shape: (k,)
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return the scores that belong to rows of kernel values.  # shape: (m, k)"""
         return np.asarray(X @ self.coefficients, dtype=np.float64) - self.offset
 
 
@@ -189,7 +182,6 @@ class FeatureProjection:
 
     @property
     def offset(self) -> FloatArray:
-        """V' mean.  # shape: (k,)"""
         offset: FloatArray = self.mean @ self.directions
         return offset
 
@@ -209,21 +201,17 @@ class FeatureProjection:
         return Parts(both[:, :k], both[:, k])
 
     def doubled(self) -> FeatureProjection:
-        """Return the projection in double precision."""
         directions = _orthonormal(self.directions.astype(np.float64))
         return replace(self, directions=directions, mean=self.mean.astype(np.float64))
 
     def _each(self, X: Any, work: Callable[[FloatArray], FloatArray], out: FloatArray, threads: int) -> FloatArray:
-        """Return what `work` makes of the features of the rows of X, a piece at a time."""
         step = max(1, _PIECE_NUMBERS // max(self.feature_map.rank, 1))
         return by_slices(lambda rows: work(self.feature_map(X[rows])), out, step, threads)
 
     def flipped(self, signs: FloatArray) -> FeatureProjection:
-        """Return the projection with the signs of some components changed."""
         return replace(self, directions=self.directions * signs.astype(self.directions.dtype))
 
     def head(self, k: int) -> FeatureProjection:
-        """Return the projection on the first k components."""
         if k >= self.directions.shape[1]:
             return self
         return replace(self, directions=np.ascontiguousarray(self.directions[:, :k]))

@@ -57,7 +57,6 @@ class RandomMap:
         return offset(self.kernel, np.zeros((1, self.n_features))) is not None
 
     def offset(self, X: Any) -> FloatArray | None:
-        """Return a(x) where the features stand for k(x, y) + a(x) + a(y), else None.  # shape: (n,)"""
         return offset(self.kernel, X)
 
     def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
@@ -65,7 +64,6 @@ class RandomMap:
         return np.zeros(len(features))
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return the features of dense or CSR rows, in the dtype of X.  # shape: (m, r)"""
         if X.shape[1] != self.n_features:
             raise InputError(f"X must have {self.n_features} features, as drawn for; got {X.shape[1]}.")
         self.kernel.check(X)
@@ -83,7 +81,6 @@ class RandomMap:
         return out
 
     def why_no_pull(self) -> str | None:
-        """Return None if the features have gradients, else why not, as part of a sentence."""
         return self.part.why_no_pull()
 
     def pull(self, X: Any, G: FloatArray, *, threads: int = 1) -> FloatArray:
@@ -117,7 +114,6 @@ class RandomMap:
         return out
 
     def _chunks(self, m: int) -> list[slice]:
-        """Return the rows that are worked on at once: a matter of the rank only."""
         return slices(m, max(_FEWEST_ROWS, min(_MOST_ROWS, _CHUNK // self.rank)))
 
 

@@ -53,11 +53,9 @@ class Scatter:
 
     @staticmethod
     def empty(rank: int) -> Scatter:
-        """Return the scatter of no rows."""
         return Scatter(0, 0.0, np.zeros(rank), np.zeros((rank, rank)), 0.0, 0.0)
 
     def merged(self, other: Scatter) -> Scatter:
-        """Return the scatter of the rows of both."""
         mass = self.mass + other.mass
         if mass == 0.0 or other.mass == 0.0:
             return self

@@ -64,7 +64,6 @@ def _fits_single(kernel: DotKernel, X: FloatArray) -> bool:
 def evaluator(
     kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool = False, memo: Memo | None = None
 ) -> Evaluator:
-    """Return the fastest evaluator for this kernel and data."""
     memo = {} if memo is None else memo
     if isinstance(kernel, Sum | Product):
         shifted = shifted and isinstance(kernel, Sum)
@@ -132,7 +131,6 @@ class _DotValues:
         self._L = self._R if Y is X else _prepared(kernel, X, dtype)
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        """Write t into `out`."""
         np.matmul(self._L[rows], self._R[columns].T, out=out)
 
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
@@ -248,7 +246,6 @@ class _SparseValues(_AnyRows):
             self._close = -error * CLOSE[DOUBLE]
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        """Write t into `out`."""
         X, Y = self._X[rows], self._Y[columns]
         t = (X @ Y.T).toarray()
         if self._radial:

@@ -221,7 +221,6 @@ class NumpyCross:
         return out
 
     def _multiply(self, source: Evaluator, inner: FloatArray, out: FloatArray) -> None:
-        """Write the product of a band to `out`."""
         edge = CROSS_EDGE[self._dtype.itemsize]
         columns = edges(len(inner), edge)
         widest = max((cut.stop - cut.start for cut in columns), default=0)

@@ -82,7 +82,6 @@ class _Local:
     shortcut: Callable[[FloatArray, Pairs], FloatArray] | None = None  # the contraction, where there is a faster way
 
     def contracted(self, A: FloatArray, pairs: Pairs) -> FloatArray:
-        """Return the second derivatives times A.  # shape: (m, k, pairs)"""
         if self.shortcut is not None:
             return self.shortcut(A, pairs)
         out = np.empty((len(self.values), A.shape[1], len(pairs)))
@@ -92,7 +91,6 @@ class _Local:
 
 
 def _local(node: Node, Z: FloatArray) -> _Local:
-    """Return the kernel and its derivatives at the rows of Z."""
     match node:
         case SumNode():
             return _sum([_local(member, Z) for member in node.members])
@@ -107,7 +105,6 @@ def _local(node: Node, Z: FloatArray) -> _Local:
 
 
 def _flat(node: FlatNode, Z: FloatArray) -> _Local:
-    """The constant kernel."""
     shape = len(Z), node.n
     return _Local(
         np.full(shape, node.value),
@@ -141,7 +138,6 @@ def _times(a: _Local, b: _Local) -> _Local:
 
 
 def _multiple(factor: float, part: _Local) -> _Local:
-    """A number times a kernel."""
     return _Local(
         factor * part.values,
         first=lambda p: factor * part.first(p),
@@ -151,7 +147,6 @@ def _multiple(factor: float, part: _Local) -> _Local:
 
 
 def _dot(node: DotNode, Z: FloatArray) -> _Local:
-    """f(x.y) where `prepare` multiplies by a number (or one per feature)."""
     t = (Z * node.factors) @ node.B.T
     slope, bend = node.kernel.derivative(t), node.kernel.curvature(t)
     rows = node.B * node.factors  # what remains of b when t is differentiated

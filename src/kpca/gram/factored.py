@@ -49,7 +49,6 @@ class Factored(GivenOperator):
         self._matrix_norm: float | None = None
 
     def hand(self, work: Callable[[Any], T]) -> T:
-        """Return what `work` makes of the rows."""
         return work(self._X)
 
     @cached_property
@@ -116,12 +115,10 @@ class Factored(GivenOperator):
 
     @property
     def psd(self) -> bool:
-        """F'F and F F' have no negative eigenvalue."""
         return True
 
     @cached_property
     def null(self) -> FloatArray | None:
-        """s / |s| in the dual, after centring.  # shape: (n,)"""
         if self.primal or not self._centred:
             return None
         return self._roots / math.sqrt(self._mass)
@@ -157,7 +154,6 @@ class Factored(GivenOperator):
         return image
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
-        """Return F'F V or F F'V.  # shape: (d or n, b)"""
         if self.primal:
             if not self.sparse:
                 V = self.features @ V.astype(self._X.dtype, copy=False)
@@ -167,7 +163,6 @@ class Factored(GivenOperator):
 
     @cached_property
     def _squared_norm(self) -> float:
-        """|F|_F^2."""
         if not self.sparse:
             sums: list[float] = []
             self._over_chunks(
@@ -181,7 +176,6 @@ class Factored(GivenOperator):
         return float(np.maximum(raw, 0.0) @ self._roots**2)
 
     def trace(self) -> float:
-        """Return the sum of all eigenvalues, |F|_F^2."""
         return self._squared_norm if self._matrix_trace is None else self._matrix_trace
 
     def frobenius2(self) -> float:
@@ -197,7 +191,6 @@ class Factored(GivenOperator):
         return total
 
     def frobenius2_error(self) -> float:
-        """Return NaN, as nothing is known."""
         return math.nan
 
     def error(self, V: FloatArray) -> float:
@@ -206,7 +199,6 @@ class Factored(GivenOperator):
         return 4 * eps * (self.trace() if self._matrix_norm is None else self._matrix_norm)
 
     def matrix(self) -> FloatArray:
-        """Return F'F or F F' in float64.  # shape: (d, d) or (n, n)"""
         if self.sparse:
             M = np.empty(self.shape)
             for start in range(0, len(M), _COLUMNS_AT_ONCE):  # the product on the way is as long as the data

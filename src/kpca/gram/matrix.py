@@ -30,7 +30,6 @@ class MatrixGram(GivenOperator):
         self.constant = 0.0
 
     def hand(self, work: Callable[[Any], T]) -> T:
-        """Return what `work` makes of the matrix or LinearOperator as it came."""
         return work(self._K)
 
     @property
@@ -40,16 +39,13 @@ class MatrixGram(GivenOperator):
 
     @property
     def null(self) -> None:
-        """Nothing is known to be mapped to 0."""
         return None
 
     @property
     def scale(self) -> FloatArray:
-        """The square roots of the weights.  # shape: (n,)"""
         return np.ones(self.shape[0]) if self._scale is None else self._scale
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
-        """Return S K S V.  # shape: (n, b)"""
         if self._scale is None:
             return self._product(V)
         return self._product(V * self._scale[:, None]) * self._scale[:, None]
@@ -81,7 +77,6 @@ class MatrixGram(GivenOperator):
         return float(diagonal @ scale**2), squares
 
     def moments(self) -> Moments:
-        """Return M s, the trace and the Frobenius norm (NaN where the matrix has no entries)."""
         trace, frobenius2 = self._entries
         return Moments(self._image, trace, frobenius2)
 
@@ -94,15 +89,12 @@ class MatrixGram(GivenOperator):
         return np.asarray(self._K.T @ scale**2, dtype=np.float64).ravel() * scale
 
     def trace(self) -> float:
-        """Return the trace."""
         return self._entries[0]
 
     def frobenius2(self) -> float:
-        """Return the sum of the squares of all entries."""
         return self._entries[1]
 
     def frobenius2_error(self) -> float:
-        """Return how wrong the sum of squares may be."""
         return 64 * _EPS * self._entries[1]
 
     def error(self, V: FloatArray) -> float:
@@ -111,7 +103,6 @@ class MatrixGram(GivenOperator):
         return 16 * _EPS * norm
 
     def matrix(self) -> FloatArray:
-        """Return S K S as a float64 array of its own.  # shape: (n, n)"""
         if isinstance(self._K, LinearOperator):
             K = np.empty(self.shape)
             for start in range(0, self.shape[0], _COLUMNS_AT_ONCE):

@@ -101,7 +101,6 @@ class GivenOperator:
 
     @property
     def data_bytes(self) -> int:
-        """What the given numbers take."""
         return self.hand(rows_bytes)
 
     def hand(self, work: Callable[[Any], T]) -> T:
@@ -109,7 +108,6 @@ class GivenOperator:
         raise NotImplementedError
 
     def placed(self, V: FloatArray) -> FloatArray:
-        """Return it as it is."""
         return V
 
     def at(self, precision: Precision) -> Self:
@@ -120,7 +118,6 @@ class GivenOperator:
         """There are none to keep."""
 
     def found(self) -> dict[Precision, Moments]:
-        """Nothing that the numbers would not tell again, to the bit."""
         return {}
 
     def recall(self, found: dict[Precision, Moments]) -> None:
@@ -160,12 +157,10 @@ class Gram:
 
     @property
     def null(self) -> None:
-        """Nothing is known to be mapped to 0."""
         return None
 
     @property
     def scale(self) -> Array:
-        """The square roots of the weights.  # shape: (n,)"""
         return self.placed(np.ones(self.shape[0])) if self._scale is None else self._scale
 
     @cached_property
@@ -175,12 +170,10 @@ class Gram:
 
     @property
     def n_evaluations(self) -> int:
-        """Kernel values computed so far."""
         return self._tiles.n_evaluations
 
     @property
     def data_bytes(self) -> int:
-        """What the rows take."""
         return rows_bytes(self._X)
 
     @property
@@ -189,7 +182,6 @@ class Gram:
         return self._tiles.held_bytes
 
     def placed(self, V: FloatArray) -> Array:
-        """Return an array of main memory where the products live."""
         return self._engine.placed(V)
 
     def hand(self, work: Callable[[Any], T]) -> T:
@@ -197,7 +189,6 @@ class Gram:
         return work(self._X)
 
     def among(self, some: NDArray[np.intp], *, shifted: bool) -> Gram:
-        """Return the operator on some of the rows."""
         return Gram(self.kernel, self._X[some], scale=self.scale[some], shifted=shifted)
 
     def cross_to(self, some: NDArray[np.intp]) -> CrossGram:
@@ -237,7 +228,6 @@ class Gram:
             twin._tiles.release()
 
     def diagonal(self) -> Array:
-        """Return the diagonal of S K S.  # shape: (n,)"""
         return self._tiles.diagonal if self._scale is None else self._tiles.diagonal * self._scale**2
 
     def block(self, rows: slice, columns: slice) -> FloatArray:
@@ -287,22 +277,18 @@ class Gram:
         return moments
 
     def found(self) -> dict[Precision, Moments]:
-        """Return the moments that products of each precision have found."""
         return {name: gram._moments for name, gram in self._other.items() if gram._moments is not None}
 
     def recall(self, found: dict[Precision, Moments]) -> None:
-        """Take moments found earlier, each to the operator of its precision."""
         for precision, moments in found.items():
             gram = self.at(precision)
             gram._moments = moments
             gram._tiles.values  # noqa: B018  # prepares the rows: `error` asks the operators that were used
 
     def trace(self) -> float:
-        """Return the trace, from the exact diagonal."""
         return float(to_host(self.diagonal()).sum())
 
     def frobenius2(self) -> float:
-        """Return the sum of the squares of all entries."""
         return self.moments().frobenius2
 
     def frobenius2_error(self) -> float:
@@ -332,7 +318,6 @@ class Gram:
         return _SAFETY * float(norms.max(initial=0.0))
 
     def matrix(self) -> FloatArray:
-        """Return S K S as a float64 array in main memory.  # shape: (n, n)"""
         K, scale = self._tiles.matrix(), to_host(self.scale)
         if self._scale is not None:
             K *= scale[:, None]
@@ -361,7 +346,6 @@ class CrossGram:
         self.constant = self._tiles.constant
 
     def __matmul__(self, V: Array) -> Array:
-        """Return (K - constant) V, summed over tiles in float64.  # shape: (m, b)"""
         return self._tiles.multiply(self._engine.placed(V))
 
 
@@ -376,16 +360,13 @@ class Centered:
 
     @property
     def psd(self) -> bool:
-        """As the operator inside."""
         return bool(self.inner.psd)
 
     @cached_property
     def null(self) -> Array:
-        """s / |s|.  # shape: (n,)"""
         return self._scale / math.sqrt(self._mass)
 
     def placed(self, V: FloatArray) -> Array:
-        """As the operator inside."""
         return self.inner.placed(V)
 
     def _project(self, V: Array) -> Array:
@@ -396,7 +377,6 @@ class Centered:
         return self._project(self.inner @ self._project(V))
 
     def at(self, precision: Precision) -> Centered:
-        """Return the centred operator of this precision."""
         inner = self.inner.at(precision)
         return self if inner is self.inner else self._twin(inner)
 
@@ -428,11 +408,9 @@ class Centered:
         return float(self.inner.error(V))
 
     def found(self) -> dict[Precision, Moments]:
-        """Return what the operator inside has found."""
         return dict(self.inner.found())
 
     def recall(self, found: dict[Precision, Moments]) -> None:
-        """Hand it to the operator inside."""
         self.inner.recall(found)
 
     def row_means(self) -> Array:

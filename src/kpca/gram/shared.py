@@ -38,7 +38,6 @@ class SharedArguments:
         self._lock = threading.Lock()
 
     def evaluator(self, kernel: Kernel, dtype: np.dtype[Any], *, shifted: bool) -> FromArguments:
-        """Return what fills tiles with values of one of the kernels."""
         shared = kernel.shared
         if shared is None or shared[0] != self._name or shared[1] > self._factor:
             raise InputError(f"The arguments of these kernels must be shared; {kernel!r} has others.")
@@ -83,7 +82,6 @@ class SharedArguments:
 
     @property
     def held_bytes(self) -> int:
-        """What is held: prepared rows and tiles."""
         return sum(map(held_bytes, self._makers.values())) + sum(tile.nbytes for tile in self._tiles.values())
 
 
@@ -98,7 +96,6 @@ class FromArguments:
         self.argument_error = maker.argument_error * factor
 
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        """Write k(x_i, x_j) - constant into `out`."""
         t = self._source.arguments(self._maker, rows, columns, out.shape)
         if t.dtype == out.dtype:
             np.multiply(t, t.dtype.type(self._factor), out=out)
@@ -107,7 +104,6 @@ class FromArguments:
             out[...] = self._profile(t * self._factor)
 
     def farthest(self, count: int) -> NDArray[np.intp]:
-        """Return the rows farthest out."""
         far: NDArray[np.intp] = self._maker.farthest(count)
         return far
 

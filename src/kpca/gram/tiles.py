@@ -43,7 +43,6 @@ def edges(n: int, longest: int) -> list[slice]:
 
 
 def slices(n: int, step: int) -> list[slice]:
-    """Return consecutive ranges of n rows, `step` at a time."""
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
@@ -63,7 +62,6 @@ def band_rows(d: int) -> int:
 
 
 def workers_bytes(threads: int, n: int) -> int:
-    """Return the scratch memory of the worker threads."""
     tile = min(EDGE[4] ** 2 * 4, 8 * n * n)
     return threads * _TILES_PER_WORKER * tile
 
@@ -87,7 +85,6 @@ class TileStore:
         self._lock = threading.Lock()
 
     def get(self, number: int) -> FloatArray | None:
-        """Return the tile kept under this number, if any."""
         return self._tiles[number] if number < self._capacity else None
 
     def room(self, number: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> FloatArray | None:

@@ -46,7 +46,6 @@ class Kernel(abc.ABC):
     alike: ClassVar[str] = "It says how alike two rows are."
 
     def __post_init__(self) -> None:
-        """Check parameters, and keep them as their checks return them."""
         for parameter in fields(self):  # type: ignore[arg-type]  # concrete kernels are dataclasses
             if check := parameter.metadata.get("check"):
                 object.__setattr__(self, parameter.name, check(parameter.name, getattr(self, parameter.name)))
@@ -203,11 +202,9 @@ class Constant(Kernel):
         return pairs.constant(self.constant)
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return the constant for every pair.  # shape: (n, m)"""
         return np.full((X.shape[0], Y.shape[0]), self.constant, dtype=float_dtype(X))
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return the constant for every row.  # shape: (n,)"""
         return np.full(X.shape[0], self.constant)
 
 
@@ -223,23 +220,19 @@ class Composite(Kernel):
 
     @property
     def shift_invariant(self) -> bool:
-        """True if it holds for each member."""
         return all(member.shift_invariant for member in self.members)
 
     def check(self, X: Matrix) -> None:
-        """Refuse what any member refuses."""
         for member in self.members:
             member.check(X)
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return the members' values combined in float64.  # shape: (n, m)"""
         # `Y is X` means something to some kernels (callables, white noise), so it must survive the conversion.
         X64 = as_float64(X)
         Y64 = X64 if Y is X else as_float64(Y)
         return self._combine(member.block(X64, Y64) for member in self.members).astype(float_dtype(X), copy=False)
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return the members' diagonals combined.  # shape: (n,)"""
         return self._combine(member.diagonal(X) for member in self.members).astype(np.float64, copy=False)
 
     @abc.abstractmethod
@@ -314,7 +307,6 @@ class Scaled(Composite):
 
     @property
     def members(self) -> tuple[Kernel, ...]:  # type: ignore[override]  # read only here, as everywhere: frozen
-        """The one kernel that is scaled."""
         return (self.kernel,)
 
     def formula(self, number: Writer = plainly) -> str:

@@ -76,11 +76,9 @@ class RadialKernel(ProfileKernel):
         return ("distance", scale * scale) if isinstance(scale, float) else None
 
     def check(self, X: Matrix) -> None:
-        """Refuse X if there is a bandwidth per feature, and not one for each."""
         check_features(*self._scale(), X)
 
     def prepare(self, X: Matrix) -> Matrix:
-        """Return X times the scale, per feature where there is one each."""
         name, scale = self._scale()
         check_features(name, scale, X)
         if isinstance(scale, float):
@@ -93,7 +91,6 @@ class RadialKernel(ProfileKernel):
         return scaled
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return f(0) for each row.  # shape: (n,)"""
         return np.full(X.shape[0], self.at_zero)
 
     def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
@@ -166,26 +163,21 @@ class RBF(RadialKernel):
         return "gamma", each(math.sqrt, self.gamma)
 
     def value(self, t: FloatArray) -> FloatArray:
-        """f(t) = e^t, in place."""
         namespace(t).exp(t, out=t)
         return t
 
     def derivative(self, t: FloatArray) -> FloatArray:
-        """f'(t) = e^t."""
         slope: FloatArray = namespace(t).exp(t)
         return slope
 
     def curvature(self, t: FloatArray) -> FloatArray:
-        """f''(t) = e^t."""
         return self.derivative(t)
 
     def shifted(self, t: FloatArray) -> FloatArray:
-        """f(t) - 1 = expm1(t), in place."""
         namespace(t).expm1(t, out=t)
         return t
 
     def inverse(self, value: FloatArray) -> FloatArray:
-        """t = log(value)."""
         return np.log(self._clip(value))
 
 

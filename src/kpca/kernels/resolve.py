@@ -102,7 +102,6 @@ def _pair_distances(X: Matrix) -> NDArray[np.float64]:
 
 
 def named() -> dict[str, tuple[type[Kernel], Mapping[str, Any]]]:
-    """Return the kernels by name, with the parameters that a name stands for."""
     return {name: (kind, meant) for kind in KERNELS for name, meant in kind.names.items()}
 
 

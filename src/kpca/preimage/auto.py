@@ -57,7 +57,6 @@ class Auto(PreimageMethod):
         self.rescale = rescale
 
     def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> AutoWay | RidgeWay:
-        """Return the inverse map of a model."""
         self.limits(target.rows.shape[1])
         self.rescales()
         ridge = Ridge(box=self.box, penalty=self.penalty).fitted(target, seed=seed, threads=threads)
@@ -81,7 +80,6 @@ class Auto(PreimageMethod):
         return Gradient(**limits) if why_not(kernel) is None else None
 
     def reason(self, way: Any, kernel: Kernel) -> str:
-        """Return what is mixed, and by which shares."""
         if not isinstance(way, AutoWay):
             return f"the {kernel.name} kernel has no gradient here, so the way back is learned by ridge regression"
         looked, trial = "fixed point" if isinstance(way.search, FixedPointWay) else "descent", way.trial
@@ -228,7 +226,6 @@ class AutoWay:
     trial: Trial
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
-        """Return a row for each row of scores."""
         if inputs is None and self.trial.restoring[0] == 0.0:
             return self.others[0](scores, threads=threads)
         found = self.search(scores, inputs=inputs, threads=threads)

@@ -81,7 +81,6 @@ class LinearWay:
     penalty: float = 0.0
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
-        """Return a row for each row of scores."""
         rows = (scores @ self.components + self.mean).astype(self.components.dtype, copy=False)
         return Found.mapped(rows, inputs, self.box, self.penalty)
 
@@ -114,7 +113,6 @@ class Back:
     lengthen: FixedPointWay | None = None  # finds gains, for a way that does not do so itself
 
     def restored(self, scores: FloatArray, *, threads: int = 1) -> Found:
-        """Return the rows that scores stand for."""
         return self.way(scores, threads=threads)
 
     def denoised(self, inputs: FloatArray, project: Callable[[FloatArray], FloatArray], *, threads: int = 1) -> Found:
@@ -224,7 +222,6 @@ def traverse(
 
 
 def _positions(steps: Any) -> FloatArray:
-    """Return positions that were given one by one."""
     message = f"steps must be a number of points or a list of finite positions; got {steps!r}."
     try:
         positions = np.asarray(steps, dtype=np.float64)

@@ -58,12 +58,10 @@ class Base:
 
     @cached_property
     def single(self) -> FloatArray:
-        """The rows in float32."""
         return self.rows.astype(SINGLE, copy=False)
 
     @cached_property
     def double(self) -> FloatArray:
-        """The rows in float64."""
         return self.rows.astype(DOUBLE, copy=False)
 
     def inward(self, rows: FloatArray) -> FloatArray:
@@ -215,7 +213,6 @@ class Climb:
         return Climb(*(value[which] for value in vars(self).values()))
 
     def replace(self, which: Flags, others: Climb) -> None:
-        """Take over other results for some rows."""
         for name, value in vars(self).items():
             value[which] = getattr(others, name)
 
@@ -263,7 +260,6 @@ class _UnderWay:
     before: tuple[FloatArray, FloatArray] | None = None  # the points and steps before these
 
     def keep(self, rest: Flags) -> None:
-        """Let the others go."""
         self.numbers, self.points, self.damping = self.numbers[rest], self.points[rest], self.damping[rest]
         if self.before is not None:
             self.before = self.before[0][rest], self.before[1][rest]

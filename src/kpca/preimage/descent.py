@@ -43,7 +43,6 @@ class Point:
 
     @property
     def finite(self) -> Flags:
-        """Which rows a descent can start from.  # shape: (m,)"""
         return np.asarray(np.isfinite(self.values) & np.isfinite(self.gradients).all(axis=1))
 
 
@@ -64,7 +63,6 @@ class _Descending:
         self.scale = np.zeros(a)  # s.c / c.c of the newest pair; 0 where nothing is remembered
 
     def keep(self, rows: Flags) -> None:
-        """Leave the others behind."""
         if not rows.all():
             for name, value in vars(self).items():
                 setattr(self, name, value[rows])

@@ -57,7 +57,6 @@ class Distance(PreimageMethod):
         self.rescale = rescale
 
     def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> DistanceWay:
-        """Return the inverse map; what depends on the known rows alone is computed here."""
         count = whole_number("neighbours", self.neighbours, 1)
         self.rescales()
         d = target.rows.shape[1]

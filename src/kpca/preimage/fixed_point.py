@@ -81,7 +81,6 @@ class FixedPoint(PreimageMethod):
         self.tol = tol
 
     def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> FixedPointWay:
-        """Return the inverse map of a model."""
         factor, kernel = unscaled(target.kernel)
         if not isinstance(kernel, RadialKernel):
             raise self.refusal(
@@ -255,7 +254,6 @@ class FixedPointWay:
 
     @cached_property
     def single_directions(self) -> FloatArray:
-        """The directions in float32."""
         return self.expansion.directions.astype(SINGLE)
 
     def _searched(

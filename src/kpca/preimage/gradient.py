@@ -132,7 +132,6 @@ class _Problem:
         self._radius = float(_lengths(self._known / self._units).max(initial=0.0)) if bounded else np.inf
 
     def _inner(self, rows: FloatArray) -> FloatArray:
-        """Return rows in the coordinates of the descent."""
         return np.asarray((rows - self._origin) / self._units)
 
     def _outer(self, Y: FloatArray) -> FloatArray:
@@ -147,7 +146,6 @@ class _Problem:
     def solve(
         self, scores: FloatArray, inputs: FloatArray | None, start: FloatArray | None, *, max_iter: int, tol: float
     ) -> Found:
-        """Return where the descents ended, and which failed in what way."""
         weights = self._expansion.coefficients(scores)
         wanted = self._inner(inputs) if inputs is not None and self._pull > 0.0 else None
 
@@ -258,7 +256,6 @@ def _is_wide(kernel: Kernel, rows: FloatArray) -> bool:
 
 
 def _ignores_length(kernel: Kernel) -> bool:
-    """Return True if k(z, b) is the same for all positive multiples of z."""
     if isinstance(kernel, Sum | Product | Scaled):
         return all(_ignores_length(member) for member in kernel.members)
     return isinstance(kernel, Cosine | Constant) or (isinstance(kernel, ArcCosine) and kernel.order == 0)

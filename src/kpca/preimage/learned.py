@@ -47,7 +47,6 @@ class RidgeMap:
     mean: FloatArray  # shape: (d,)
 
     def __call__(self, scores: FloatArray, *, threads: int = 1) -> FloatArray:
-        """Return the rows that belong to these scores.  # shape: (m, d)"""
         cross = CrossGram(self.kernel, scores, self.scores, dtype=scores.dtype, threads=threads)
         return (cross @ self.dual_coef + self.mean).astype(scores.dtype, copy=False)
 
@@ -59,7 +58,6 @@ class RidgeMapWay:
     map: RidgeMap
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
-        """Return a row for each row of scores."""
         return Found.mapped(self.map(scores, threads=threads))
 
 
@@ -117,7 +115,6 @@ class Ridge(PreimageMethod):
         self.rescale = rescale
 
     def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> RidgeWay:
-        """Return the map learned from the rows of the target and their scores."""
         target = _distinct(target)
         n, d = target.rows.shape
         alpha = _number_or_none("alpha", self.alpha, positive=False)
@@ -203,11 +200,9 @@ class Learned(PreimageMethod):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The class of the regressor."""
         return type(self.regressor).__name__
 
     def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> LearnedWay:
-        """Return the regressor fitted to the rows of the target and their scores."""
         d = target.rows.shape[1]
         limits = self.limits(d)
         mean = mean_of_rows(target.rows, target.weights)
@@ -267,7 +262,6 @@ def _number_or_none(name: str, value: Any, *, positive: bool) -> float | None:
 
 
 def _copy(regressor: Any, seed: int) -> Any:
-    """Return an unfitted copy whose random draws repeat."""
     if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
         must, remedy = "must be an estimator with fit and predict", "give one of scikit-learn's, such as "
         raise InputError(must, param="regressor", value=regressor, remedy=remedy + "KNeighborsRegressor()")

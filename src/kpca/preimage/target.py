@@ -66,13 +66,11 @@ class Found:
     def in_tiles(
         pieces: list[slice], work: Callable[[slice], Found], like: FloatArray, threads: int, *, gains: bool = False
     ) -> Found:
-        """Return what `work` finds, piece by piece."""
         found = Found.empty(pieces[-1].stop if pieces else 0, like, gains=gains)
         in_order(pieces, lambda: work, found.write, threads)
         return found
 
     def write(self, rows: slice | NDArray[np.bool_], part: Found) -> None:
-        """Write what was found for some of the rows."""
         self.rows[rows], self.iterations[rows], self.converged[rows] = part.rows, part.iterations, part.converged
         if self.gains is not None and part.gains is not None:
             self.gains[rows] = part.gains
@@ -137,7 +135,6 @@ class PreimageMethod(BaseEstimator):  # type: ignore[misc]
         return bool(self.rescale)
 
     def reason(self, way: Any, kernel: Kernel) -> str:
-        """Return why this method is used, in words."""
         return "as asked for"
 
     def expansion(self, target: PreimageTarget) -> Expansion:
@@ -153,14 +150,12 @@ class PreimageMethod(BaseEstimator):  # type: ignore[misc]
 
 
 def inside(rows: FloatArray, box: Box | None) -> FloatArray:
-    """Return the nearest rows in the box."""
     if box is None:
         return rows
     return np.clip(rows, box[0].astype(rows.dtype), box[1].astype(rows.dtype))
 
 
 def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
-    """Return a multiple of a kernel as factor and kernel."""
     factor = 1.0
     while isinstance(kernel, Scaled):
         factor, kernel = factor * kernel.factor, kernel.kernel
@@ -168,7 +163,6 @@ def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
 
 
 def is_radial(kernel: Kernel) -> bool:
-    """Return True for kernels of the distance and multiples of them."""
     return isinstance(unscaled(kernel)[1], RadialKernel)
 
 

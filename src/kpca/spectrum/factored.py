@@ -87,6 +87,5 @@ def _by_arpack(operator: Factored, k: int, tol: float) -> Spectrum | None:
 
 
 def _lengths(columns: FloatArray) -> FloatArray:
-    """Return the column norms, 1 for columns that are zero."""
     lengths = column_norms(columns)
     return np.where(lengths > 0, lengths, 1.0)

@@ -152,7 +152,6 @@ class _Iteration:
         monitor: Monitor | None,
         keeper: Keeper | None = None,
     ) -> Spectrum:
-        """Iterate until the residuals are small, the space is exhausted or the passes are."""
         columns, precision = self._begin(start, largest, None if keeper is None else keeper.load())
         while True:
             if columns is not None:
@@ -214,7 +213,6 @@ class _Iteration:
         return None, self.cheap
 
     def _state(self) -> State:
-        """Return what `_begin` needs to go on from here."""
         size = self.size
         return State(
             k=self.k,
@@ -314,7 +312,6 @@ class _Iteration:
         return V - Q @ (Q.T @ V) if self.size else V
 
     def _extend(self, V: Array, precision: Precision) -> None:
-        """Multiply a block and add it to the basis."""
         operator = self.operator.at(precision)
         W = operator @ V
         self.passes += 1
@@ -344,7 +341,6 @@ class _Iteration:
         self.size = keep
 
     def _combined(self, stop: int, start: int = 0) -> Array:
-        """Return some Ritz vectors.  # shape: (n, stop - start)"""
         return self.Q[:, : self.size] @ self.placed(self.Y[:, start:stop])
 
     def _restart_vectors(self) -> Array:

@@ -35,7 +35,6 @@ class Spectrum:
         return scores if weights is None else scores / like(np.sqrt(weights)[:, None], scores)
 
     def head(self, k: int) -> Spectrum:
-        """Return the first k pairs."""
         if k >= len(self.values):
             return self
         vectors = self.vectors[:, :k]

@@ -15,14 +15,14 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from kpca._base.errors import InputError, InputWarning, Setting
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.threads import single_threaded
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.pivots import pivoted_cholesky
 from kpca.gram import CrossGram
+from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 # Landmarks are chosen among at most so many rows, drawn once: more change the choice little and cost in proportion.
 CHOSEN_FROM = 30_000
 # The unexplained fraction that ends the doubling of a rank is measured on at most so many rows.
@@ -112,7 +112,12 @@ def choose_landmarks(
             found = choose(task)
         else:
             judges = _judges(rows, among, seed)
-            judge = _Judge(X[judges], None if weights is None else weights[judges])
+            seen, shares = X[judges], None if weights is None else weights[judges]
+
+            def judge(found: Landmarks) -> float:
+                features = NystroemMap(kernel, found.points, X.dtype)
+                return unexplained_fraction(features, seen, shares, threads=threads)
+
             found = _tightened(task, judge) if method == "rpcholesky" else _doubled(task, choose, judge)
     return found if found.indices is None else replace(found, indices=among[found.indices])
 
@@ -166,9 +171,6 @@ def _chooser(kernel: Kernel, method: str) -> Callable[[_Task], Landmarks]:
             "choose another kernel, or landmarks='uniform' or 'kmeans'."
         )
     return _METHODS[method]
-
-
-# -- the methods ------------------------------------------------------------------------------------------------------
 
 
 def _by_pivots(task: _Task) -> Landmarks:
@@ -231,11 +233,9 @@ def _dense_row(edge: Any) -> FloatArray:
 
 
 def _leverage(task: _Task) -> Landmarks:
-    """Rows in proportion to their ridge leverage scores, estimated in two rounds.
-
-    A pilot by chance overrates the rows it has not seen; a second one, half by the scores of the first and half by
-    chance, has seen them.
-    """
+    """Rows in proportion to their ridge leverage scores, estimated in two rounds."""
+    # A pilot by chance overrates the rows it has not seen; a second one, half by the scores of the first and half by
+    # chance, has seen them.
     X, rank, w = task.X, task.rank, task.shares
     rng = np.random.default_rng(task.seed)
     chance = w / w.sum()
@@ -265,13 +265,11 @@ def _leverage_scores(
 
     def squares(rows: Any) -> FloatArray:
         cross = CrossGram(kernel, rows, Z, dtype=np.dtype(np.float64), threads=task.threads, memo=memo)
-        parts: FloatArray = np.square(cross @ vectors)
-        return parts
+        return np.asarray(np.square(cross @ vectors))
 
     def scores(some: Any, parts: FloatArray, ridge: float) -> FloatArray:
         left = kernel.diagonal(X[some]) - parts @ (1.0 / (values + ridge))
-        clipped: FloatArray = np.clip(w[some] * np.maximum(left, 0.0) / ridge, 0.0, 1.0)
-        return clipped
+        return np.asarray(np.clip(w[some] * np.maximum(left, 0.0) / ridge, 0.0, 1.0))
 
     some = np.sort(rng.choice(n, min(n, _ROWS_AT_ONCE), replace=False))
     parts, wanted = squares(X[some]), task.rank * len(some) / n
@@ -280,8 +278,7 @@ def _leverage_scores(
         middle = 0.5 * (low + high)
         low, high = (middle, high) if scores(some, parts, np.exp(middle)).sum() > wanted else (low, middle)
     found = np.empty(n)
-    for start in range(0, n, _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
+    for part in slices(n, _ROWS_AT_ONCE):
         found[part] = scores(part, squares(X[part]), np.exp(high))
     return found
 
@@ -292,9 +289,6 @@ _METHODS: dict[str, Callable[[_Task], Landmarks]] = {
     "kmeans": _kmeans,
     "leverage": _leverage,
 }
-
-
-# -- a fraction of the trace instead of a number ----------------------------------------------------------------------
 
 
 def _judges(rows: NDArray[np.intp], among: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
@@ -309,45 +303,28 @@ def _judges(rows: NDArray[np.intp], among: NDArray[np.intp], seed: int) -> NDArr
     return np.sort(np.random.default_rng([seed, 2]).choice(pool, _MEASURED_ON, replace=False))
 
 
-@dataclass(frozen=True)
-class _Judge:
-    """Rows that say how much of their trace landmarks leave unexplained."""
-
-    X: Any
-    weights: FloatArray | None
-
-    def __call__(self, task: _Task, found: Landmarks) -> float:
-        features = NystroemMap(task.kernel, found.points, task.X.dtype)
-        return unexplained_fraction(features, self.X, self.weights, threads=task.threads)
-
-
-def _doubled(task: _Task, choose: Callable[[_Task], Landmarks], judge: _Judge) -> Landmarks:
+def _doubled(task: _Task, choose: Callable[[_Task], Landmarks], judge: Callable[[Landmarks], float]) -> Landmarks:
     """Double the rank until no more than the fraction of the trace is unexplained, or every row is a landmark."""
     n = task.X.shape[0]
     rank = min(_FIRST_RANK, n)
     while True:
         found = choose(replace(task, rank=rank))
-        if rank == n or judge(task, found) <= task.fraction:
+        if rank == n or judge(found) <= task.fraction:
             return found
         rank = min(2 * rank, n)
 
 
-def _tightened(task: _Task, judge: _Judge) -> Landmarks:
-    """Pivot to an ever smaller fraction of the sample, until the fraction asked for holds outside it.
-
-    Pivots follow the residuals of the sample, so they explain it better than other rows. The same seed draws the same
-    pivots first, so each round adds to the one before.
-    """
+def _tightened(task: _Task, judge: Callable[[Landmarks], float]) -> Landmarks:
+    """Pivot to an ever smaller fraction of the sample, until the fraction asked for holds outside it."""
+    # Pivots follow the residuals of the sample, so they explain it better than other rows. The same seed draws the same
+    # pivots first, so each round adds to the one before.
     target = task.fraction
     while True:
         found = _by_pivots(replace(task, fraction=target))
-        left = judge(task, found)
+        left = judge(found)
         if left <= task.fraction or found.points.shape[0] == task.rank or target < _ROUNDING:
             return found
         target *= 0.95 * task.fraction / left
-
-
-# -- the user's own ---------------------------------------------------------------------------------------------------
 
 
 def _given(X: Any, landmarks: Any) -> Landmarks:

@@ -13,12 +13,12 @@ from scipy.linalg import lapack, solve_triangular
 from scipy.linalg.blas import dtrmm
 
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order, single_threaded
 from kpca.gram.engine import Evaluator, evaluator, has_single
-from kpca.gram.tiles import edges
+from kpca.gram.tiles import edges, slices
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 # Rows of a piece of work, by bytes of an entry.
 _ROWS = {4: 512, 8: 288}
@@ -91,8 +91,7 @@ class NystroemMap:
         dtype = self.precision(X.dtype)
         out = np.empty((X.shape[0], self.rank), dtype=SINGLE if X.dtype == SINGLE else DOUBLE)
         step = max(_ROWS[8], _SLAB // (X.shape[1] + 2))
-        for start in range(0, X.shape[0], step):
-            slab = slice(start, start + step)
+        for slab in slices(X.shape[0], step):
             self._fill(X[slab], dtype, out[slab], threads)
         return out
 
@@ -153,8 +152,6 @@ class NystroemMap:
     def __getstate__(self) -> dict[str, Any]:
         state = {name: value for name, value in self.__dict__.items() if name != "_bands"}
         return {**state, "_memos": {}, "_forms": {}}  # made again where they are needed
-
-    # -- the work ---------------------------------------------------------------------------------------------------
 
     def _evaluator(self, X: Any, dtype: np.dtype[Any]) -> Evaluator:
         is_sparse = sparse.issparse(X)

@@ -16,9 +16,8 @@ from scipy import sparse
 from scipy.fft import irfft, rfft
 
 from kpca import kernels
+from kpca._base.linalg import FloatArray
 from kpca.features.frequencies import Numbers, Projection
-
-FloatArray = NDArray[Any]
 
 
 class Part(Protocol):

@@ -7,17 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import BASE, memory_budget, require, row_columns
+from kpca._base.linalg import FloatArray
 from kpca.features import FeatureMap
 from kpca.gram import CrossGram
 from kpca.gram.engine import like, to_host
-from kpca.gram.tiles import band_rows, by_slices, workers_bytes
+from kpca.gram.tiles import band_rows, by_slices, slices, workers_bytes
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 # Features of the rows that are projected at once.
 _PIECE_NUMBERS = 500_000
 # Residuals below this many units in the last place of what they are the difference of are 0.
@@ -58,8 +57,8 @@ class LinearProjection:
             if m <= step:
                 return (X - self.mean) @ self.components.T
             scores: FloatArray = np.empty((m, len(self.components)))
-            for start in range(0, m, step):
-                scores[start : start + step] = (X[start : start + step] - self.mean) @ self.components.T
+            for here in slices(m, step):
+                scores[here] = (X[here] - self.mean) @ self.components.T
         else:
             scores = np.asarray(X @ self.components.T) - self.mean @ self.components.T
         return scores
@@ -67,9 +66,7 @@ class LinearProjection:
     def parts(self, X: Any, *, threads: int = 1) -> Parts:
         """Return the scores, and |x - mean|^2 - |t|^2: what the components leave of each row."""
         scores, left = np.empty((X.shape[0], len(self.components))), np.empty(X.shape[0])
-        step = band_rows(X.shape[1])
-        for start in range(0, X.shape[0], step):
-            here = slice(start, start + step)
+        for here in slices(X.shape[0], band_rows(X.shape[1])):
             part = X[here]
             rows = (part.toarray() if sparse.issparse(part) else part) - self.mean
             scores[here], left[here] = _split(rows, self.components.T)
@@ -144,7 +141,6 @@ class KernelProjection(_Expansion):
         return replace(self, precision=np.dtype(np.float64), memo={})
 
     def _cross(self, X: Any, threads: int) -> tuple[CrossGram, Any]:
-        """Return the kernel values of new rows with the known ones, and the new rows in the form of those."""
         if sparse.issparse(self.X) != sparse.issparse(X):
             X = X.toarray() if sparse.issparse(X) else sparse.csr_matrix(X)
         dtype = X.dtype if self.precision is None else self.precision
@@ -182,8 +178,7 @@ class FeatureProjection:
 
     @property
     def offset(self) -> FloatArray:
-        offset: FloatArray = self.mean @ self.directions
-        return offset
+        return np.asarray(self.mean @ self.directions)
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X; their features are made a piece at a time.  # shape: (m, k)"""
@@ -234,12 +229,9 @@ def transform_bytes(m: int, n: int, d: int, k: int, *, itemsize: int, threads: i
 
 
 def _orthonormal(V: FloatArray) -> FloatArray:
-    """Return columns of length 1 or 0 that are orthogonal to rounding, of ones that are to single precision.
-
-    One step of Newton's iteration for the nearest orthonormal columns, which squares the error.
-    """
-    nearest: FloatArray = 1.5 * V - 0.5 * (V @ (V.T @ V))
-    return nearest
+    """Return columns of length 1 or 0 that are orthogonal to rounding, of ones that are to single precision."""
+    # One step of Newton's iteration for the nearest orthonormal columns, which squares the error.
+    return np.asarray(1.5 * V - 0.5 * (V @ (V.T @ V)))
 
 
 Projection = LinearProjection | KernelProjection | MatrixProjection | FeatureProjection

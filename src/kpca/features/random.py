@@ -10,11 +10,11 @@ from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order
 from kpca._base.validation import check_data, check_jobs, seed_of, unchanged_on_error
 from kpca.features.base import FeatureTransformer
@@ -23,7 +23,6 @@ from kpca.features.parts import Part
 from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 Structure = Literal["independent", "orthogonal", "hadamard"]
 
 # Features computed at once, by which the rows of a chunk are chosen: some MiB, and the same on every machine.
@@ -163,9 +162,6 @@ def fit_random(kernel: Kernel, X: Any, rank: int, structure: str = "orthogonal",
     return draw_features(kernel, X.shape[1], rank, structure=structure, seed=seed, origin=mean)
 
 
-# -- how good they are ------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class KernelError:
     """How far f(x).f(y) is from k(x, y), measured on random pairs of rows: an estimate, no bound.
@@ -235,9 +231,6 @@ def _kernel_values(features: RandomMap, X: Any, Y: Any) -> FloatArray:
     return values if a is None or b is None else values + a + b
 
 
-# -- RandomFeatures: random features as a transformer, alone or as an approximation inside kernel PCA -----------------
-
-
 class RandomFeatures(FeatureTransformer):
     """Random features: a linear model of them is close to a kernel model, for the cost of `rank` columns.
 
@@ -289,15 +282,10 @@ class RandomFeatures(FeatureTransformer):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.rank = rank
-        self.structure = structure
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        self.rank, self.structure = rank, structure
+        self.kernel, self.kernel_params = kernel, kernel_params
+        self.gamma, self.degree, self.coef0 = gamma, degree, coef0
+        self.random_state, self.n_jobs = random_state, n_jobs
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the features and measure their error on the rows of X; y is ignored."""

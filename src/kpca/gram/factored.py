@@ -12,15 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.threads import in_order
 from kpca.gram.operator import GivenOperator, T
 from kpca.gram.tiles import slices
 
-FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
 # Numbers in a chunk of rows that stays in the cache while it is centred and multiplied.
 _CHUNK = 100_000
@@ -36,6 +34,8 @@ _NEAR_ORIGIN = 4.0
 
 class Factored(GivenOperator):
     """F'F (primal, d x d) or F F' (dual, n x n), whichever is smaller, of dense or CSR rows."""
+
+    psd = True
 
     def __init__(self, X: Any, *, centred: bool, scale: FloatArray | None = None, threads: int = 1) -> None:
         n, d = X.shape
@@ -112,10 +112,6 @@ class Factored(GivenOperator):
         for rows in self._chunks():
             whole[rows] = self._relative(rows, self.mean, whole[rows])
         return whole
-
-    @property
-    def psd(self) -> bool:
-        return True
 
     @cached_property
     def null(self) -> FloatArray | None:
@@ -201,9 +197,8 @@ class Factored(GivenOperator):
     def matrix(self) -> FloatArray:
         if self.sparse:
             M = np.empty(self.shape)
-            for start in range(0, len(M), _COLUMNS_AT_ONCE):  # the product on the way is as long as the data
-                part = slice(start, min(start + _COLUMNS_AT_ONCE, len(M)))
-                M[:, part] = self @ np.eye(len(M), part.stop - part.start, -start)
+            for part in slices(len(M), _COLUMNS_AT_ONCE):  # the product on the way is as long as the data
+                M[:, part] = self @ np.eye(len(M), part.stop - part.start, -part.start)
         elif self.primal:
             M = self._second_moments()
         else:
@@ -212,11 +207,9 @@ class Factored(GivenOperator):
         return M
 
     def _second_moments(self) -> FloatArray:
-        """Return F'F, and find the mean, in one pass over the rows.
-
-        Rows are taken relative to a point near the mean; what it is off by is put right at the end, at no loss of
-        digits because it is small.
-        """
+        """Return F'F, and find the mean, in one pass over the rows."""
+        # Rows are taken relative to a point near the mean; what it is off by is put right at the end, at no loss of
+        # digits because it is small.
         d = self._X.shape[1]
         C, total = np.zeros((d, d)), np.zeros(d)
 

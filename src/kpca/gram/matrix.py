@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from kpca._base.linalg import FloatArray
 from kpca.gram.operator import GivenOperator, Moments, T
+from kpca.gram.tiles import slices
 
-FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
 # Columns of the identity multiplied at a time, where a LinearOperator has to be written out.
 _COLUMNS_AT_ONCE = 256
@@ -24,6 +24,8 @@ _ROWS_AT_ONCE = 512
 class MatrixGram(GivenOperator):
     """S K S of a given K; products are those of NumPy, SciPy or the LinearOperator itself."""
 
+    psd, null = False, None  # nothing is known of a matrix that somebody else made
+
     def __init__(self, K: Any, *, scale: FloatArray | None = None) -> None:
         self.shape = (K.shape[0], K.shape[0])
         self._K, self._scale = K, scale
@@ -31,15 +33,6 @@ class MatrixGram(GivenOperator):
 
     def hand(self, work: Callable[[Any], T]) -> T:
         return work(self._K)
-
-    @property
-    def psd(self) -> bool:
-        """Nothing is known of a matrix that somebody else made."""
-        return False
-
-    @property
-    def null(self) -> None:
-        return None
 
     @property
     def scale(self) -> FloatArray:
@@ -55,8 +48,7 @@ class MatrixGram(GivenOperator):
             return np.asarray(self._K @ V, dtype=np.float64)
         # float32 entries, float64 sums: NumPy would make a float64 copy of the whole matrix
         out = np.empty(V.shape)
-        for start in range(0, len(out), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
+        for rows in slices(len(out), _ROWS_AT_ONCE):
             out[rows] = self._K[rows].astype(np.float64) @ V
         return out
 
@@ -105,9 +97,8 @@ class MatrixGram(GivenOperator):
     def matrix(self) -> FloatArray:
         if isinstance(self._K, LinearOperator):
             K = np.empty(self.shape)
-            for start in range(0, self.shape[0], _COLUMNS_AT_ONCE):
-                stop = min(start + _COLUMNS_AT_ONCE, self.shape[0])
-                K[:, start:stop] = self._K @ np.eye(self.shape[0], stop - start, -start)
+            for part in slices(len(K), _COLUMNS_AT_ONCE):
+                K[:, part] = self._K @ np.eye(len(K), part.stop - part.start, -part.start)
         else:
             K = self._K.toarray() if sparse.issparse(self._K) else self._K
             K = np.array(K, dtype=np.float64)

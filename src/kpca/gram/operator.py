@@ -19,6 +19,7 @@ from kpca._base.config import rows_bytes
 from kpca._base.errors import InputError
 from kpca.gram.engine import Array, FloatArray, engine_for, to_host
 from kpca.gram.shared import SharedArguments
+from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
 
 T = TypeVar("T")
@@ -127,6 +128,8 @@ class GivenOperator:
 class Gram:
     """S K S of the rows of X in one precision, computed by the engine of these rows."""
 
+    null = None
+
     def __init__(
         self,
         kernel: Kernel,
@@ -156,16 +159,11 @@ class Gram:
         return self.kernel.psd
 
     @property
-    def null(self) -> None:
-        return None
-
-    @property
     def scale(self) -> Array:
         return self.placed(np.ones(self.shape[0])) if self._scale is None else self._scale
 
     @cached_property
     def constant(self) -> float:
-        """What is subtracted from every kernel value."""
         return self._tiles.values.constant
 
     @property
@@ -178,7 +176,6 @@ class Gram:
 
     @property
     def held_bytes(self) -> int:
-        """What the engine made of the rows and holds on to."""
         return self._tiles.held_bytes
 
     def placed(self, V: FloatArray) -> Array:
@@ -418,7 +415,6 @@ class Centered:
         return self.inner.moments().image / (self._scale * self._mass)
 
     def matrix(self) -> FloatArray:
-        """Return P M P as an array, centred in place by means of rows and columns.  # shape: (n, n)"""
         return center(self.inner.matrix(), to_host(self._scale))
 
 
@@ -430,9 +426,8 @@ def center(M: FloatArray, scale: FloatArray) -> FloatArray:
     total = float(columns @ scale) / mass
     rows -= 0.5 * total * scale
     columns -= 0.5 * total * scale
-    step = max(1, _BAND // len(M))
-    for start in range(0, len(M), step):  # a band at a time, so that nothing but M is of its size or leaves the cache
-        band = slice(start, start + step)
+    # a band at a time, so that nothing but M is of its size or leaves the cache
+    for band in slices(len(M), max(1, _BAND // len(M))):
         M[band] -= np.multiply.outer(rows[band], scale)
         M[band] -= np.multiply.outer(scale[band], columns)
     return M

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca.gram._evaluators import DOUBLE, Rows, evaluator, held_bytes
 from kpca.kernels import RBF, Exponential, Kernel, Polynomial, RadialKernel
 
-FloatArray = NDArray[Any]
 Key = tuple[int, int, int, int]
 
 
@@ -47,10 +47,8 @@ class SharedArguments:
         return FromArguments(self, self._makers[dtype], kernel, shared[1] / self._factor, shifted)
 
     def _maker(self, dtype: np.dtype[Any]) -> Any:
-        """Return what computes the arguments of the kernel that takes them with the largest factor.
-
-        Its errors are the largest, too: what is precise enough for it is so for all.
-        """
+        """Return what computes the arguments of the kernel that takes them with the largest factor."""
+        # Its errors are the largest, too: what is precise enough for it is so for all.
         if self._name == "distance":
             base: Kernel = Exponential(1.0 / np.sqrt(self._factor)) if self._singular else RBF(self._factor)
             return evaluator(base, self.X, self.X, dtype)
@@ -104,8 +102,7 @@ class FromArguments:
             out[...] = self._profile(t * self._factor)
 
     def farthest(self, count: int) -> NDArray[np.intp]:
-        far: NDArray[np.intp] = self._maker.farthest(count)
-        return far
+        return np.asarray(self._maker.farthest(count))
 
 
 class _BlockArguments:

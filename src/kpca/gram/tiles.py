@@ -13,11 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order
-
-FloatArray = NDArray[Any]
 
 # By bytes of an entry: a tile of about 1.6 MB was fastest for both precisions: large enough for GEMM, small enough to
 # stay near the core.
@@ -88,7 +86,6 @@ class TileStore:
         return self._tiles[number] if number < self._capacity else None
 
     def room(self, number: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> FloatArray | None:
-        """Return memory to compute this tile into, or None if there is no room for it."""
         size = shape[0] * shape[1] * dtype.itemsize
         with self._lock:
             if self._used + size > self._slab.nbytes and number < self._capacity:

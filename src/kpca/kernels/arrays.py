@@ -121,8 +121,7 @@ def squared_norms(X: Matrix) -> NDArray[np.float64]:
     if sparse.issparse(X):
         X = as_float64(X)
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return norms
+    return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
 def negative_squared_distances(X: Matrix, Y: Matrix) -> NDArray[np.float64]:

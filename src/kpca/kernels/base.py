@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import abc
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import reduce
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
@@ -253,17 +255,11 @@ class Sum(Composite):
         return " + ".join(member.formula(number) for member in self.members)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        first, *rest = [pairs.values(member, shifted=shifted) for member in self.members]
-        for value in rest:
-            first = first + value
-        return first
+        return reduce(operator.add, [pairs.values(member, shifted=shifted) for member in self.members])
 
     def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
         first, *rest = values
-        total = first.copy()
-        for value in rest:
-            total += value
-        return total
+        return reduce(operator.iadd, rest, first.copy())
 
 
 @registered()
@@ -278,17 +274,11 @@ class Product(Composite):
         return " · ".join(f"[{member.formula(number)}]" for member in self.members)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        first, *rest = [pairs.values(member) for member in self.members]
-        for value in rest:
-            first = first * value
-        return first
+        return reduce(operator.mul, [pairs.values(member) for member in self.members])
 
     def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
         first, *rest = values
-        total = first.copy()
-        for value in rest:
-            total *= value
-        return total
+        return reduce(operator.imul, rest, first.copy())
 
 
 @registered()
@@ -317,8 +307,7 @@ class Scaled(Composite):
 
     def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
         (value,) = values
-        scaled: FloatArray = value * self.factor
-        return scaled
+        return np.asarray(value * self.factor)
 
 
 def _add(first: Kernel, second: Kernel | float) -> Kernel:
@@ -389,7 +378,11 @@ def widened(kernel: Kernel, factor: float) -> Kernel | None:
     Of a sum or product every member that has a bandwidth is widened. The distance of `Chi2` is that of additive chi2.
     """
     if isinstance(kernel, Composite):
-        return _widened_members(kernel, factor)
+        members = [widened(member, factor) for member in kernel.members]
+        if not any(members):
+            return None
+        changed = tuple(new or old for new, old in zip(members, kernel.members, strict=True))
+        return Scaled(changed[0], kernel.factor) if isinstance(kernel, Scaled) else type(kernel)(changed)  # type: ignore[call-arg]
     if kernel.bandwidth is None:
         return None
     name, power = kernel.bandwidth
@@ -403,11 +396,3 @@ def widened(kernel: Kernel, factor: float) -> Kernel | None:
         -2: lambda item: item * (1.0 / factor**2),
     }
     return replace(kernel, **{name: each(change[power], value)})  # type: ignore[type-var]  # all are dataclasses
-
-
-def _widened_members(kernel: Composite, factor: float) -> Kernel | None:
-    members = [widened(member, factor) for member in kernel.members]
-    if not any(members):
-        return None
-    changed = tuple(new or old for new, old in zip(members, kernel.members, strict=True))
-    return Scaled(changed[0], kernel.factor) if isinstance(kernel, Scaled) else type(kernel)(changed)  # type: ignore[call-arg]

@@ -24,11 +24,13 @@ _EXPECTED = (
 )
 
 
+@dataclass(frozen=True)
 class _Callable(Kernel):
     """What both kinds share: a function and its keyword arguments; nothing is known about definiteness."""
 
     function: Callable[..., Any]
-    params: Mapping[str, Any]
+    params: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    name: ClassVar[str] = "callable"
     psd = False  # not known
 
     def formula(self, number: Writer = plainly) -> str:
@@ -50,10 +52,6 @@ class _Callable(Kernel):
 @dataclass(frozen=True)
 class VectorisedCallable(_Callable):
     """f(X, Y, **params) -> matrix of all pairs."""
-
-    function: Callable[..., Any]
-    params: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    name: ClassVar[str] = "callable"
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
         K = to_dense(self._call(X, Y))
@@ -78,12 +76,7 @@ class VectorisedCallable(_Callable):
 class PairwiseCallable(_Callable):
     """f(x, y, **params) -> number for two rows, as scikit-learn's callable kernels; n m calls for a block."""
 
-    function: Callable[..., Any]
-    params: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    name: ClassVar[str] = "callable"
-
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return the values, one call each; half of them when Y is X, as scikit-learn does.  # shape: (n, m)"""
         K: FloatArray = np.empty((X.shape[0], Y.shape[0]), dtype=float_dtype(X))
         for i, x in enumerate(_rows(X)):
             for j, y in enumerate(_rows(Y)):

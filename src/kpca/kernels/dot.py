@@ -36,12 +36,10 @@ class DotKernel(ProfileKernel):
     argument = "dot"
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        diagonal: NDArray[Any] = self.value(squared_norms(self.prepare(as_float64(X))))
-        return diagonal
+        return np.asarray(self.value(squared_norms(self.prepare(as_float64(X)))))
 
     def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
-        t: NDArray[Any] = to_dense(self.prepare(X) @ self.prepare(Y).T)
-        return t
+        return np.asarray(to_dense(self.prepare(X) @ self.prepare(Y).T))
 
 
 class _Identity(DotKernel):

@@ -64,10 +64,6 @@ class GaussianProcess(Kernel):
         return np.array([self.kernel(x, x)[0, 0] for x in X[:, None, :]], dtype=np.float64)
 
 
-def is_gaussian_process(kernel: object) -> bool:
-    return isinstance(kernel, gp.Kernel)
-
-
 def from_gaussian_process(kernel: Any) -> Kernel:
     """Return a Gaussian-process kernel with its current parameters as a kernel of this package."""
     if isinstance(kernel, gp.CompoundKernel):

@@ -113,8 +113,7 @@ class RadialKernel(ProfileKernel):
         """Return values brought into (0, 1], where the profile has an inverse."""
         value = np.asarray(value)
         value = value.astype(float_dtype(value), copy=False)
-        clipped: FloatArray = np.clip(value, np.finfo(value.dtype).tiny, 1.0)
-        return clipped
+        return np.asarray(np.clip(value, np.finfo(value.dtype).tiny, 1.0))
 
 
 @registered("rbf")
@@ -198,8 +197,7 @@ class _MaternProfile(RadialKernel):
 
     def stretch(self, rng: np.random.Generator, count: int) -> FloatArray | float:
         """Multivariate t with 2 nu degrees of freedom; sqrt(2 nu) is in the scale of the kernel already."""
-        stretch: FloatArray = 1.0 / np.sqrt(rng.chisquare(2.0 * self._order, count))
-        return stretch
+        return np.asarray(1.0 / np.sqrt(rng.chisquare(2.0 * self._order, count)))
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
         u = pairs.minimum(pairs.sqrt(-pairs.distances(self)), _FAR)
@@ -455,9 +453,7 @@ def _matern_series(u: FloatArray, nu: float) -> FloatArray:
 
 
 def _series(nu: float, last: int) -> list[float]:
-    """Return the coefficients of u^2, ..., u^last in f - 1; that of u is 0.
-
-    Of u^k it is (-1)^k (1 - k) / k! for nu = 3/2 and (-1)^k (k - 1)(k - 3) / (3 k!) for nu = 5/2.
-    """
+    """Return the coefficients of u^2, ..., u^last in f - 1; that of u is 0."""
+    # Of u^k it is (-1)^k (1 - k) / k! for nu = 3/2 and (-1)^k (k - 1)(k - 3) / (3 k!) for nu = 5/2.
     factors = {k: 1.0 - k if nu == 1.5 else (k - 1) * (k - 3) / 3.0 for k in range(2, last + 1)}
     return [(-1) ** k * factor / math.factorial(k) for k, factor in factors.items()]

@@ -106,8 +106,7 @@ class _Histogram(Kernel):
         """Return -sum_m (x_im - y_jm)^2 / (x_im + y_jm) in float64.  # shape: (n, m)"""
         self.check(X)
         self.check(Y)
-        K: NDArray[Any] = additive_chi2_kernel(as_float64(X), as_float64(Y))
-        return K
+        return np.asarray(additive_chi2_kernel(as_float64(X), as_float64(Y)))
 
 
 @registered("additive_chi2")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import FloatArray
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection
 from kpca.kernels import Kernel
 from kpca.preimage.auto import Auto
@@ -26,7 +27,6 @@ from kpca.preimage.gradient import Gradient
 from kpca.preimage.learned import Learned, Ridge
 from kpca.preimage.target import Box, Found, PreimageMethod, PreimageTarget, Refit, Way, expansion_of, is_radial
 
-FloatArray = NDArray[Any]
 NAMES: dict[str, type[PreimageMethod]] = {
     method.name: method for method in (Auto, Ridge, FixedPoint, Distance, Gradient)
 }

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca.kernels import RBF, RadialKernel
 
-FloatArray = NDArray[Any]
 Flags = NDArray[np.bool_]
 Known = tuple[FloatArray, FloatArray]  # kernel values and slopes between points and base rows, shapes: (m, n), (m, n)
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -266,11 +265,9 @@ class _UnderWay:
         self.hill, self.here = self.hill.some(rest), self.here.some(rest)
 
     def target(self, step: FloatArray) -> FloatArray:
-        """Return where to go: by the damped step, or where it is not damped the secant one through the step before.
-
-        Steps shrink by nearly the same factor from one to the next, often a negative one; Anderson's method with one
-        remembered step (Walker and Ni 2011) finds where they would end.
-        """
+        """Return where to go: by the damped step, or where it is not damped the secant one through the step before."""
+        # Steps shrink by nearly the same factor from one to the next, often a negative one; Anderson's method with one
+        # remembered step (Walker and Ni 2011) finds where they would end.
         way: FloatArray = np.minimum(self.damping, 1.0)[:, None] * step
         if self.before is not None:
             turn, path = step - self.before[1], self.points - self.before[0]

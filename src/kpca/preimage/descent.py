@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca._base.linalg import FloatArray
 from kpca.preimage.target import Found
 
-FloatArray = NDArray[Any]
 # (rows (a, d), which of all rows they are (a,)) -> values (a,), gradients (a, d)
 Function = Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray]]
 Bounds = tuple[FloatArray, FloatArray]  # shapes: (d,), (d,)

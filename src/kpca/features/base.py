@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.validation import check_data
 from kpca.kernels import Kernel, Linear, resolve, resolve_gamma
-
-FloatArray = NDArray[Any]
 
 
 class FeatureMap(Protocol):
@@ -41,20 +39,6 @@ class FeatureMap(Protocol):
         """Return k(x, x) - |f(x)|^2, at least 0; 0 also where it says nothing, if not `exact`.  # shape: (m,)"""
 
 
-@runtime_checkable
-class DifferentiableMap(FeatureMap, Protocol):
-    """A feature map that may have gradients."""
-
-    def why_no_pull(self) -> str | None:
-        """Return None if the features have gradients, else why they have not, as part of a sentence."""
-
-    def pull(self, X: FloatArray, G: FloatArray) -> FloatArray:
-        """Return sum_r G_ir df_r(x_i)/dx of dense rows, in float64.  # shape: (m, d)"""
-
-
-# -- The features of the linear kernel: the rows themselves -----------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class IdentityMap:
     """f(x) = x, for which nothing is left unexplained."""
@@ -64,15 +48,10 @@ class IdentityMap:
     exact: bool = True
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return the rows as a new dense array.  # shape: (m, d)"""
         return X.toarray() if sparse.issparse(X) else np.array(X)
 
     def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
-        """Return 0 for each row.  # shape: (m,)"""
         return np.zeros(len(features))
-
-
-# -- Features as transformers of scikit-learn -------------------------------------------------------------------------
 
 
 class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

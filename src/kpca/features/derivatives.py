@@ -7,20 +7,19 @@ Centring drops out of dt_j/dx = sum_l A_lj dk(x, b_l)/dx, so that all of it is p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.errors import InputError
-from kpca.features.base import DifferentiableMap
+from kpca._base.linalg import FloatArray
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection, MatrixProjection, Projection
+from kpca.features.random import RandomMap
 from kpca.gram.engine import engine_for
 from kpca.gram.slopes import rows_per_tile, why_not
 from kpca.gram.tiles import by_slices
 
-FloatArray = NDArray[Any]
 # Numbers of a Jacobian that are made at once.
 _PIECE_NUMBERS = 2**21
 
@@ -146,8 +145,7 @@ class _Featured:
         return parts
 
 
-def _differentiable(projection: FeatureProjection) -> DifferentiableMap:
-    """Return the feature map as one with gradients: landmarks and rows are projected in other ways."""
+def _differentiable(projection: FeatureProjection) -> RandomMap:
     feature_map = projection.feature_map
-    assert isinstance(feature_map, DifferentiableMap)
+    assert isinstance(feature_map, RandomMap)  # landmarks and rows are projected in other ways
     return feature_map

@@ -13,17 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca import kernels
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca.features.frequencies import DenseProjection, draw_projection
 from kpca.features.parts import Activated, Beside, Flat, Fourier, Homogeneous, Part, TensorSketch
 from kpca.kernels import Kernel
 from kpca.kernels.base import KERNELS
 
-FloatArray = NDArray[Any]
 STRUCTURES = ("independent", "orthogonal", "hadamard")
 
 
@@ -41,9 +40,6 @@ class Draw:
     def frequencies(self) -> int:
         """Each has two features, its cosine and its sine; of an odd rank the last has one."""
         return -(-self.rank // 2)
-
-
-# -- Fourier features -------------------------------------------------------------------------------------------------
 
 
 def _fourier(kernel: Any, draw: Draw) -> Part:
@@ -80,9 +76,6 @@ def _homogeneous(kernel: Any, draw: Draw) -> Part:
     )
 
 
-# -- activations of random projections --------------------------------------------------------------------------------
-
-
 def _projected(kernel: Kernel, draw: Draw) -> Part:
     projection = draw_projection(draw.rng, draw.d, draw.rank, draw.structure, scale=np.ones(draw.d), fixed_length=True)
     return Activated(projection, "none", unit_rows=isinstance(kernel, kernels.Cosine))
@@ -92,9 +85,6 @@ def _arc_cosine(kernel: kernels.ArcCosine, draw: Draw) -> Part:
     columns = draw.rank - 1 if kernel.order == 0 else draw.rank
     projection = draw_projection(draw.rng, draw.d, columns, draw.structure, scale=np.ones(draw.d))
     return Activated(projection, "sign" if kernel.order == 0 else "relu")
-
-
-# -- polynomials ------------------------------------------------------------------------------------------------------
 
 
 def _polynomial(kernel: kernels.Polynomial, draw: Draw) -> Part:
@@ -112,9 +102,6 @@ def _polynomial(kernel: kernels.Polynomial, draw: Draw) -> Part:
         for place, sign in zip(places, signs, strict=True)
     )
     return TensorSketch(sketches, math.sqrt(kernel.coef0) * signs[:, -1], places[:, -1])
-
-
-# -- composites -------------------------------------------------------------------------------------------------------
 
 
 def _constant(kernel: kernels.Constant, draw: Draw) -> Part:
@@ -139,9 +126,6 @@ def _sum(kernel: kernels.Sum, draw: Draw) -> Part:
         draw_part(member, replace(draw, rank=rank)) for member, rank in zip(kernel.members, ranks, strict=True)
     )
     return Beside(parts, tuple(ranks))
-
-
-# -- the table --------------------------------------------------------------------------------------------------------
 
 
 # `Kernel.random_features` -> what draws them
@@ -186,7 +170,6 @@ def structure_of(kernel: Kernel, asked: str) -> str:
 
 
 def smallest_rank(kernel: Kernel) -> int:
-    """Return the fewest features a kernel can have."""
     if isinstance(kernel, kernels.Scaled):
         return smallest_rank(kernel.kernel)
     if isinstance(kernel, kernels.Sum):
@@ -211,6 +194,5 @@ def offset(kernel: Kernel, X: Any) -> FloatArray | None:
 
 
 def draw_part(kernel: Kernel, draw: Draw) -> Part:
-    """Draw the features of a kernel, or say which kernels have some."""
     _check(kernel)
     return _FAMILIES[str(kernel.random_features)](kernel, draw)

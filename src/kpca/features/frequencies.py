@@ -39,7 +39,6 @@ class Numbers:
     """What dataclasses of numbers share: to be had in another precision."""
 
     def at(self, dtype: np.dtype[Any]) -> Self:
-        """Return the same with its floating-point arrays in this dtype."""
         members: Any = self
         return cast(Self, replace(members, **{name: _cast(part, dtype) for name, part in vars(self).items()}))
 
@@ -52,16 +51,13 @@ class DenseProjection(Numbers):
     origin: FloatArray | None = None  # shape: (d,)
 
     def into(self, X: Any, out: FloatArray) -> None:
-        """Write the projection of rows into `out`."""
         if sparse.issparse(X):  # zeros stay unstored: the origin is taken off afterwards
             out[...] = X @ self.weights if self.origin is None else X @ self.weights - self.origin @ self.weights
         else:
             np.matmul(X if self.origin is None else X - self.origin, self.weights, out=out)
 
     def back(self, weights: FloatArray) -> FloatArray:
-        """Return weights W'.  # shape: (m, d)"""
-        pulled: FloatArray = weights @ self.weights.T
-        return pulled
+        return np.asarray(weights @ self.weights.T)
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,6 @@ class HadamardProjection(Numbers):
     origin: FloatArray | None = None  # shape: (d,)
 
     def into(self, X: Any, out: FloatArray) -> None:
-        """Write the projection of rows into `out`."""
         X = X.toarray() if sparse.issparse(X) else X
         d, p = self.scale.size, self.signs.shape[2]
         rows = np.zeros((X.shape[0], p), dtype=self.scale.dtype)
@@ -105,8 +100,7 @@ class HadamardProjection(Numbers):
                 turned, spare = _hadamard_transform(turned, spare)
                 turned *= sign
             total += turned
-        pulled: FloatArray = total[:, :d] * self.scale
-        return pulled
+        return np.asarray(total[:, :d] * self.scale)
 
 
 def draw_projection(
@@ -155,15 +149,12 @@ def _haar_frames(rng: np.random.Generator, blocks: int, d: int, columns: int) ->
     Q, R = np.linalg.qr(Z)
     # QR leaves signs to LAPACK; only with a positive diagonal of R the law of Q is Haar's.
     signs = np.where(np.diagonal(R, axis1=1, axis2=2) < 0, -1.0, 1.0)
-    frames: FloatArray = Q * signs[:, None, :]
-    return frames
+    return np.asarray(Q * signs[:, None, :])
 
 
 def _hadamard_transform(rows: FloatArray, spare: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return rows times the Hadamard matrix (entries +-1), and the array left free; both arguments are overwritten.
-
-    The matrix of size a b c is the Kronecker product of those of size a, b and c: one product per factor.
-    """
+    """Return rows times the Hadamard matrix (entries +-1), and the array left free; both arguments are overwritten."""
+    # The matrix of size a b c is the Kronecker product of those of size a, b and c: one product per factor.
     count, p = rows.shape
     right = 1
     while right < p:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca._base.linalg import largest_eigenpairs
+from kpca._base.linalg import FloatArray, largest_eigenpairs
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.scatter import scatter_of
 from kpca.gram.operator import CrossGram, Gram, center
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 # Measured at n = 6 000 to 20 000: more rows save no more passes; so few need one thread of LAPACK only.
 _LANDMARKS = 256
 _SAMPLE_FOR_VALUES = 1000
@@ -24,8 +23,7 @@ def coarse_eigenvalues(gram: Gram, *, centred: bool, seed: int) -> FloatArray:
     """Return all positive eigenvalues of the operator on some of the rows, largest first: the shape of the spectrum."""
     n = gram.shape[0]
     some = np.sort(np.random.default_rng(seed).choice(n, min(n, _SAMPLE_FOR_VALUES), replace=False))
-    values: FloatArray = np.maximum(np.linalg.eigvalsh(_among(gram, some, centred))[::-1], 0.0)
-    return values
+    return np.asarray(np.maximum(np.linalg.eigvalsh(_among(gram, some, centred))[::-1], 0.0))
 
 
 def coarse_landmarks(n: int, count: int, seed: int) -> NDArray[np.intp]:
@@ -34,14 +32,7 @@ def coarse_landmarks(n: int, count: int, seed: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
 
 
-def coarse_largest(gram: Gram, some: NDArray[np.intp], *, centred: bool) -> float:
-    """Return an estimate of the largest eigenvalue: that of the operator on some of the rows, scaled up."""
-    largest = float(np.linalg.eigvalsh(_among(gram, some, centred))[-1])
-    return largest * (int(gram.shape[0]) / len(some))
-
-
 def _among(gram: Gram, some: NDArray[np.intp], centred: bool) -> FloatArray:
-    """Return the operator on some of the rows.  # shape: (m, m)"""
     part = gram.among(some, shifted=gram.shifted and centred).matrix()
     return center(part, gram.scale[some]) if centred else part
 
@@ -63,8 +54,6 @@ def coarse_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) -> 
     return columns, float(values[0]) * n / len(some)
 
 
-# -- A first guess of the leading eigenvectors from landmarks: it saves block Krylov its first passes -----------------
-
 # Up to so many rows a pass costs no more than the features that would save it.
 _FEW_ROWS = 5000
 
@@ -80,11 +69,13 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
         return coarse_eigenvectors(gram, count, centred=centred, seed=seed)
     some = coarse_landmarks(n, count, seed)
     columns = gram.hand(lambda X: _by_features(gram, X, some, count, centred))
-    return columns, coarse_largest(gram, some, centred=centred) if columns.shape[1] else 0.0
+    if not columns.shape[1]:
+        return columns, 0.0
+    largest = float(np.linalg.eigvalsh(_among(gram, some, centred))[-1])  # of some of the rows: scaled up
+    return columns, largest * (n / len(some))
 
 
 def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred: bool) -> FloatArray:
-    """Return the leading eigenvectors with features of some of the rows X.  # shape: (n, <= count)"""
     features = _Rough(NystroemMap(gram.kernel, X[some], X.dtype))
     weighted = not bool((gram.scale == 1.0).all())
     scatter = scatter_of(features, X, np.square(gram.scale) if weighted else None, threads=gram.threads)

@@ -15,14 +15,14 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from kpca._base.errors import InputError, InputWarning, Setting
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.threads import single_threaded
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.pivots import pivoted_cholesky
 from kpca.gram import CrossGram
+from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 # Landmarks are chosen among at most so many rows, drawn once: more change the choice little and cost in proportion.
 CHOSEN_FROM = 30_000
 # The unexplained fraction that ends the doubling of a rank is measured on at most so many rows.
@@ -112,7 +112,12 @@ def choose_landmarks(
             found = choose(task)
         else:
             judges = _judges(rows, among, seed)
-            judge = _Judge(X[judges], None if weights is None else weights[judges])
+            seen, shares = X[judges], None if weights is None else weights[judges]
+
+            def judge(found: Landmarks) -> float:
+                features = NystroemMap(kernel, found.points, X.dtype)
+                return unexplained_fraction(features, seen, shares, threads=threads)
+
             found = _tightened(task, judge) if method == "rpcholesky" else _doubled(task, choose, judge)
     return found if found.indices is None else replace(found, indices=among[found.indices])
 
@@ -168,9 +173,6 @@ def _chooser(kernel: Kernel, method: str) -> Callable[[_Task], Landmarks]:
     return _METHODS[method]
 
 
-# -- the methods ------------------------------------------------------------------------------------------------------
-
-
 def _by_pivots(task: _Task) -> Landmarks:
     """Randomly pivoted Cholesky; of a few draws the one that leaves least, where draws cost next to nothing."""
     cheap = not task.fraction and task.X.shape[0] * task.rank <= _CHEAP_DRAW
@@ -192,15 +194,11 @@ def _by_pivots(task: _Task) -> Landmarks:
         raise InputError("Some k(x, x) must be positive to choose landmarks by; all are 0: look at data and kernel.")
     if count < task.rank and not task.fraction:
         said = f"{count} landmarks explain all rows to rounding; no more are returned, though "
-        warnings.warn(
-            InputWarning((said, Setting("rank", task.rank))),
-            stacklevel=4,
-        )
+        warnings.warn(InputWarning((said, Setting("rank", task.rank))), stacklevel=4)
     return Landmarks(task.X[found.indices], found.indices, "rpcholesky")
 
 
 def _uniform(task: _Task) -> Landmarks:
-    """Rows by chance, in proportion to their weights."""
     indices = _sampled(np.random.default_rng(task.seed), task.shares, task.rank)
     return Landmarks(task.X[indices], indices, "uniform")
 
@@ -231,16 +229,13 @@ def _kmeans(task: _Task) -> Landmarks:
 
 
 def _dense_row(edge: Any) -> FloatArray:
-    """Return what a minimum or maximum over rows gives, as an array.  # shape: (d,)"""
     return np.asarray(edge.todense()).ravel() if sparse.issparse(edge) else np.asarray(edge)
 
 
 def _leverage(task: _Task) -> Landmarks:
-    """Rows in proportion to their ridge leverage scores, estimated in two rounds.
-
-    A pilot by chance overrates the rows it has not seen; a second one, half by the scores of the first and half by
-    chance, has seen them.
-    """
+    """Rows in proportion to their ridge leverage scores, estimated in two rounds."""
+    # A pilot by chance overrates the rows it has not seen; a second one, half by the scores of the first and half by
+    # chance, has seen them.
     X, rank, w = task.X, task.rank, task.shares
     rng = np.random.default_rng(task.seed)
     chance = w / w.sum()
@@ -269,15 +264,12 @@ def _leverage_scores(
     memo: dict[Any, Any] = {}
 
     def squares(rows: Any) -> FloatArray:
-        """Return the squared parts of rows along the eigenvectors.  # shape: (m, s)"""
         cross = CrossGram(kernel, rows, Z, dtype=np.dtype(np.float64), threads=task.threads, memo=memo)
-        parts: FloatArray = np.square(cross @ vectors)
-        return parts
+        return np.asarray(np.square(cross @ vectors))
 
     def scores(some: Any, parts: FloatArray, ridge: float) -> FloatArray:
         left = kernel.diagonal(X[some]) - parts @ (1.0 / (values + ridge))
-        clipped: FloatArray = np.clip(w[some] * np.maximum(left, 0.0) / ridge, 0.0, 1.0)
-        return clipped
+        return np.asarray(np.clip(w[some] * np.maximum(left, 0.0) / ridge, 0.0, 1.0))
 
     some = np.sort(rng.choice(n, min(n, _ROWS_AT_ONCE), replace=False))
     parts, wanted = squares(X[some]), task.rank * len(some) / n
@@ -286,8 +278,7 @@ def _leverage_scores(
         middle = 0.5 * (low + high)
         low, high = (middle, high) if scores(some, parts, np.exp(middle)).sum() > wanted else (low, middle)
     found = np.empty(n)
-    for start in range(0, n, _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
+    for part in slices(n, _ROWS_AT_ONCE):
         found[part] = scores(part, squares(X[part]), np.exp(high))
     return found
 
@@ -298,9 +289,6 @@ _METHODS: dict[str, Callable[[_Task], Landmarks]] = {
     "kmeans": _kmeans,
     "leverage": _leverage,
 }
-
-
-# -- a fraction of the trace instead of a number ----------------------------------------------------------------------
 
 
 def _judges(rows: NDArray[np.intp], among: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
@@ -315,49 +303,31 @@ def _judges(rows: NDArray[np.intp], among: NDArray[np.intp], seed: int) -> NDArr
     return np.sort(np.random.default_rng([seed, 2]).choice(pool, _MEASURED_ON, replace=False))
 
 
-@dataclass(frozen=True)
-class _Judge:
-    """Rows that say how much of their trace landmarks leave unexplained."""
-
-    X: Any
-    weights: FloatArray | None
-
-    def __call__(self, task: _Task, found: Landmarks) -> float:
-        features = NystroemMap(task.kernel, found.points, task.X.dtype)
-        return unexplained_fraction(features, self.X, self.weights, threads=task.threads)
-
-
-def _doubled(task: _Task, choose: Callable[[_Task], Landmarks], judge: _Judge) -> Landmarks:
+def _doubled(task: _Task, choose: Callable[[_Task], Landmarks], judge: Callable[[Landmarks], float]) -> Landmarks:
     """Double the rank until no more than the fraction of the trace is unexplained, or every row is a landmark."""
     n = task.X.shape[0]
     rank = min(_FIRST_RANK, n)
     while True:
         found = choose(replace(task, rank=rank))
-        if rank == n or judge(task, found) <= task.fraction:
+        if rank == n or judge(found) <= task.fraction:
             return found
         rank = min(2 * rank, n)
 
 
-def _tightened(task: _Task, judge: _Judge) -> Landmarks:
-    """Pivot to an ever smaller fraction of the sample, until the fraction asked for holds outside it.
-
-    Pivots follow the residuals of the sample, so they explain it better than other rows. The same seed draws the same
-    pivots first, so each round adds to the one before.
-    """
+def _tightened(task: _Task, judge: Callable[[Landmarks], float]) -> Landmarks:
+    """Pivot to an ever smaller fraction of the sample, until the fraction asked for holds outside it."""
+    # Pivots follow the residuals of the sample, so they explain it better than other rows. The same seed draws the same
+    # pivots first, so each round adds to the one before.
     target = task.fraction
     while True:
         found = _by_pivots(replace(task, fraction=target))
-        left = judge(task, found)
+        left = judge(found)
         if left <= task.fraction or found.points.shape[0] == task.rank or target < _ROUNDING:
             return found
         target *= 0.95 * task.fraction / left
 
 
-# -- the user's own ---------------------------------------------------------------------------------------------------
-
-
 def _given(X: Any, landmarks: Any) -> Landmarks:
-    """Return the landmarks that the user chose: row numbers or points."""
     if sparse.issparse(landmarks):
         return Landmarks(_checked_points(X, landmarks.tocsr()), None, "given")
     try:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca import kernels
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import FloatArray
 from kpca._base.validation import check_data, check_jobs, check_weights, seed_of, unchanged_on_error
 from kpca.features.base import FeatureTransformer
 from kpca.features.landmarks import choose_landmarks, unexplained_fraction
 from kpca.features.nystroem_map import NystroemMap
-
-FloatArray = NDArray[Any]
 
 
 def fit_nystroem(
@@ -95,15 +93,10 @@ class Nystroem(FeatureTransformer):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.rank = rank
-        self.landmarks = landmarks
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        self.rank, self.landmarks = rank, landmarks
+        self.kernel, self.kernel_params = kernel, kernel_params
+        self.gamma, self.degree, self.coef0 = gamma, degree, coef0
+        self.random_state, self.n_jobs = random_state, n_jobs
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose landmarks among the rows of X.

@@ -13,12 +13,12 @@ from scipy.linalg import lapack, solve_triangular
 from scipy.linalg.blas import dtrmm
 
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order, single_threaded
 from kpca.gram.engine import Evaluator, evaluator, has_single
-from kpca.gram.tiles import edges
+from kpca.gram.tiles import edges, slices
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 # Rows of a piece of work, by bytes of an entry.
 _ROWS = {4: 512, 8: 288}
@@ -62,12 +62,10 @@ class NystroemMap:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel the features stand for."""
         return self._kernel
 
     @property
     def rank(self) -> int:
-        """The number of features."""
         return len(self._whitening)
 
     @property
@@ -77,7 +75,6 @@ class NystroemMap:
 
     @property
     def landmarks(self) -> Any:
-        """The points kept, dense or CSR.  # shape: (r, d)"""
         return self._points
 
     def precision(self, dtype: Any) -> np.dtype[Any]:
@@ -91,12 +88,10 @@ class NystroemMap:
         return float(np.finfo(SINGLE).eps) if np.dtype(dtype) == SINGLE else _DOUBLE_ERROR
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return the features of dense or CSR rows, in the dtype of X.  # shape: (m, r)"""
         dtype = self.precision(X.dtype)
         out = np.empty((X.shape[0], self.rank), dtype=SINGLE if X.dtype == SINGLE else DOUBLE)
         step = max(_ROWS[8], _SLAB // (X.shape[1] + 2))
-        for start in range(0, X.shape[0], step):
-            slab = slice(start, start + step)
+        for slab in slices(X.shape[0], step):
             self._fill(X[slab], dtype, out[slab], threads)
         return out
 
@@ -158,15 +153,12 @@ class NystroemMap:
         state = {name: value for name, value in self.__dict__.items() if name != "_bands"}
         return {**state, "_memos": {}, "_forms": {}}  # made again where they are needed
 
-    # -- the work ---------------------------------------------------------------------------------------------------
-
     def _evaluator(self, X: Any, dtype: np.dtype[Any]) -> Evaluator:
         is_sparse = sparse.issparse(X)
         memo = self._memos.setdefault(is_sparse, {})
         return evaluator(self._kernel, X, self._points_as(is_sparse), dtype, memo=memo)
 
     def _fill(self, X: Any, dtype: np.dtype[Any], out: FloatArray, threads: int) -> None:
-        """Write the features of the rows of one slab."""
         values = self._evaluator(X, dtype)
         bands, everything = self._bands[dtype], slice(0, self.rank)
         pieces = edges(X.shape[0], _ROWS[dtype.itemsize])
@@ -195,7 +187,6 @@ class NystroemMap:
         return {DOUBLE: double, SINGLE: [(cut, rows.astype(SINGLE)) for cut, rows in double]}
 
     def _points_as(self, is_sparse: bool) -> Any:
-        """Return the landmarks in the form of the rows that are met with them."""
         if sparse.issparse(self._points) == is_sparse:
             return self._points
         if is_sparse not in self._forms:

@@ -16,9 +16,8 @@ from scipy import sparse
 from scipy.fft import irfft, rfft
 
 from kpca import kernels
+from kpca._base.linalg import FloatArray
 from kpca.features.frequencies import Numbers, Projection
-
-FloatArray = NDArray[Any]
 
 
 class Part(Protocol):
@@ -197,7 +196,6 @@ class TensorSketch(_Smooth):
         out[...] = irfft(transformed, n=out.shape[1], axis=0).T
 
     def _counts(self, X: Any, number: int) -> FloatArray:
-        """Return one count sketch of the rows.  # shape: (r, m)"""
         counts = self.sketches[number] @ X.T
         counts = counts.toarray() if sparse.issparse(counts) else counts
         counts[self.places[number]] += self.constants[number]

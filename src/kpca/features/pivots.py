@@ -18,12 +18,12 @@ from scipy.linalg import solve_triangular
 
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order, single_threaded
 from kpca.gram.engine import evaluator
 from kpca.gram.tiles import edges
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 _DOUBLE = np.dtype(np.float64)
 _ROWS = 512  # of a piece of work: its kernel values and its rows of the factor stay near the core
 _LARGEST_BLOCK = 256
@@ -95,15 +95,13 @@ class _Factor:
 
     @property
     def rank(self) -> int:
-        """The number of rows drawn so far."""
         return len(self.pivots)
 
     def draw(self, rng: np.random.Generator, count: int) -> NDArray[np.intp]:
         """Draw rows with probability weight * residual, with replacement.  # shape: (count,)"""
         heights = np.cumsum(self._weights * self.residual)
         drawn = np.searchsorted(heights, rng.random(count) * heights[-1], side="right")
-        inside: NDArray[np.intp] = np.minimum(drawn, len(heights) - 1)
-        return inside
+        return np.asarray(np.minimum(drawn, len(heights) - 1))
 
     def sift(self, rng: np.random.Generator, drawn: NDArray[np.intp]) -> tuple[NDArray[np.intp], FloatArray]:
         """Return the rows accepted and the Cholesky factor of their block of K - G G'.  # shape: (a,), (a, a)"""

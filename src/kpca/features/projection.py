@@ -7,17 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import BASE, memory_budget, require, row_columns
+from kpca._base.linalg import FloatArray
 from kpca.features import FeatureMap
 from kpca.gram import CrossGram
 from kpca.gram.engine import like, to_host
-from kpca.gram.tiles import band_rows, by_slices, workers_bytes
+from kpca.gram.tiles import band_rows, by_slices, slices, workers_bytes
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 # Features of the rows that are projected at once.
 _PIECE_NUMBERS = 500_000
 # Residuals below this many units in the last place of what they are the difference of are 0.
@@ -52,15 +51,14 @@ class LinearProjection:
     mean: FloatArray  # shape: (d,)
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return the scores of the rows of X.  # shape: (m, k)"""
         if isinstance(X, np.ndarray):
             # centred before the product, so that an offset costs no digits
             m, step = len(X), band_rows(X.shape[1])
             if m <= step:
                 return (X - self.mean) @ self.components.T
             scores: FloatArray = np.empty((m, len(self.components)))
-            for start in range(0, m, step):
-                scores[start : start + step] = (X[start : start + step] - self.mean) @ self.components.T
+            for here in slices(m, step):
+                scores[here] = (X[here] - self.mean) @ self.components.T
         else:
             scores = np.asarray(X @ self.components.T) - self.mean @ self.components.T
         return scores
@@ -68,25 +66,20 @@ class LinearProjection:
     def parts(self, X: Any, *, threads: int = 1) -> Parts:
         """Return the scores, and |x - mean|^2 - |t|^2: what the components leave of each row."""
         scores, left = np.empty((X.shape[0], len(self.components))), np.empty(X.shape[0])
-        step = band_rows(X.shape[1])
-        for start in range(0, X.shape[0], step):
-            here = slice(start, start + step)
+        for here in slices(X.shape[0], band_rows(X.shape[1])):
             part = X[here]
             rows = (part.toarray() if sparse.issparse(part) else part) - self.mean
             scores[here], left[here] = _split(rows, self.components.T)
         return Parts(scores, left)
 
     def doubled(self) -> LinearProjection:
-        """Return the projection in double precision."""
         directions = _orthonormal(self.components.T.astype(np.float64))
         return replace(self, components=directions.T, mean=self.mean.astype(np.float64))
 
     def flipped(self, signs: FloatArray) -> LinearProjection:
-        """Return the projection with the signs of some components changed."""
         return replace(self, components=self.components * signs[:, None].astype(self.components.dtype))
 
     def head(self, k: int) -> LinearProjection:
-        """Return the projection on the first k components."""
         return replace(self, components=self.components[:k])
 
 
@@ -145,11 +138,9 @@ class KernelProjection(_Expansion):
         return Parts(scores, left)
 
     def doubled(self) -> KernelProjection:
-        """Return the projection in double precision."""
         return replace(self, precision=np.dtype(np.float64), memo={})
 
     def _cross(self, X: Any, threads: int) -> tuple[CrossGram, Any]:
-        """Return the kernel values of new rows with the known ones, and the new rows in the form of those."""
         if sparse.issparse(self.X) != sparse.issparse(X):
             X = X.toarray() if sparse.issparse(X) else sparse.csr_matrix(X)
         dtype = X.dtype if self.precision is None else self.precision
@@ -163,7 +154,6 @@ class KernelProjection(_Expansion):
         return {**self.__dict__, "memo": {}}  # made again where it is needed
 
     def flipped(self, signs: FloatArray) -> KernelProjection:
-        """Return the projection with the signs of some components changed."""
         return replace(self, coefficients=self.coefficients * signs, offset=self.offset * signs)
 
 
@@ -175,7 +165,6 @@ class MatrixProjection(_Expansion):
     offset: FloatArray  # shape: (k,)
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return the scores that belong to rows of kernel values.  # shape: (m, k)"""
         return np.asarray(X @ self.coefficients, dtype=np.float64) - self.offset
 
 
@@ -189,9 +178,7 @@ class FeatureProjection:
 
     @property
     def offset(self) -> FloatArray:
-        """V' mean.  # shape: (k,)"""
-        offset: FloatArray = self.mean @ self.directions
-        return offset
+        return np.asarray(self.mean @ self.directions)
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X; their features are made a piece at a time.  # shape: (m, k)"""
@@ -209,21 +196,17 @@ class FeatureProjection:
         return Parts(both[:, :k], both[:, k])
 
     def doubled(self) -> FeatureProjection:
-        """Return the projection in double precision."""
         directions = _orthonormal(self.directions.astype(np.float64))
         return replace(self, directions=directions, mean=self.mean.astype(np.float64))
 
     def _each(self, X: Any, work: Callable[[FloatArray], FloatArray], out: FloatArray, threads: int) -> FloatArray:
-        """Return what `work` makes of the features of the rows of X, a piece at a time."""
         step = max(1, _PIECE_NUMBERS // max(self.feature_map.rank, 1))
         return by_slices(lambda rows: work(self.feature_map(X[rows])), out, step, threads)
 
     def flipped(self, signs: FloatArray) -> FeatureProjection:
-        """Return the projection with the signs of some components changed."""
         return replace(self, directions=self.directions * signs.astype(self.directions.dtype))
 
     def head(self, k: int) -> FeatureProjection:
-        """Return the projection on the first k components."""
         if k >= self.directions.shape[1]:
             return self
         return replace(self, directions=np.ascontiguousarray(self.directions[:, :k]))
@@ -246,12 +229,9 @@ def transform_bytes(m: int, n: int, d: int, k: int, *, itemsize: int, threads: i
 
 
 def _orthonormal(V: FloatArray) -> FloatArray:
-    """Return columns of length 1 or 0 that are orthogonal to rounding, of ones that are to single precision.
-
-    One step of Newton's iteration for the nearest orthonormal columns, which squares the error.
-    """
-    nearest: FloatArray = 1.5 * V - 0.5 * (V @ (V.T @ V))
-    return nearest
+    """Return columns of length 1 or 0 that are orthogonal to rounding, of ones that are to single precision."""
+    # One step of Newton's iteration for the nearest orthonormal columns, which squares the error.
+    return np.asarray(1.5 * V - 0.5 * (V @ (V.T @ V)))
 
 
 Projection = LinearProjection | KernelProjection | MatrixProjection | FeatureProjection

@@ -10,11 +10,11 @@ from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order
 from kpca._base.validation import check_data, check_jobs, seed_of, unchanged_on_error
 from kpca.features.base import FeatureTransformer
@@ -23,7 +23,6 @@ from kpca.features.parts import Part
 from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 Structure = Literal["independent", "orthogonal", "hadamard"]
 
 # Features computed at once, by which the rows of a chunk are chosen: some MiB, and the same on every machine.
@@ -57,7 +56,6 @@ class RandomMap:
         return offset(self.kernel, np.zeros((1, self.n_features))) is not None
 
     def offset(self, X: Any) -> FloatArray | None:
-        """Return a(x) where the features stand for k(x, y) + a(x) + a(y), else None.  # shape: (n,)"""
         return offset(self.kernel, X)
 
     def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
@@ -65,7 +63,6 @@ class RandomMap:
         return np.zeros(len(features))
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        """Return the features of dense or CSR rows, in the dtype of X.  # shape: (m, r)"""
         if X.shape[1] != self.n_features:
             raise InputError(f"X must have {self.n_features} features, as drawn for; got {X.shape[1]}.")
         self.kernel.check(X)
@@ -83,7 +80,6 @@ class RandomMap:
         return out
 
     def why_no_pull(self) -> str | None:
-        """Return None if the features have gradients, else why not, as part of a sentence."""
         return self.part.why_no_pull()
 
     def pull(self, X: Any, G: FloatArray, *, threads: int = 1) -> FloatArray:
@@ -117,7 +113,6 @@ class RandomMap:
         return out
 
     def _chunks(self, m: int) -> list[slice]:
-        """Return the rows that are worked on at once: a matter of the rank only."""
         return slices(m, max(_FEWEST_ROWS, min(_MOST_ROWS, _CHUNK // self.rank)))
 
 
@@ -165,9 +160,6 @@ def fit_random(kernel: Kernel, X: Any, rank: int, structure: str = "orthogonal",
     kernel.check(X)
     mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     return draw_features(kernel, X.shape[1], rank, structure=structure, seed=seed, origin=mean)
-
-
-# -- how good they are ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -239,9 +231,6 @@ def _kernel_values(features: RandomMap, X: Any, Y: Any) -> FloatArray:
     return values if a is None or b is None else values + a + b
 
 
-# -- RandomFeatures: random features as a transformer, alone or as an approximation inside kernel PCA -----------------
-
-
 class RandomFeatures(FeatureTransformer):
     """Random features: a linear model of them is close to a kernel model, for the cost of `rank` columns.
 
@@ -293,15 +282,10 @@ class RandomFeatures(FeatureTransformer):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.rank = rank
-        self.structure = structure
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+        self.rank, self.structure = rank, structure
+        self.kernel, self.kernel_params = kernel, kernel_params
+        self.gamma, self.degree, self.coef0 = gamma, degree, coef0
+        self.random_state, self.n_jobs = random_state, n_jobs
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the features and measure their error on the rows of X; y is ignored."""

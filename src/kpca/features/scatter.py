@@ -15,14 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order, single_threaded
 from kpca.features.base import FeatureMap
 from kpca.features.nystroem_map import NystroemMap
 from kpca.gram.tiles import slices
 
-FloatArray = NDArray[Any]
 # Directions in which the sums are checked: 16 cost some 4 % of the pass, and have 120 pairs to estimate a norm from.
 _PROBES = 16
 # Standard deviations by which the error of the trace may exceed its estimate.
@@ -53,11 +52,9 @@ class Scatter:
 
     @staticmethod
     def empty(rank: int) -> Scatter:
-        """Return the scatter of no rows."""
         return Scatter(0, 0.0, np.zeros(rank), np.zeros((rank, rank)), 0.0, 0.0)
 
     def merged(self, other: Scatter) -> Scatter:
-        """Return the scatter of the rows of both."""
         mass = self.mass + other.mass
         if mass == 0.0 or other.mass == 0.0:
             return self
@@ -178,9 +175,6 @@ class _Counter:
             self._monitor(rows - known)
 
 
-# -- Sums over pieces ---------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Piece:
     """Sums over some rows, each with its weight w, of numbers f (features or kernel values) relative to an origin."""
@@ -228,9 +222,6 @@ class _Sums:
         return gap, self.second
 
 
-# -- Sums of kernel values with landmarks, whitened once at the end -----------------------------------------------
-
-
 def _value_sums(
     landmarks: NystroemMap,
     X: Any,
@@ -240,10 +231,8 @@ def _value_sums(
     threads: int,
     monitor: Callable[[int], None],
 ) -> Scatter | None:
-    """Return the scatter, or None where rounding may have changed it by more than `limit` times the trace.
-
-    The first piece tells whether it is worth going on.
-    """
+    """Return the scatter, or None where rounding may have changed it by more than `limit` times the trace."""
+    # The first piece tells whether it is worth going on.
     # as many bytes in a piece, also where float32 rows need float64 kernel values
     numbers = PIECE_NUMBERS * X.dtype.itemsize // landmarks.precision(X.dtype).itemsize
     pieces = _pieces(X.shape[0], numbers // landmarks.rank)
@@ -286,11 +275,9 @@ def _value_sums(
 
 
 def _rounding(sums: _Sums, probes: FloatArray) -> float:
-    """Return a bound on what rounding of the sums does to the features' scatter: to its trace and its norm.
-
-    E is the error of the whitened sums, and w'Ev is seen for s random directions. The mean of w'Ew is tr E, up to
-    sqrt(2/s) |E|_F for one standard deviation; the mean square of w'Ev is |E|_F^2, which is no less than |E|^2.
-    """
+    """Return a bound on what rounding of the sums does to the features' scatter: to its trace and its norm."""
+    # E is the error of the whitened sums, and w'Ev is seen for s random directions. The mean of w'Ew is tr E, up to
+    # sqrt(2/s) |E|_F for one standard deviation; the mean square of w'Ev is |E|_F^2, which is no less than |E|^2.
     A = probes.astype(np.float64)
     with single_threaded():
         gaps = A.T @ (sums.second @ A) - sums.probed
@@ -307,5 +294,4 @@ def _origin(landmarks: NystroemMap, X: Any) -> FloatArray:
     few = X[:_FIRST_ROWS]
     values = np.empty((few.shape[0], landmarks.rank), dtype=landmarks.precision(X.dtype))
     landmarks.fill_values(few, values)
-    origin: FloatArray = np.median(values, axis=0).astype(values.dtype)
-    return origin
+    return np.asarray(np.median(values, axis=0).astype(values.dtype))

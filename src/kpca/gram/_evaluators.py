@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.linalg import mean_of_rows, rows_at_once
+from kpca._base.linalg import FloatArray, mean_of_rows, rows_at_once
+from kpca.gram.tiles import slices
 from kpca.kernels import DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
 
-FloatArray = NDArray[Any]
 Rows = slice | NDArray[np.intp]
 Memo = dict[Any, Any]
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
@@ -52,19 +52,13 @@ def has_single(kernel: Kernel, X: Any) -> bool:
         return has_single(kernel.kernel, X)
     if sparse.issparse(X) or not isinstance(kernel, ProfileKernel):
         return False
-    return not isinstance(kernel, DotKernel) or _fits_single(kernel, X)
-
-
-def _fits_single(kernel: DotKernel, X: FloatArray) -> bool:
-    """Return True if no kernel value comes near the largest float32."""
-    largest = float(max(kernel.diagonal(X).max(initial=0.0), 1.0))
-    return largest < 1e30
+    # no value of x.y may come near the largest float32
+    return not isinstance(kernel, DotKernel) or bool(kernel.diagonal(X).max(initial=0.0) < 1e30)
 
 
 def evaluator(
     kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool = False, memo: Memo | None = None
 ) -> Evaluator:
-    """Return the fastest evaluator for this kernel and data."""
     memo = {} if memo is None else memo
     if isinstance(kernel, Sum | Product):
         shifted = shifted and isinstance(kernel, Sum)
@@ -132,7 +126,6 @@ class _DotValues:
         self._L = self._R if Y is X else _prepared(kernel, X, dtype)
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        """Write t into `out`."""
         np.matmul(self._L[rows], self._R[columns].T, out=out)
 
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
@@ -248,7 +241,6 @@ class _SparseValues(_AnyRows):
             self._close = -error * CLOSE[DOUBLE]
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        """Write t into `out`."""
         X, Y = self._X[rows], self._Y[columns]
         t = (X @ Y.T).toarray()
         if self._radial:
@@ -312,9 +304,7 @@ def pairs_of(chosen: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.intp], NDAr
 def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
     """Return the prepared rows, rounded once to the dtype of the tiles."""
     rows = np.empty(X.shape, dtype=dtype)
-    step = rows_at_once(X.shape[1])
-    for start in range(0, len(X), step):
-        part = slice(start, start + step)
+    for part in slices(len(X), rows_at_once(X.shape[1])):
         rows[part] = kernel.prepare(X[part].astype(np.float64, copy=False))
     return rows
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order
 from kpca.gram._evaluators import Evaluator, Memo, evaluator, has_single, held_bytes
 from kpca.gram.curvature import Curvature
@@ -21,7 +22,6 @@ from kpca.gram.slopes import Slopes
 from kpca.gram.tiles import CROSS_EDGE, EDGE, TileStore, band_rows, edges
 from kpca.kernels import Kernel
 
-FloatArray = NDArray[Any]
 # Blocks of fewer columns than this are multiplied as they are, wider ones filled up to a multiple of 8.
 _RAGGED = 5
 
@@ -221,7 +221,6 @@ class NumpyCross:
         return out
 
     def _multiply(self, source: Evaluator, inner: FloatArray, out: FloatArray) -> None:
-        """Write the product of a band to `out`."""
         edge = CROSS_EDGE[self._dtype.itemsize]
         columns = edges(len(inner), edge)
         widest = max((cut.stop - cut.start for cut in columns), default=0)

@@ -11,37 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from kpca._base.linalg import FloatArray
+from kpca.gram import slopes
 from kpca.gram._evaluators import DOUBLE, DOUBLE_DISTANCE_ERROR
-from kpca.gram.slopes import (
-    KINK,
-    AngularNode,
-    CosineNode,
-    DotNode,
-    FlatNode,
-    Node,
-    ProductNode,
-    RadialNode,
-    RectifiedNode,
-    StepsNode,
-    SumNode,
-    TimesNode,
-    directions_and_lengths,
-    node_of,
-    rows_per_tile,
-    scaled_rows,
-    why_not,
-)
 from kpca.gram.tiles import by_slices
 from kpca.kernels import Kernel
 from kpca.kernels.dot import angles
 
-FloatArray = NDArray[Any]
 Pairs = Sequence[tuple[int, int]]
 # Weighted rows for some pairs that exist at a time, for each tile at work.
 _NUMBERS_AT_ONCE = 2**21
@@ -56,10 +38,10 @@ class Curvature:
     """
 
     def __init__(self, kernel: Kernel, rows: FloatArray) -> None:
-        reason = why_not(kernel)
+        reason = slopes.why_not(kernel)
         if reason is not None:
             raise TypeError(reason)
-        self._node = node_of(kernel, rows.astype(np.float64, copy=False), DOUBLE, False)
+        self._node = slopes.node_of(kernel, rows.astype(np.float64, copy=False), DOUBLE, False)
         self._n = len(rows)
 
     def mixed(self, Z: FloatArray, A: FloatArray, pairs: Pairs, *, threads: int = 1) -> FloatArray:
@@ -68,7 +50,7 @@ class Curvature:
         derivatives = np.empty((len(Z), A.shape[1], len(pairs)))
         if not pairs:
             return derivatives
-        step = rows_per_tile(self._n)
+        step = slopes.rows_per_tile(self._n)
         return by_slices(lambda tile: _local(self._node, Z[tile]).contracted(A, pairs), derivatives, step, threads)
 
 
@@ -82,7 +64,6 @@ class _Local:
     shortcut: Callable[[FloatArray, Pairs], FloatArray] | None = None  # the contraction, where there is a faster way
 
     def contracted(self, A: FloatArray, pairs: Pairs) -> FloatArray:
-        """Return the second derivatives times A.  # shape: (m, k, pairs)"""
         if self.shortcut is not None:
             return self.shortcut(A, pairs)
         out = np.empty((len(self.values), A.shape[1], len(pairs)))
@@ -91,23 +72,18 @@ class _Local:
         return out
 
 
-def _local(node: Node, Z: FloatArray) -> _Local:
-    """Return the kernel and its derivatives at the rows of Z."""
+def _local(node: slopes.Node, Z: FloatArray) -> _Local:
     match node:
-        case SumNode():
+        case slopes.SumNode():
             return _sum([_local(member, Z) for member in node.members])
-        case ProductNode():
-            product, *others = [_local(member, Z) for member in node.members]
-            for other in others:
-                product = _times(product, other)
-            return product
-        case TimesNode():
+        case slopes.ProductNode():
+            return reduce(_times, [_local(member, Z) for member in node.members])
+        case slopes.TimesNode():
             return _multiple(node.factor, _local(node.member, Z))
     return _OF_LEAF[type(node)](node, Z)
 
 
-def _flat(node: FlatNode, Z: FloatArray) -> _Local:
-    """The constant kernel."""
+def _flat(node: slopes.FlatNode, Z: FloatArray) -> _Local:
     shape = len(Z), node.n
     return _Local(
         np.full(shape, node.value),
@@ -120,10 +96,10 @@ def _flat(node: FlatNode, Z: FloatArray) -> _Local:
 def _sum(parts: list[_Local]) -> _Local:
     """k_1 + k_2 + ...: so are the derivatives."""
     return _Local(
-        _total([part.values for part in parts]),
-        first=lambda p: _total([part.first(p) for part in parts]),
-        second=lambda p, q: _total([part.second(p, q) for part in parts]),
-        shortcut=lambda A, pairs: _total([part.contracted(A, pairs) for part in parts]),
+        reduce(np.add, [part.values for part in parts]),
+        first=lambda p: reduce(np.add, [part.first(p) for part in parts]),
+        second=lambda p, q: reduce(np.add, [part.second(p, q) for part in parts]),
+        shortcut=lambda A, pairs: reduce(np.add, [part.contracted(A, pairs) for part in parts]),
     )
 
 
@@ -141,7 +117,6 @@ def _times(a: _Local, b: _Local) -> _Local:
 
 
 def _multiple(factor: float, part: _Local) -> _Local:
-    """A number times a kernel."""
     return _Local(
         factor * part.values,
         first=lambda p: factor * part.first(p),
@@ -150,8 +125,7 @@ def _multiple(factor: float, part: _Local) -> _Local:
     )
 
 
-def _dot(node: DotNode, Z: FloatArray) -> _Local:
-    """f(x.y) where `prepare` multiplies by a number (or one per feature)."""
+def _dot(node: slopes.DotNode, Z: FloatArray) -> _Local:
     t = (Z * node.factors) @ node.B.T
     slope, bend = node.kernel.derivative(t), node.kernel.curvature(t)
     rows = node.B * node.factors  # what remains of b when t is differentiated
@@ -163,10 +137,10 @@ def _dot(node: DotNode, Z: FloatArray) -> _Local:
     )
 
 
-def _radial(node: RadialNode, Z: FloatArray) -> _Local:
+def _radial(node: slopes.RadialNode, Z: FloatArray) -> _Local:
     """f(-|x - y|^2), of rows that are centred first and distances that come from differences."""
     kernel, B, factors = node.kernel, node.B, node.factors[0]
-    rows = scaled_rows(Z, node.centre, node.factors)
+    rows = slopes.scaled_rows(Z, node.centre, node.factors)
     t = cdist(rows, B, "sqeuclidean")
     np.negative(t, out=t)
     slope, bend = kernel.derivative(t), kernel.curvature(t)
@@ -178,8 +152,7 @@ def _radial(node: RadialNode, Z: FloatArray) -> _Local:
     by_moments = bounded and float(np.finfo(DOUBLE).eps) * float(node.norms.max(initial=0.0)) <= DOUBLE_DISTANCE_ERROR
 
     def gap(p: int) -> FloatArray:
-        difference: FloatArray = B[:, p] - rows[:, p, None]
-        return difference
+        return np.asarray(B[:, p] - rows[:, p, None])
 
     def second(p: int, q: int) -> FloatArray:
         matrix = gap(p)
@@ -200,7 +173,7 @@ def _radial(node: RadialNode, Z: FloatArray) -> _Local:
 
 
 def _radial_moments(
-    node: RadialNode, rows: FloatArray, slope: FloatArray, bend: FloatArray, *, A: FloatArray, pairs: Pairs
+    node: slopes.RadialNode, rows: FloatArray, slope: FloatArray, bend: FloatArray, *, A: FloatArray, pairs: Pairs
 ) -> FloatArray:
     """Return the contraction with (b - z)_p (b - z)_q multiplied out.  # shape: (m, k, pairs)"""
     p, q = np.array(pairs, dtype=np.intp).T
@@ -220,11 +193,11 @@ def _radial_moments(
     return out
 
 
-def _cosine(node: AngularNode, Z: FloatArray) -> _Local:
+def _cosine(node: slopes.AngularNode, Z: FloatArray) -> _Local:
     """c = u.v of rows of length 1: |z| dc/dz^p = v_p - c u_p, and the second derivative, by the product rule, is
     (3 c u_p u_q - u_p v_q - u_q v_p - c [p = q]) / |z|^2. Around a row of zeros nothing changes.
     """
-    U, lengths = directions_and_lengths(Z)
+    U, lengths = slopes.directions_and_lengths(Z)
     V, c = node.V, U @ node.V.T
     inverse = np.where(lengths > 0, 1.0 / np.where(lengths > 0, lengths, 1.0), 0.0)[:, None]
 
@@ -240,11 +213,11 @@ def _cosine(node: AngularNode, Z: FloatArray) -> _Local:
     return _Local(c, first=lambda p: inverse * (V[:, p] - c * U[:, p, None]), second=second)
 
 
-def _steps(node: StepsNode, Z: FloatArray) -> _Local:
+def _steps(node: slopes.StepsNode, Z: FloatArray) -> _Local:
     """1 - theta / pi = g(c) with g' = 1 / (pi sin theta) and g'' = cos theta / (pi sin^3 theta); 0 where rows agree."""
     theta = angles(Z, node.V)
     c, sines = _cosine(node, Z), np.sin(theta)
-    flat = (sines <= KINK) | (node.lengths == 0)
+    flat = (sines <= slopes.KINK) | (node.lengths == 0)
     slope = np.where(flat, 0.0, 1.0 / (np.pi * np.where(flat, 1.0, sines)))
     bend = np.cos(theta) * np.pi**2 * slope**3
     return _Local(
@@ -254,17 +227,17 @@ def _steps(node: StepsNode, Z: FloatArray) -> _Local:
     )
 
 
-def _rectified(node: RectifiedNode, Z: FloatArray) -> _Local:
+def _rectified(node: slopes.RectifiedNode, Z: FloatArray) -> _Local:
     """|z| |b| (sin theta + (pi - theta) cos theta) / pi, with gradient (sin theta |b| u + (pi - theta) b) / pi.
 
     Its second derivative is |b| / pi times |z| c_p c_q / sin theta + sin theta ([p = q] - u_p u_q) / |z|, where c_p is
     dc/dz^p of the cosine; both vanish where rows agree, and at z = 0, where there is a kink, they count as 0.
     """
-    U, lengths = directions_and_lengths(Z)
+    U, lengths = slopes.directions_and_lengths(Z)
     theta = angles(U, node.V)
     c, sines = _cosine(node, Z), np.sin(theta)
     scale = node.lengths / np.pi
-    flat = sines <= KINK
+    flat = sines <= slopes.KINK
     across = np.where(flat, 0.0, scale * lengths[:, None] / np.where(flat, 1.0, sines))
     along = sines * scale
     along[lengths == 0] = 0.0
@@ -276,13 +249,13 @@ def _rectified(node: RectifiedNode, Z: FloatArray) -> _Local:
     )
 
 
-_OF_LEAF: dict[type[Node], Callable[[Any, FloatArray], _Local]] = {
-    RadialNode: _radial,
-    DotNode: _dot,
-    CosineNode: _cosine,
-    StepsNode: _steps,
-    RectifiedNode: _rectified,
-    FlatNode: _flat,
+_OF_LEAF: dict[type[slopes.Node], Callable[[Any, FloatArray], _Local]] = {
+    slopes.RadialNode: _radial,
+    slopes.DotNode: _dot,
+    slopes.CosineNode: _cosine,
+    slopes.StepsNode: _steps,
+    slopes.RectifiedNode: _rectified,
+    slopes.FlatNode: _flat,
 }
 
 
@@ -296,11 +269,3 @@ def _moments(bend: FloatArray, A: FloatArray, rows: FloatArray, pairs: Pairs) ->
         weighted = np.stack([A * (rows[:, p] * rows[:, q])[:, None] for p, q in some], axis=2)  # shape: (n, k, some)
         out[:, :, start : start + step] = (bend @ weighted.reshape(n, -1)).reshape(m, k, -1)
     return out
-
-
-def _total(parts: list[FloatArray]) -> FloatArray:
-    """Return the sum of all parts, none of them overwritten."""
-    total: FloatArray = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total

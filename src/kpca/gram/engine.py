@@ -166,8 +166,7 @@ def empty_columns(n: int, count: int, other: Array) -> Array:
 def column_norms(V: Array) -> FloatArray:
     """Return the lengths of the columns, in main memory.  # shape: (b,)"""
     if isinstance(V, np.ndarray):
-        norms: FloatArray = np.sqrt(np.einsum("ij,ij->j", V, V))
-        return norms
+        return np.asarray(np.sqrt(np.einsum("ij,ij->j", V, V)))
     xp = array_namespace(V)
     return to_host(xp.sqrt(xp.sum(V * V, axis=0)))
 

@@ -12,15 +12,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.threads import in_order
 from kpca.gram.operator import GivenOperator, T
 from kpca.gram.tiles import slices
 
-FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
 # Numbers in a chunk of rows that stays in the cache while it is centred and multiplied.
 _CHUNK = 100_000
@@ -37,6 +35,8 @@ _NEAR_ORIGIN = 4.0
 class Factored(GivenOperator):
     """F'F (primal, d x d) or F F' (dual, n x n), whichever is smaller, of dense or CSR rows."""
 
+    psd = True
+
     def __init__(self, X: Any, *, centred: bool, scale: FloatArray | None = None, threads: int = 1) -> None:
         n, d = X.shape
         self._threads = threads if n * d > _ONE_THREAD_NUMBERS else 1
@@ -49,7 +49,6 @@ class Factored(GivenOperator):
         self._matrix_norm: float | None = None
 
     def hand(self, work: Callable[[Any], T]) -> T:
-        """Return what `work` makes of the rows."""
         return work(self._X)
 
     @cached_property
@@ -114,14 +113,8 @@ class Factored(GivenOperator):
             whole[rows] = self._relative(rows, self.mean, whole[rows])
         return whole
 
-    @property
-    def psd(self) -> bool:
-        """F'F and F F' have no negative eigenvalue."""
-        return True
-
     @cached_property
     def null(self) -> FloatArray | None:
-        """s / |s| in the dual, after centring.  # shape: (n,)"""
         if self.primal or not self._centred:
             return None
         return self._roots / math.sqrt(self._mass)
@@ -157,7 +150,6 @@ class Factored(GivenOperator):
         return image
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
-        """Return F'F V or F F'V.  # shape: (d or n, b)"""
         if self.primal:
             if not self.sparse:
                 V = self.features @ V.astype(self._X.dtype, copy=False)
@@ -167,7 +159,6 @@ class Factored(GivenOperator):
 
     @cached_property
     def _squared_norm(self) -> float:
-        """|F|_F^2."""
         if not self.sparse:
             sums: list[float] = []
             self._over_chunks(
@@ -181,7 +172,6 @@ class Factored(GivenOperator):
         return float(np.maximum(raw, 0.0) @ self._roots**2)
 
     def trace(self) -> float:
-        """Return the sum of all eigenvalues, |F|_F^2."""
         return self._squared_norm if self._matrix_trace is None else self._matrix_trace
 
     def frobenius2(self) -> float:
@@ -197,7 +187,6 @@ class Factored(GivenOperator):
         return total
 
     def frobenius2_error(self) -> float:
-        """Return NaN, as nothing is known."""
         return math.nan
 
     def error(self, V: FloatArray) -> float:
@@ -206,12 +195,10 @@ class Factored(GivenOperator):
         return 4 * eps * (self.trace() if self._matrix_norm is None else self._matrix_norm)
 
     def matrix(self) -> FloatArray:
-        """Return F'F or F F' in float64.  # shape: (d, d) or (n, n)"""
         if self.sparse:
             M = np.empty(self.shape)
-            for start in range(0, len(M), _COLUMNS_AT_ONCE):  # the product on the way is as long as the data
-                part = slice(start, min(start + _COLUMNS_AT_ONCE, len(M)))
-                M[:, part] = self @ np.eye(len(M), part.stop - part.start, -start)
+            for part in slices(len(M), _COLUMNS_AT_ONCE):  # the product on the way is as long as the data
+                M[:, part] = self @ np.eye(len(M), part.stop - part.start, -part.start)
         elif self.primal:
             M = self._second_moments()
         else:
@@ -220,11 +207,9 @@ class Factored(GivenOperator):
         return M
 
     def _second_moments(self) -> FloatArray:
-        """Return F'F, and find the mean, in one pass over the rows.
-
-        Rows are taken relative to a point near the mean; what it is off by is put right at the end, at no loss of
-        digits because it is small.
-        """
+        """Return F'F, and find the mean, in one pass over the rows."""
+        # Rows are taken relative to a point near the mean; what it is off by is put right at the end, at no loss of
+        # digits because it is small.
         d = self._X.shape[1]
         C, total = np.zeros((d, d)), np.zeros(d)
 

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from kpca._base.linalg import FloatArray
 from kpca.gram.operator import GivenOperator, Moments, T
+from kpca.gram.tiles import slices
 
-FloatArray = NDArray[Any]
 _EPS = float(np.finfo(np.float64).eps)
 # Columns of the identity multiplied at a time, where a LinearOperator has to be written out.
 _COLUMNS_AT_ONCE = 256
@@ -24,32 +24,21 @@ _ROWS_AT_ONCE = 512
 class MatrixGram(GivenOperator):
     """S K S of a given K; products are those of NumPy, SciPy or the LinearOperator itself."""
 
+    psd, null = False, None  # nothing is known of a matrix that somebody else made
+
     def __init__(self, K: Any, *, scale: FloatArray | None = None) -> None:
         self.shape = (K.shape[0], K.shape[0])
         self._K, self._scale = K, scale
         self.constant = 0.0
 
     def hand(self, work: Callable[[Any], T]) -> T:
-        """Return what `work` makes of the matrix or LinearOperator as it came."""
         return work(self._K)
 
     @property
-    def psd(self) -> bool:
-        """Nothing is known of a matrix that somebody else made."""
-        return False
-
-    @property
-    def null(self) -> None:
-        """Nothing is known to be mapped to 0."""
-        return None
-
-    @property
     def scale(self) -> FloatArray:
-        """The square roots of the weights.  # shape: (n,)"""
         return np.ones(self.shape[0]) if self._scale is None else self._scale
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
-        """Return S K S V.  # shape: (n, b)"""
         if self._scale is None:
             return self._product(V)
         return self._product(V * self._scale[:, None]) * self._scale[:, None]
@@ -59,8 +48,7 @@ class MatrixGram(GivenOperator):
             return np.asarray(self._K @ V, dtype=np.float64)
         # float32 entries, float64 sums: NumPy would make a float64 copy of the whole matrix
         out = np.empty(V.shape)
-        for start in range(0, len(out), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
+        for rows in slices(len(out), _ROWS_AT_ONCE):
             out[rows] = self._K[rows].astype(np.float64) @ V
         return out
 
@@ -81,7 +69,6 @@ class MatrixGram(GivenOperator):
         return float(diagonal @ scale**2), squares
 
     def moments(self) -> Moments:
-        """Return M s, the trace and the Frobenius norm (NaN where the matrix has no entries)."""
         trace, frobenius2 = self._entries
         return Moments(self._image, trace, frobenius2)
 
@@ -94,15 +81,12 @@ class MatrixGram(GivenOperator):
         return np.asarray(self._K.T @ scale**2, dtype=np.float64).ravel() * scale
 
     def trace(self) -> float:
-        """Return the trace."""
         return self._entries[0]
 
     def frobenius2(self) -> float:
-        """Return the sum of the squares of all entries."""
         return self._entries[1]
 
     def frobenius2_error(self) -> float:
-        """Return how wrong the sum of squares may be."""
         return 64 * _EPS * self._entries[1]
 
     def error(self, V: FloatArray) -> float:
@@ -111,12 +95,10 @@ class MatrixGram(GivenOperator):
         return 16 * _EPS * norm
 
     def matrix(self) -> FloatArray:
-        """Return S K S as a float64 array of its own.  # shape: (n, n)"""
         if isinstance(self._K, LinearOperator):
             K = np.empty(self.shape)
-            for start in range(0, self.shape[0], _COLUMNS_AT_ONCE):
-                stop = min(start + _COLUMNS_AT_ONCE, self.shape[0])
-                K[:, start:stop] = self._K @ np.eye(self.shape[0], stop - start, -start)
+            for part in slices(len(K), _COLUMNS_AT_ONCE):
+                K[:, part] = self._K @ np.eye(len(K), part.stop - part.start, -part.start)
         else:
             K = self._K.toarray() if sparse.issparse(self._K) else self._K
             K = np.array(K, dtype=np.float64)

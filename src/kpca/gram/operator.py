@@ -19,6 +19,7 @@ from kpca._base.config import rows_bytes
 from kpca._base.errors import InputError
 from kpca.gram.engine import Array, FloatArray, engine_for, to_host
 from kpca.gram.shared import SharedArguments
+from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
 
 T = TypeVar("T")
@@ -101,7 +102,6 @@ class GivenOperator:
 
     @property
     def data_bytes(self) -> int:
-        """What the given numbers take."""
         return self.hand(rows_bytes)
 
     def hand(self, work: Callable[[Any], T]) -> T:
@@ -109,7 +109,6 @@ class GivenOperator:
         raise NotImplementedError
 
     def placed(self, V: FloatArray) -> FloatArray:
-        """Return it as it is."""
         return V
 
     def at(self, precision: Precision) -> Self:
@@ -120,7 +119,6 @@ class GivenOperator:
         """There are none to keep."""
 
     def found(self) -> dict[Precision, Moments]:
-        """Nothing that the numbers would not tell again, to the bit."""
         return {}
 
     def recall(self, found: dict[Precision, Moments]) -> None:
@@ -129,6 +127,8 @@ class GivenOperator:
 
 class Gram:
     """S K S of the rows of X in one precision, computed by the engine of these rows."""
+
+    null = None
 
     def __init__(
         self,
@@ -159,37 +159,26 @@ class Gram:
         return self.kernel.psd
 
     @property
-    def null(self) -> None:
-        """Nothing is known to be mapped to 0."""
-        return None
-
-    @property
     def scale(self) -> Array:
-        """The square roots of the weights.  # shape: (n,)"""
         return self.placed(np.ones(self.shape[0])) if self._scale is None else self._scale
 
     @cached_property
     def constant(self) -> float:
-        """What is subtracted from every kernel value."""
         return self._tiles.values.constant
 
     @property
     def n_evaluations(self) -> int:
-        """Kernel values computed so far."""
         return self._tiles.n_evaluations
 
     @property
     def data_bytes(self) -> int:
-        """What the rows take."""
         return rows_bytes(self._X)
 
     @property
     def held_bytes(self) -> int:
-        """What the engine made of the rows and holds on to."""
         return self._tiles.held_bytes
 
     def placed(self, V: FloatArray) -> Array:
-        """Return an array of main memory where the products live."""
         return self._engine.placed(V)
 
     def hand(self, work: Callable[[Any], T]) -> T:
@@ -197,7 +186,6 @@ class Gram:
         return work(self._X)
 
     def among(self, some: NDArray[np.intp], *, shifted: bool) -> Gram:
-        """Return the operator on some of the rows."""
         return Gram(self.kernel, self._X[some], scale=self.scale[some], shifted=shifted)
 
     def cross_to(self, some: NDArray[np.intp]) -> CrossGram:
@@ -237,7 +225,6 @@ class Gram:
             twin._tiles.release()
 
     def diagonal(self) -> Array:
-        """Return the diagonal of S K S.  # shape: (n,)"""
         return self._tiles.diagonal if self._scale is None else self._tiles.diagonal * self._scale**2
 
     def block(self, rows: slice, columns: slice) -> FloatArray:
@@ -287,22 +274,18 @@ class Gram:
         return moments
 
     def found(self) -> dict[Precision, Moments]:
-        """Return the moments that products of each precision have found."""
         return {name: gram._moments for name, gram in self._other.items() if gram._moments is not None}
 
     def recall(self, found: dict[Precision, Moments]) -> None:
-        """Take moments found earlier, each to the operator of its precision."""
         for precision, moments in found.items():
             gram = self.at(precision)
             gram._moments = moments
             gram._tiles.values  # noqa: B018  # prepares the rows: `error` asks the operators that were used
 
     def trace(self) -> float:
-        """Return the trace, from the exact diagonal."""
         return float(to_host(self.diagonal()).sum())
 
     def frobenius2(self) -> float:
-        """Return the sum of the squares of all entries."""
         return self.moments().frobenius2
 
     def frobenius2_error(self) -> float:
@@ -332,7 +315,6 @@ class Gram:
         return _SAFETY * float(norms.max(initial=0.0))
 
     def matrix(self) -> FloatArray:
-        """Return S K S as a float64 array in main memory.  # shape: (n, n)"""
         K, scale = self._tiles.matrix(), to_host(self.scale)
         if self._scale is not None:
             K *= scale[:, None]
@@ -361,7 +343,6 @@ class CrossGram:
         self.constant = self._tiles.constant
 
     def __matmul__(self, V: Array) -> Array:
-        """Return (K - constant) V, summed over tiles in float64.  # shape: (m, b)"""
         return self._tiles.multiply(self._engine.placed(V))
 
 
@@ -376,16 +357,13 @@ class Centered:
 
     @property
     def psd(self) -> bool:
-        """As the operator inside."""
         return bool(self.inner.psd)
 
     @cached_property
     def null(self) -> Array:
-        """s / |s|.  # shape: (n,)"""
         return self._scale / math.sqrt(self._mass)
 
     def placed(self, V: FloatArray) -> Array:
-        """As the operator inside."""
         return self.inner.placed(V)
 
     def _project(self, V: Array) -> Array:
@@ -396,7 +374,6 @@ class Centered:
         return self._project(self.inner @ self._project(V))
 
     def at(self, precision: Precision) -> Centered:
-        """Return the centred operator of this precision."""
         inner = self.inner.at(precision)
         return self if inner is self.inner else self._twin(inner)
 
@@ -428,11 +405,9 @@ class Centered:
         return float(self.inner.error(V))
 
     def found(self) -> dict[Precision, Moments]:
-        """Return what the operator inside has found."""
         return dict(self.inner.found())
 
     def recall(self, found: dict[Precision, Moments]) -> None:
-        """Hand it to the operator inside."""
         self.inner.recall(found)
 
     def row_means(self) -> Array:
@@ -440,7 +415,6 @@ class Centered:
         return self.inner.moments().image / (self._scale * self._mass)
 
     def matrix(self) -> FloatArray:
-        """Return P M P as an array, centred in place by means of rows and columns.  # shape: (n, n)"""
         return center(self.inner.matrix(), to_host(self._scale))
 
 
@@ -452,9 +426,8 @@ def center(M: FloatArray, scale: FloatArray) -> FloatArray:
     total = float(columns @ scale) / mass
     rows -= 0.5 * total * scale
     columns -= 0.5 * total * scale
-    step = max(1, _BAND // len(M))
-    for start in range(0, len(M), step):  # a band at a time, so that nothing but M is of its size or leaves the cache
-        band = slice(start, start + step)
+    # a band at a time, so that nothing but M is of its size or leaves the cache
+    for band in slices(len(M), max(1, _BAND // len(M))):
         M[band] -= np.multiply.outer(rows[band], scale)
         M[band] -= np.multiply.outer(scale[band], columns)
     return M

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca.gram._evaluators import DOUBLE, Rows, evaluator, held_bytes
 from kpca.kernels import RBF, Exponential, Kernel, Polynomial, RadialKernel
 
-FloatArray = NDArray[Any]
 Key = tuple[int, int, int, int]
 
 
@@ -38,7 +38,6 @@ class SharedArguments:
         self._lock = threading.Lock()
 
     def evaluator(self, kernel: Kernel, dtype: np.dtype[Any], *, shifted: bool) -> FromArguments:
-        """Return what fills tiles with values of one of the kernels."""
         shared = kernel.shared
         if shared is None or shared[0] != self._name or shared[1] > self._factor:
             raise InputError(f"The arguments of these kernels must be shared; {kernel!r} has others.")
@@ -48,10 +47,8 @@ class SharedArguments:
         return FromArguments(self, self._makers[dtype], kernel, shared[1] / self._factor, shifted)
 
     def _maker(self, dtype: np.dtype[Any]) -> Any:
-        """Return what computes the arguments of the kernel that takes them with the largest factor.
-
-        Its errors are the largest, too: what is precise enough for it is so for all.
-        """
+        """Return what computes the arguments of the kernel that takes them with the largest factor."""
+        # Its errors are the largest, too: what is precise enough for it is so for all.
         if self._name == "distance":
             base: Kernel = Exponential(1.0 / np.sqrt(self._factor)) if self._singular else RBF(self._factor)
             return evaluator(base, self.X, self.X, dtype)
@@ -83,7 +80,6 @@ class SharedArguments:
 
     @property
     def held_bytes(self) -> int:
-        """What is held: prepared rows and tiles."""
         return sum(map(held_bytes, self._makers.values())) + sum(tile.nbytes for tile in self._tiles.values())
 
 
@@ -98,7 +94,6 @@ class FromArguments:
         self.argument_error = maker.argument_error * factor
 
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        """Write k(x_i, x_j) - constant into `out`."""
         t = self._source.arguments(self._maker, rows, columns, out.shape)
         if t.dtype == out.dtype:
             np.multiply(t, t.dtype.type(self._factor), out=out)
@@ -107,9 +102,7 @@ class FromArguments:
             out[...] = self._profile(t * self._factor)
 
     def farthest(self, count: int) -> NDArray[np.intp]:
-        """Return the rows farthest out."""
-        far: NDArray[np.intp] = self._maker.farthest(count)
-        return far
+        return np.asarray(self._maker.farthest(count))
 
 
 class _BlockArguments:

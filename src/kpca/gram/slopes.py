@@ -8,29 +8,19 @@ grad_z f(t) is f'(t) b' (dot) or 2 f'(t) (b' - z') (radial), pulled back through
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca._base.linalg import mean_of_rows
+from kpca import kernels
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca.gram._evaluators import CLOSE, DOUBLE, DOUBLE_DISTANCE_ERROR, SINGLE, SINGLE_DISTANCE_ERROR, pairs_of
-from kpca.kernels import (
-    ArcCosine,
-    Constant,
-    Cosine,
-    DotKernel,
-    GaussianProcess,
-    Kernel,
-    Product,
-    ProfileKernel,
-    RadialKernel,
-    Scaled,
-    Sum,
-)
+from kpca.gram.tiles import slices
+from kpca.kernels import Kernel
 from kpca.kernels.dot import angles
 
-FloatArray = NDArray[Any]
 Pull: TypeAlias = Callable[[FloatArray], FloatArray]  # weights (m, n) -> sum_j W_ij grad k(z_i, b_j), shape (m, d)
 # Rows whose directions differ by no more agree: most digits of v - cos theta u are rounding there.
 KINK = 1e-9
@@ -41,11 +31,11 @@ _NUMBERS_AT_ONCE = 2**21
 
 def why_not(kernel: Kernel) -> str | None:
     """Return None if the kernel has gradients here, else why it has not, as part of a sentence."""
-    if isinstance(kernel, Sum | Product | Scaled):
+    if isinstance(kernel, kernels.Sum | kernels.Product | kernels.Scaled):
         return next((reason for reason in map(why_not, kernel.members) if reason), None)
-    if isinstance(kernel, ProfileKernel | Constant | ArcCosine):
+    if isinstance(kernel, kernels.ProfileKernel | kernels.Constant | kernels.ArcCosine):
         return None
-    if isinstance(kernel, GaussianProcess):
+    if isinstance(kernel, kernels.GaussianProcess):
         return f"the Gaussian-process kernel {kernel.kernel} has no gradient here: only its values are known"
     return f"the {kernel.name} kernel has no gradient here: it is not a smooth function of distances or inner products"
 
@@ -75,9 +65,7 @@ class Slopes:
     def contract(self, Z: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sum_j W_ij k(z_i, b_j) and its gradient with respect to z_i.  # shapes: (m,), (m, d)"""
         sums, gradients = np.empty(len(Z), self.dtype), np.empty(Z.shape, self.dtype)
-        step = rows_per_tile(self._n)
-        for start in range(0, len(Z), step):
-            part = slice(start, start + step)
+        for part in slices(len(Z), rows_per_tile(self._n)):
             weights = W[part].astype(self.dtype, copy=False)
             values, pull = self._node.at(Z[part])
             sums[part] = np.einsum("ij,ij->i", weights, values)
@@ -88,9 +76,7 @@ class Slopes:
         """Return the gradients of sum_j A_jl k(z_i, b_j), one product with d columns for each l.  # shape: (m, k, d)"""
         gradients = np.empty((len(Z), A.shape[1], Z.shape[1]), self.dtype)
         columns = np.ascontiguousarray(A.T, dtype=self.dtype)
-        step = rows_per_tile(self._n)
-        for start in range(0, len(Z), step):
-            part = slice(start, start + step)
+        for part in slices(len(Z), rows_per_tile(self._n)):
             _, pull = self._node.at(Z[part])
             for number, column in enumerate(columns):
                 gradients[part, number] = pull(np.broadcast_to(column, (len(Z[part]), self._n)))
@@ -115,21 +101,21 @@ class Node(Protocol):
 def node_of(kernel: Kernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> Node:
     node: Node
     match kernel:
-        case Sum():
+        case kernels.Sum():
             node = SumNode([node_of(member, B, dtype, shifted) for member in kernel.members])
-        case Product():
+        case kernels.Product():
             node = ProductNode([node_of(member, B, dtype, False) for member in kernel.members])
-        case Scaled():
+        case kernels.Scaled():
             node = TimesNode(kernel.factor, node_of(kernel.kernel, B, dtype, shifted))
-        case RadialKernel():
+        case kernels.RadialKernel():
             node = RadialNode(kernel, B, dtype, shifted)
-        case Cosine():
+        case kernels.Cosine():
             node = CosineNode(B, dtype)
-        case DotKernel():
+        case kernels.DotKernel():
             node = DotNode(kernel, B, dtype)
-        case ArcCosine():
+        case kernels.ArcCosine():
             node = StepsNode(B, dtype) if kernel.order == 0 else RectifiedNode(B, dtype)
-        case Constant():
+        case kernels.Constant():
             node = FlatNode(kernel, B, dtype, shifted)
         case _:
             raise TypeError(f"{kernel!r} has no gradient here")
@@ -149,7 +135,7 @@ class _LevelNode:
 class FlatNode(_LevelNode):
     """The constant kernel."""
 
-    def __init__(self, kernel: Constant, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
+    def __init__(self, kernel: kernels.Constant, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
         self.kernel, value = kernel, kernel.constant
         self.value, self.constant = (0.0, value) if shifted else (value, 0.0)
         self.n, self._dtype = len(B), dtype
@@ -168,12 +154,12 @@ class SumNode:
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         parts = [member.at(Z) for member in self.members]
-        values = _folded(np.add, [part for part, _ in parts])
-        return values, lambda W: _folded(np.add, [pull(W) for _, pull in parts])
+        values = reduce(np.add, [part for part, _ in parts])
+        return values, lambda W: reduce(np.add, [pull(W) for _, pull in parts])
 
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         parts = [member.own(Z) for member in self.members]
-        return _folded(np.add, [part for part, _ in parts]), _folded(np.add, [part for _, part in parts])
+        return reduce(np.add, [part for part, _ in parts]), reduce(np.add, [part for _, part in parts])
 
 
 class ProductNode:
@@ -189,16 +175,16 @@ class ProductNode:
         values = [part for part, _ in parts]
 
         def pull(W: FloatArray) -> FloatArray:
-            pulled = [back(_folded(np.multiply, [W, *_without(values, i)])) for i, (_, back) in enumerate(parts)]
-            return _folded(np.add, pulled)
+            pulled = [back(reduce(np.multiply, [W, *_without(values, i)])) for i, (_, back) in enumerate(parts)]
+            return reduce(np.add, pulled)
 
-        return _folded(np.multiply, values), pull
+        return reduce(np.multiply, values), pull
 
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         parts = [member.own(Z) for member in self.members]
         values = [part[:, None] for part, _ in parts]
-        slopes = [_folded(np.multiply, [slope, *_without(values, i)]) for i, (_, slope) in enumerate(parts)]
-        return _folded(np.multiply, values)[:, 0], _folded(np.add, slopes)
+        slopes = [reduce(np.multiply, [slope, *_without(values, i)]) for i, (_, slope) in enumerate(parts)]
+        return reduce(np.multiply, values)[:, 0], reduce(np.add, slopes)
 
 
 class TimesNode:
@@ -222,7 +208,7 @@ class DotNode:
 
     constant = 0.0
 
-    def __init__(self, kernel: DotKernel, B: FloatArray, dtype: np.dtype[Any]) -> None:
+    def __init__(self, kernel: kernels.DotKernel, B: FloatArray, dtype: np.dtype[Any]) -> None:
         self.kernel, self._dtype = kernel, dtype
         self.factors = kernel.prepare(np.ones((1, B.shape[1])))  # shape: (1, d)
         self.B = self._prepared(B)
@@ -238,8 +224,7 @@ class DotNode:
         def pull(W: FloatArray) -> FloatArray:
             slope = self.kernel.derivative(t)
             slope *= W
-            pulled: FloatArray = (slope @ self.B) * factors
-            return pulled
+            return np.asarray((slope @ self.B) * factors)
 
         return self.kernel.value(t.copy()), pull
 
@@ -272,7 +257,7 @@ class AngularNode(_LevelNode):
 class CosineNode(AngularNode):
     """u.v: the Jacobian of normalisation is (I - u u') / |z|."""
 
-    kernel = Cosine()
+    kernel = kernels.Cosine()
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         U, lengths = (part.astype(self._dtype, copy=False) for part in directions_and_lengths(Z))
@@ -283,7 +268,7 @@ class CosineNode(AngularNode):
 class StepsNode(AngularNode):
     """1 - theta / pi: grad theta = -(v - cos theta u) / (|z| sin theta), of length 1 / |z|; 0 where rows agree."""
 
-    kernel = ArcCosine(0)
+    kernel = kernels.ArcCosine(0)
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         U, lengths = directions_and_lengths(Z)
@@ -306,7 +291,7 @@ class RectifiedNode(AngularNode):
     At z = 0, where there is a kink, that is b / 2 (u counts as 0, theta as pi / 2): half way between both sides.
     """
 
-    kernel = ArcCosine(1)
+    kernel = kernels.ArcCosine(1)
 
     def at(self, Z: FloatArray) -> tuple[FloatArray, Pull]:
         U, lengths = directions_and_lengths(Z)
@@ -330,9 +315,9 @@ class RectifiedNode(AngularNode):
 class RadialNode(_LevelNode):
     """f(-|x - y|^2) of rows that are centred first: an offset must not eat the digits of the distances."""
 
-    kernel: RadialKernel
+    kernel: kernels.RadialKernel
 
-    def __init__(self, kernel: RadialKernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
+    def __init__(self, kernel: kernels.RadialKernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
         self.kernel, self._dtype = kernel, dtype
         self._profile = kernel.shifted if shifted else kernel.value
         self.constant = kernel.at_zero if shifted else 0.0
@@ -349,7 +334,6 @@ class RadialNode(_LevelNode):
         self._close = -float(np.finfo(self._work).eps) * CLOSE[self._work]
 
     def _prepared(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return centred and scaled rows, and their squared lengths.  # shapes: (m, d), (m,)"""
         rows = scaled_rows(X, self.centre, self.factors, self._work)
         return rows, np.einsum("ij,ij->i", rows, rows)
 
@@ -393,7 +377,7 @@ class RadialNode(_LevelNode):
 def directions_and_lengths(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return rows of length 1 and their former lengths, in float64; rows of zeros stay.  # shapes: (m, d), (m,)"""
     X = X.astype(np.float64, copy=False)
-    directions = Cosine().prepare(X)
+    directions = kernels.Cosine().prepare(X)
     return directions, np.einsum("ij,ij->i", X, directions)
 
 
@@ -406,18 +390,7 @@ def scaled_rows(X: FloatArray, centre: FloatArray, factors: FloatArray, dtype: n
     if far.any():
         outer = rows[far].clip(-1e300, 1e300)
         rows[far] = outer * (limit / np.abs(outer).max(axis=1))[:, None]
-    scaled: FloatArray = rows.astype(dtype, copy=False)
-    return scaled
-
-
-def _folded(combine: np.ufunc, parts: list[FloatArray]) -> FloatArray:
-    """Return all parts added or multiplied up, none of them overwritten."""
-    if len(parts) == 1:
-        return parts[0]
-    total: FloatArray = combine(parts[0], parts[1])
-    for part in parts[2:]:
-        combine(total, part, out=total)
-    return total
+    return np.asarray(rows.astype(dtype, copy=False))
 
 
 def _without(values: list[FloatArray], i: int) -> list[FloatArray]:

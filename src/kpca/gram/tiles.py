@@ -13,11 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order
-
-FloatArray = NDArray[Any]
 
 # By bytes of an entry: a tile of about 1.6 MB was fastest for both precisions: large enough for GEMM, small enough to
 # stay near the core.
@@ -43,7 +41,6 @@ def edges(n: int, longest: int) -> list[slice]:
 
 
 def slices(n: int, step: int) -> list[slice]:
-    """Return consecutive ranges of n rows, `step` at a time."""
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
@@ -63,7 +60,6 @@ def band_rows(d: int) -> int:
 
 
 def workers_bytes(threads: int, n: int) -> int:
-    """Return the scratch memory of the worker threads."""
     tile = min(EDGE[4] ** 2 * 4, 8 * n * n)
     return threads * _TILES_PER_WORKER * tile
 
@@ -87,11 +83,9 @@ class TileStore:
         self._lock = threading.Lock()
 
     def get(self, number: int) -> FloatArray | None:
-        """Return the tile kept under this number, if any."""
         return self._tiles[number] if number < self._capacity else None
 
     def room(self, number: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> FloatArray | None:
-        """Return memory to compute this tile into, or None if there is no room for it."""
         size = shape[0] * shape[1] * dtype.itemsize
         with self._lock:
             if self._used + size > self._slab.nbytes and number < self._capacity:

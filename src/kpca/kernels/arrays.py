@@ -80,7 +80,6 @@ def check_features(name: str, value: float | tuple[float, ...], X: Matrix) -> No
 
 
 def each(function: Callable[[float], float], value: float | tuple[float, ...]) -> float | tuple[float, ...]:
-    """Apply a function to a number, or to each of a tuple."""
     return tuple(function(item) for item in value) if isinstance(value, tuple) else function(value)
 
 
@@ -90,12 +89,10 @@ def namespace(t: Any) -> Any:
 
 
 def copied(t: Any) -> Any:
-    """Return a copy of an array of any library."""
     return t.copy() if isinstance(t, np.ndarray) else array_namespace(t).asarray(t, copy=True)
 
 
 def as_float64(X: Matrix) -> Matrix:
-    """Return X in float64, dense or CSR as it came; X itself if it is that already."""
     return X.astype(np.float64, copy=False)
 
 
@@ -124,8 +121,7 @@ def squared_norms(X: Matrix) -> NDArray[np.float64]:
     if sparse.issparse(X):
         X = as_float64(X)
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return norms
+    return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
 def negative_squared_distances(X: Matrix, Y: Matrix) -> NDArray[np.float64]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import abc
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import reduce
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
@@ -46,7 +48,6 @@ class Kernel(abc.ABC):
     alike: ClassVar[str] = "It says how alike two rows are."
 
     def __post_init__(self) -> None:
-        """Check parameters, and keep them as their checks return them."""
         for parameter in fields(self):  # type: ignore[arg-type]  # concrete kernels are dataclasses
             if check := parameter.metadata.get("check"):
                 object.__setattr__(self, parameter.name, check(parameter.name, getattr(self, parameter.name)))
@@ -203,11 +204,9 @@ class Constant(Kernel):
         return pairs.constant(self.constant)
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return the constant for every pair.  # shape: (n, m)"""
         return np.full((X.shape[0], Y.shape[0]), self.constant, dtype=float_dtype(X))
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return the constant for every row.  # shape: (n,)"""
         return np.full(X.shape[0], self.constant)
 
 
@@ -223,23 +222,19 @@ class Composite(Kernel):
 
     @property
     def shift_invariant(self) -> bool:
-        """True if it holds for each member."""
         return all(member.shift_invariant for member in self.members)
 
     def check(self, X: Matrix) -> None:
-        """Refuse what any member refuses."""
         for member in self.members:
             member.check(X)
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return the members' values combined in float64.  # shape: (n, m)"""
         # `Y is X` means something to some kernels (callables, white noise), so it must survive the conversion.
         X64 = as_float64(X)
         Y64 = X64 if Y is X else as_float64(Y)
         return self._combine(member.block(X64, Y64) for member in self.members).astype(float_dtype(X), copy=False)
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return the members' diagonals combined.  # shape: (n,)"""
         return self._combine(member.diagonal(X) for member in self.members).astype(np.float64, copy=False)
 
     @abc.abstractmethod
@@ -260,17 +255,11 @@ class Sum(Composite):
         return " + ".join(member.formula(number) for member in self.members)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        first, *rest = [pairs.values(member, shifted=shifted) for member in self.members]
-        for value in rest:
-            first = first + value
-        return first
+        return reduce(operator.add, [pairs.values(member, shifted=shifted) for member in self.members])
 
     def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
         first, *rest = values
-        total = first.copy()
-        for value in rest:
-            total += value
-        return total
+        return reduce(operator.iadd, rest, first.copy())
 
 
 @registered()
@@ -285,17 +274,11 @@ class Product(Composite):
         return " · ".join(f"[{member.formula(number)}]" for member in self.members)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        first, *rest = [pairs.values(member) for member in self.members]
-        for value in rest:
-            first = first * value
-        return first
+        return reduce(operator.mul, [pairs.values(member) for member in self.members])
 
     def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
         first, *rest = values
-        total = first.copy()
-        for value in rest:
-            total *= value
-        return total
+        return reduce(operator.imul, rest, first.copy())
 
 
 @registered()
@@ -314,7 +297,6 @@ class Scaled(Composite):
 
     @property
     def members(self) -> tuple[Kernel, ...]:  # type: ignore[override]  # read only here, as everywhere: frozen
-        """The one kernel that is scaled."""
         return (self.kernel,)
 
     def formula(self, number: Writer = plainly) -> str:
@@ -325,8 +307,7 @@ class Scaled(Composite):
 
     def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
         (value,) = values
-        scaled: FloatArray = value * self.factor
-        return scaled
+        return np.asarray(value * self.factor)
 
 
 def _add(first: Kernel, second: Kernel | float) -> Kernel:
@@ -397,7 +378,11 @@ def widened(kernel: Kernel, factor: float) -> Kernel | None:
     Of a sum or product every member that has a bandwidth is widened. The distance of `Chi2` is that of additive chi2.
     """
     if isinstance(kernel, Composite):
-        return _widened_members(kernel, factor)
+        members = [widened(member, factor) for member in kernel.members]
+        if not any(members):
+            return None
+        changed = tuple(new or old for new, old in zip(members, kernel.members, strict=True))
+        return Scaled(changed[0], kernel.factor) if isinstance(kernel, Scaled) else type(kernel)(changed)  # type: ignore[call-arg]
     if kernel.bandwidth is None:
         return None
     name, power = kernel.bandwidth
@@ -411,11 +396,3 @@ def widened(kernel: Kernel, factor: float) -> Kernel | None:
         -2: lambda item: item * (1.0 / factor**2),
     }
     return replace(kernel, **{name: each(change[power], value)})  # type: ignore[type-var]  # all are dataclasses
-
-
-def _widened_members(kernel: Composite, factor: float) -> Kernel | None:
-    members = [widened(member, factor) for member in kernel.members]
-    if not any(members):
-        return None
-    changed = tuple(new or old for new, old in zip(members, kernel.members, strict=True))
-    return Scaled(changed[0], kernel.factor) if isinstance(kernel, Scaled) else type(kernel)(changed)  # type: ignore[call-arg]

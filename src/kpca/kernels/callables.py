@@ -24,15 +24,16 @@ _EXPECTED = (
 )
 
 
+@dataclass(frozen=True)
 class _Callable(Kernel):
     """What both kinds share: a function and its keyword arguments; nothing is known about definiteness."""
 
     function: Callable[..., Any]
-    params: Mapping[str, Any]
+    params: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    name: ClassVar[str] = "callable"
     psd = False  # not known
 
     def formula(self, number: Writer = plainly) -> str:
-        """The name of the function."""
         name = getattr(self.function, "__name__", None) or type(self.function).__name__
         return f"{name}(x, y), a function of its own"
 
@@ -40,7 +41,6 @@ class _Callable(Kernel):
         return self.function(x, y, **self.params)
 
     def _finite(self, K: FloatArray) -> None:
-        """Refuse NaN and infinity, wherever the function gives them."""
         bad = K.size - np.count_nonzero(np.isfinite(K))
         if bad:
             raise InputError(
@@ -53,12 +53,7 @@ class _Callable(Kernel):
 class VectorisedCallable(_Callable):
     """f(X, Y, **params) -> matrix of all pairs."""
 
-    function: Callable[..., Any]
-    params: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    name: ClassVar[str] = "callable"
-
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return what the function returns, if that is one finite value per pair.  # shape: (n, m)"""
         K = to_dense(self._call(X, Y))
         expected = (X.shape[0], Y.shape[0])
         if K.shape != expected or K.dtype.kind not in "biuf":
@@ -70,7 +65,6 @@ class VectorisedCallable(_Callable):
         return K.astype(float_dtype(X), copy=False)
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return k(x_i, x_i) from small blocks along the diagonal.  # shape: (n,)"""
         diagonal = np.empty(X.shape[0])
         for start in range(0, X.shape[0], _DIAGONAL_ROWS):
             rows = X[start : start + _DIAGONAL_ROWS]
@@ -82,12 +76,7 @@ class VectorisedCallable(_Callable):
 class PairwiseCallable(_Callable):
     """f(x, y, **params) -> number for two rows, as scikit-learn's callable kernels; n m calls for a block."""
 
-    function: Callable[..., Any]
-    params: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    name: ClassVar[str] = "callable"
-
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return the values, one call each; half of them when Y is X, as scikit-learn does.  # shape: (n, m)"""
         K: FloatArray = np.empty((X.shape[0], Y.shape[0]), dtype=float_dtype(X))
         for i, x in enumerate(_rows(X)):
             for j, y in enumerate(_rows(Y)):
@@ -99,7 +88,6 @@ class PairwiseCallable(_Callable):
         return K
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return k(x_i, x_i), one call each.  # shape: (n,)"""
         diagonal = np.array([self._number(x, x) for x in _rows(X)], dtype=np.float64)
         self._finite(diagonal)
         return diagonal
@@ -183,7 +171,6 @@ def _is_real_scalar(result: object) -> bool:
 
 
 def _describe(result: object) -> str:
-    """Return what came back, in words."""
     if sparse.issparse(result):
         return f"a sparse matrix of shape {result.shape}"  # type: ignore[attr-defined]
     if isinstance(result, (np.ndarray, list, tuple)):

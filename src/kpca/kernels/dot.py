@@ -36,13 +36,10 @@ class DotKernel(ProfileKernel):
     argument = "dot"
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return f(||x_i||^2) of the prepared rows.  # shape: (n,)"""
-        diagonal: NDArray[Any] = self.value(squared_norms(self.prepare(as_float64(X))))
-        return diagonal
+        return np.asarray(self.value(squared_norms(self.prepare(as_float64(X)))))
 
     def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
-        t: NDArray[Any] = to_dense(self.prepare(X) @ self.prepare(Y).T)
-        return t
+        return np.asarray(to_dense(self.prepare(X) @ self.prepare(Y).T))
 
 
 class _Identity(DotKernel):
@@ -52,16 +49,13 @@ class _Identity(DotKernel):
     psd = True  # a Gram matrix by definition
 
     def value(self, t: FloatArray) -> FloatArray:
-        """f(t) = t."""
         return t
 
     def derivative(self, t: FloatArray) -> FloatArray:
-        """f'(t) = 1."""
         ones: FloatArray = namespace(t).ones_like(t)
         return ones
 
     def curvature(self, t: FloatArray) -> FloatArray:
-        """f''(t) = 0."""
         zeros: FloatArray = namespace(t).zeros_like(t)
         return zeros
 
@@ -80,7 +74,6 @@ class Linear(_Identity):
         return pairs.dots()
 
     def prepare(self, X: Matrix) -> Matrix:
-        """Return X itself."""
         return X
 
 
@@ -92,11 +85,9 @@ class _Shifted(DotKernel):
 
     @property
     def shared(self) -> tuple[Argument, float]:
-        """gamma x.y."""
         return "dot", self.gamma
 
     def prepare(self, X: Matrix) -> Matrix:
-        """Return sqrt(gamma) X."""
         return X * math.sqrt(self.gamma)
 
     def _base(self, number: Writer) -> str:
@@ -149,7 +140,6 @@ class Polynomial(_Shifted):
         return _power(t, self.degree)
 
     def derivative(self, t: FloatArray) -> FloatArray:
-        """f'(t) = degree (t + coef0)^(degree - 1)."""
         return self._falling(t, 1)
 
     def curvature(self, t: FloatArray) -> FloatArray:
@@ -157,7 +147,6 @@ class Polynomial(_Shifted):
         return self._falling(t, 2)
 
     def _falling(self, t: FloatArray, order: int) -> FloatArray:
-        """Return the first or second derivative."""
         if self.degree in range(order):
             zeros: FloatArray = namespace(t).zeros_like(t)
             return zeros
@@ -251,7 +240,6 @@ def _power(base: FloatArray, exponent: float) -> FloatArray:
 
 
 def _largest(X: Matrix) -> NDArray[np.float64]:
-    """Return max_m |x_im| of each row.  # shape: (n,)"""
     if not sparse.issparse(X):
         return np.asarray(np.abs(X).max(axis=1, initial=0.0), dtype=np.float64)
     # Not abs(X).max(axis=1): where indices are unsorted, SciPy sorts those that abs(X) shares with X, not X's data.
@@ -304,7 +292,6 @@ class ArcCosine(Kernel):
         return (pairs.sin(theta) + (math.pi - theta) * pairs.cos(theta)) * own * (known / math.pi)
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return the kernel values, from angles in float64.  # shape: (n, m)"""
         X64, Y64 = as_float64(X), as_float64(Y)
         theta = angles(X64, Y64)
         if self.order == 0:
@@ -318,7 +305,6 @@ class ArcCosine(Kernel):
         return K.astype(float_dtype(X), copy=False)
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return 1 (1/2 for a row of zeros) for order 0, squared lengths for order 1.  # shape: (n,)"""
         if self.order == 1:
             return squared_norms(X)
         return np.where(squared_norms(Cosine().prepare(as_float64(X))) > 0, 1.0, 0.5)

@@ -44,7 +44,6 @@ class GaussianProcess(Kernel):
         return bool(self.kernel.is_stationary())
 
     def check(self, X: Matrix) -> None:
-        """Refuse sparse input, and lengths per feature that do not fit."""
         if sparse.issparse(X):
             raise InputError(
                 f"kernel {self.kernel} must be given a dense array; got a sparse matrix: sparse input is not supported "
@@ -56,7 +55,6 @@ class GaussianProcess(Kernel):
             raise InputError(f"kernel {self.kernel} must be defined on these data; it says: {error}") from error
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return kernel(X, Y), which is without white noise even where Y is X.  # shape: (n, m)"""
         return np.asarray(self.kernel(X, Y)).astype(float_dtype(X), copy=False)
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
@@ -64,11 +62,6 @@ class GaussianProcess(Kernel):
         if not _has_noise(self.kernel):
             return np.array(self.kernel.diag(X), dtype=np.float64)
         return np.array([self.kernel(x, x)[0, 0] for x in X[:, None, :]], dtype=np.float64)
-
-
-def is_gaussian_process(kernel: object) -> bool:
-    """Return whether this is one of scikit-learn's Gaussian-process kernels."""
-    return isinstance(kernel, gp.Kernel)
 
 
 def from_gaussian_process(kernel: Any) -> Kernel:
@@ -114,7 +107,6 @@ def _length_scale(kernel: Any) -> Any:
 
 
 def _has_noise(kernel: Any) -> bool:
-    """Return whether white noise is this kernel, or somewhere in it."""
     return any(isinstance(part, gp.WhiteKernel) for part in (kernel, *kernel.get_params(deep=True).values()))
 
 

@@ -76,11 +76,9 @@ class RadialKernel(ProfileKernel):
         return ("distance", scale * scale) if isinstance(scale, float) else None
 
     def check(self, X: Matrix) -> None:
-        """Refuse X if there is a bandwidth per feature, and not one for each."""
         check_features(*self._scale(), X)
 
     def prepare(self, X: Matrix) -> Matrix:
-        """Return X times the scale, per feature where there is one each."""
         name, scale = self._scale()
         check_features(name, scale, X)
         if isinstance(scale, float):
@@ -93,7 +91,6 @@ class RadialKernel(ProfileKernel):
         return scaled
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return f(0) for each row.  # shape: (n,)"""
         return np.full(X.shape[0], self.at_zero)
 
     def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
@@ -116,8 +113,7 @@ class RadialKernel(ProfileKernel):
         """Return values brought into (0, 1], where the profile has an inverse."""
         value = np.asarray(value)
         value = value.astype(float_dtype(value), copy=False)
-        clipped: FloatArray = np.clip(value, np.finfo(value.dtype).tiny, 1.0)
-        return clipped
+        return np.asarray(np.clip(value, np.finfo(value.dtype).tiny, 1.0))
 
 
 @registered("rbf")
@@ -166,26 +162,21 @@ class RBF(RadialKernel):
         return "gamma", each(math.sqrt, self.gamma)
 
     def value(self, t: FloatArray) -> FloatArray:
-        """f(t) = e^t, in place."""
         namespace(t).exp(t, out=t)
         return t
 
     def derivative(self, t: FloatArray) -> FloatArray:
-        """f'(t) = e^t."""
         slope: FloatArray = namespace(t).exp(t)
         return slope
 
     def curvature(self, t: FloatArray) -> FloatArray:
-        """f''(t) = e^t."""
         return self.derivative(t)
 
     def shifted(self, t: FloatArray) -> FloatArray:
-        """f(t) - 1 = expm1(t), in place."""
         namespace(t).expm1(t, out=t)
         return t
 
     def inverse(self, value: FloatArray) -> FloatArray:
-        """t = log(value)."""
         return np.log(self._clip(value))
 
 
@@ -206,8 +197,7 @@ class _MaternProfile(RadialKernel):
 
     def stretch(self, rng: np.random.Generator, count: int) -> FloatArray | float:
         """Multivariate t with 2 nu degrees of freedom; sqrt(2 nu) is in the scale of the kernel already."""
-        stretch: FloatArray = 1.0 / np.sqrt(rng.chisquare(2.0 * self._order, count))
-        return stretch
+        return np.asarray(1.0 / np.sqrt(rng.chisquare(2.0 * self._order, count)))
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
         u = pairs.minimum(pairs.sqrt(-pairs.distances(self)), _FAR)
@@ -463,9 +453,7 @@ def _matern_series(u: FloatArray, nu: float) -> FloatArray:
 
 
 def _series(nu: float, last: int) -> list[float]:
-    """Return the coefficients of u^2, ..., u^last in f - 1; that of u is 0.
-
-    Of u^k it is (-1)^k (1 - k) / k! for nu = 3/2 and (-1)^k (k - 1)(k - 3) / (3 k!) for nu = 5/2.
-    """
+    """Return the coefficients of u^2, ..., u^last in f - 1; that of u is 0."""
+    # Of u^k it is (-1)^k (1 - k) / k! for nu = 3/2 and (-1)^k (k - 1)(k - 3) / (3 k!) for nu = 5/2.
     factors = {k: 1.0 - k if nu == 1.5 else (k - 1) * (k - 3) / 3.0 for k in range(2, last + 1)}
     return [(-1) ** k * factor / math.factorial(k) for k, factor in factors.items()]

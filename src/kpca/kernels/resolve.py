@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.spatial.distance import pdist
+from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import euclidean_distances
 
 from kpca._base.errors import InputError, Setting
 from kpca.kernels.arrays import Matrix, as_float64, canonical, check_features, positive_or_each
 from kpca.kernels.base import KERNELS, Kernel
 from kpca.kernels.callables import from_callable
-from kpca.kernels.gaussian_process import from_gaussian_process, is_gaussian_process
+from kpca.kernels.gaussian_process import from_gaussian_process
 
 RULES = ("scale", "median")
 _MEDIAN_ROWS = 1000
@@ -78,9 +79,10 @@ def _median_distance(X: Matrix) -> float:
     if n > _MEDIAN_ROWS:
         # Always the same rows: a bandwidth must not change with random_state.
         X = X[np.sort(np.random.default_rng(0).choice(n, _MEDIAN_ROWS, replace=False))]
-    distances = _pair_distances(as_float64(X))
-    if distances.size == 0:
+    X = as_float64(X)
+    if X.shape[0] < 2:
         return 0.0
+    distances = euclidean_distances(X)[np.triu_indices(X.shape[0], k=1)] if sparse.issparse(X) else pdist(X)
     median = float(np.median(distances))
     if median > 0:
         return median
@@ -88,21 +90,10 @@ def _median_distance(X: Matrix) -> float:
     return float(apart.mean()) if apart.size else 0.0
 
 
-def _pair_distances(X: Matrix) -> NDArray[np.float64]:
-    """Return ||x_i - x_j|| for i < j.  # shape: (n (n - 1) / 2,)"""
-    distances: NDArray[Any]
-    if not sparse.issparse(X):
-        distances = pdist(X) if X.shape[0] > 1 else np.empty(0)
-        return distances
-    distances = euclidean_distances(X)[np.triu_indices(X.shape[0], k=1)]
-    return distances
-
-
 # -- From what the user says about the kernel (a name, a function, an object) to a kernel -----------------------------
 
 
 def named() -> dict[str, tuple[type[Kernel], Mapping[str, Any]]]:
-    """Return the kernels by name, with the parameters that a name stands for."""
     return {name: (kind, meant) for kind in KERNELS for name, meant in kind.names.items()}
 
 
@@ -127,7 +118,7 @@ def resolve(
         raise InputError(
             f"must be a kernel object; got the class {kernel.__name__}: call it with its parameters", param="kernel"
         )
-    if is_gaussian_process(kernel):
+    if isinstance(kernel, gp.Kernel):
         return from_gaussian_process(kernel)
     if callable(kernel):
         return from_callable(kernel, kernel_params, X)

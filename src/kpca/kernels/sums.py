@@ -28,7 +28,6 @@ class _Decaying(Kernel):
 
     @property
     def shared(self) -> tuple[Argument, float]:
-        """-gamma D."""
         return self.distance, self.gamma
 
     @abc.abstractmethod
@@ -36,18 +35,15 @@ class _Decaying(Kernel):
         """Return -D in float64.  # shape: (n, m)"""
 
     def value(self, t: FloatArray) -> FloatArray:
-        """Overwrite t by e^t and return it."""
         namespace(t).exp(t, out=t)
         return t
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return the kernel values, from distances in float64.  # shape: (n, m)"""
         t = self.arguments(X, Y)
         t *= self.gamma
         return self.value(t).astype(float_dtype(X), copy=False)
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return ones.  # shape: (n,)"""
         return np.ones(X.shape[0])
 
     def _written(self, distance: str, number: Writer) -> str:
@@ -78,7 +74,6 @@ class Laplacian(_Decaying):
         return pairs.exp(-self.gamma * pairs.l1())
 
     def arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
-        """Return -||x_i - y_j||_1 in float64.  # shape: (n, m)"""
         t = _l1_distances(X, Y)
         return np.negative(t, out=t)
 
@@ -111,8 +106,7 @@ class _Histogram(Kernel):
         """Return -sum_m (x_im - y_jm)^2 / (x_im + y_jm) in float64.  # shape: (n, m)"""
         self.check(X)
         self.check(Y)
-        K: NDArray[Any] = additive_chi2_kernel(as_float64(X), as_float64(Y))
-        return K
+        return np.asarray(additive_chi2_kernel(as_float64(X), as_float64(Y)))
 
 
 @registered("additive_chi2")
@@ -134,11 +128,9 @@ class AdditiveChi2(_Histogram):
         return pairs.chi2()
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return the kernel values, summed in float64.  # shape: (n, m)"""
         return self.arguments(X, Y).astype(float_dtype(X), copy=False)
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return zeros.  # shape: (n,)"""
         return np.zeros(X.shape[0])
 
 
@@ -178,7 +170,6 @@ class HistogramIntersection(_Histogram):
         return pairs.overlaps()
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        """Return the kernel values, summed in float64.  # shape: (n, m)"""
         self.check(X)
         self.check(Y)
         X64, Y64 = as_float64(X), as_float64(Y)
@@ -196,12 +187,10 @@ class HistogramIntersection(_Histogram):
         return K.astype(float_dtype(X), copy=False)
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        """Return the sum of each row.  # shape: (n,)"""
         return np.asarray(as_float64(X).sum(axis=1), dtype=np.float64).ravel()
 
 
 def _l1_distances(X: Matrix, Y: Matrix) -> NDArray[np.float64]:
-    """Return sum_m |x_im - y_jm| in float64.  # shape: (n, m)"""
     distances: NDArray[Any]
     if not sparse.issparse(X):
         distances = cdist(as_float64(X), as_float64(Y), "cityblock")

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from kpca._base.linalg import FloatArray
 from kpca.features.projection import KernelProjection
 from kpca.gram.slopes import why_not
 from kpca.kernels import Kernel, resolve_gamma
@@ -24,7 +24,6 @@ from kpca.preimage.gradient import Gradient, GradientWay
 from kpca.preimage.learned import Ridge, RidgeWay
 from kpca.preimage.target import Found, PreimageMethod, PreimageTarget, Way, expansion_of, inside, is_radial
 
-FloatArray = NDArray[Any]
 # Rows that the shares are settled on, and rows of the model they are settled with.
 _HELD_OUT, _FITTED, _FEWEST = 200, 1000, 20
 _HELD_SHARE = 0.2
@@ -52,12 +51,9 @@ class Auto(PreimageMethod):
     name = "auto"
 
     def __init__(self, *, box: Any = None, penalty: float = 0.0, rescale: bool = True) -> None:
-        self.box = box
-        self.penalty = penalty
-        self.rescale = rescale
+        self.box, self.penalty, self.rescale = box, penalty, rescale
 
     def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> AutoWay | RidgeWay:
-        """Return the inverse map of a model."""
         self.limits(target.rows.shape[1])
         self.rescales()
         ridge = Ridge(box=self.box, penalty=self.penalty).fitted(target, seed=seed, threads=threads)
@@ -81,7 +77,6 @@ class Auto(PreimageMethod):
         return Gradient(**limits) if why_not(kernel) is None else None
 
     def reason(self, way: Any, kernel: Kernel) -> str:
-        """Return what is mixed, and by which shares."""
         if not isinstance(way, AutoWay):
             return f"the {kernel.name} kernel has no gradient here, so the way back is learned by ridge regression"
         looked, trial = "fixed point" if isinstance(way.search, FixedPointWay) else "descent", way.trial
@@ -228,7 +223,6 @@ class AutoWay:
     trial: Trial
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
-        """Return a row for each row of scores."""
         if inputs is None and self.trial.restoring[0] == 0.0:
             return self.others[0](scores, threads=threads)
         found = self.search(scores, inputs=inputs, threads=threads)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.errors import InputError, Setting
+from kpca._base.linalg import FloatArray
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection
 from kpca.kernels import Kernel
 from kpca.preimage.auto import Auto
@@ -26,7 +27,6 @@ from kpca.preimage.gradient import Gradient
 from kpca.preimage.learned import Learned, Ridge
 from kpca.preimage.target import Box, Found, PreimageMethod, PreimageTarget, Refit, Way, expansion_of, is_radial
 
-FloatArray = NDArray[Any]
 NAMES: dict[str, type[PreimageMethod]] = {
     method.name: method for method in (Auto, Ridge, FixedPoint, Distance, Gradient)
 }
@@ -81,7 +81,6 @@ class LinearWay:
     penalty: float = 0.0
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
-        """Return a row for each row of scores."""
         rows = (scores @ self.components + self.mean).astype(self.components.dtype, copy=False)
         return Found.mapped(rows, inputs, self.box, self.penalty)
 
@@ -114,7 +113,6 @@ class Back:
     lengthen: FixedPointWay | None = None  # finds gains, for a way that does not do so itself
 
     def restored(self, scores: FloatArray, *, threads: int = 1) -> Found:
-        """Return the rows that scores stand for."""
         return self.way(scores, threads=threads)
 
     def denoised(self, inputs: FloatArray, project: Callable[[FloatArray], FloatArray], *, threads: int = 1) -> Found:
@@ -224,7 +222,6 @@ def traverse(
 
 
 def _positions(steps: Any) -> FloatArray:
-    """Return positions that were given one by one."""
     message = f"steps must be a number of points or a list of finite positions; got {steps!r}."
     try:
         positions = np.asarray(steps, dtype=np.float64)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca.kernels import RBF, RadialKernel
 
-FloatArray = NDArray[Any]
 Flags = NDArray[np.bool_]
 Known = tuple[FloatArray, FloatArray]  # kernel values and slopes between points and base rows, shapes: (m, n), (m, n)
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -58,12 +57,10 @@ class Base:
 
     @cached_property
     def single(self) -> FloatArray:
-        """The rows in float32."""
         return self.rows.astype(SINGLE, copy=False)
 
     @cached_property
     def double(self) -> FloatArray:
-        """The rows in float64."""
         return self.rows.astype(DOUBLE, copy=False)
 
     def inward(self, rows: FloatArray) -> FloatArray:
@@ -215,7 +212,6 @@ class Climb:
         return Climb(*(value[which] for value in vars(self).values()))
 
     def replace(self, which: Flags, others: Climb) -> None:
-        """Take over other results for some rows."""
         for name, value in vars(self).items():
             value[which] = getattr(others, name)
 
@@ -263,18 +259,15 @@ class _UnderWay:
     before: tuple[FloatArray, FloatArray] | None = None  # the points and steps before these
 
     def keep(self, rest: Flags) -> None:
-        """Let the others go."""
         self.numbers, self.points, self.damping = self.numbers[rest], self.points[rest], self.damping[rest]
         if self.before is not None:
             self.before = self.before[0][rest], self.before[1][rest]
         self.hill, self.here = self.hill.some(rest), self.here.some(rest)
 
     def target(self, step: FloatArray) -> FloatArray:
-        """Return where to go: by the damped step, or where it is not damped the secant one through the step before.
-
-        Steps shrink by nearly the same factor from one to the next, often a negative one; Anderson's method with one
-        remembered step (Walker and Ni 2011) finds where they would end.
-        """
+        """Return where to go: by the damped step, or where it is not damped the secant one through the step before."""
+        # Steps shrink by nearly the same factor from one to the next, often a negative one; Anderson's method with one
+        # remembered step (Walker and Ni 2011) finds where they would end.
         way: FloatArray = np.minimum(self.damping, 1.0)[:, None] * step
         if self.before is not None:
             turn, path = step - self.before[1], self.points - self.before[0]

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca._base.linalg import FloatArray
 from kpca.preimage.target import Found
 
-FloatArray = NDArray[Any]
 # (rows (a, d), which of all rows they are (a,)) -> values (a,), gradients (a, d)
 Function = Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray]]
 Bounds = tuple[FloatArray, FloatArray]  # shapes: (d,), (d,)
@@ -43,7 +42,6 @@ class Point:
 
     @property
     def finite(self) -> Flags:
-        """Which rows a descent can start from.  # shape: (m,)"""
         return np.asarray(np.isfinite(self.values) & np.isfinite(self.gradients).all(axis=1))
 
 
@@ -64,7 +62,6 @@ class _Descending:
         self.scale = np.zeros(a)  # s.c / c.c of the newest pair; 0 where nothing is remembered
 
     def keep(self, rows: Flags) -> None:
-        """Leave the others behind."""
         if not rows.all():
             for name, value in vars(self).items():
                 setattr(self, name, value[rows])

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.validation import whole_number
 from kpca.gram.engine import evaluator
 from kpca.gram.tiles import edges
 from kpca.kernels import Kernel, Linear, Polynomial, ProfileKernel, RadialKernel, Scaled
 from kpca.preimage.target import Box, Expansion, Found, PreimageMethod, PreimageTarget, tile_rows, unscaled
 
-FloatArray = NDArray[Any]
 # From squared distances in feature space, with |P phi|^2, |phi(b)|^2 and |b|^2, to squared distances of prepared rows;
 # NaN where there is none.
 Turn = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
@@ -51,13 +50,9 @@ class Distance(PreimageMethod):
     name, takes_gains = "distance", True
 
     def __init__(self, neighbours: int = 10, box: Any = None, penalty: float = 0.0, rescale: bool = True) -> None:
-        self.neighbours = neighbours
-        self.box = box
-        self.penalty = penalty
-        self.rescale = rescale
+        self.neighbours, self.box, self.penalty, self.rescale = neighbours, box, penalty, rescale
 
     def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> DistanceWay:
-        """Return the inverse map; what depends on the known rows alone is computed here."""
         count = whole_number("neighbours", self.neighbours, 1)
         self.rescales()
         d = target.rows.shape[1]
@@ -184,11 +179,9 @@ class DistanceWay:
         return Found.mapped(rows, inputs, self.box, self.penalty, {TOO_FAR: too_far, WORSE: worse})
 
     def _nearest(self, scores: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-        """Return the nearest known rows, the nearest first, and squared distances to them in feature space.
-
-        |P phi - phi(b)|^2 = |t - t_b|^2 + (the part of phi(b) outside the components): nothing that is large cancels,
-        as it would where a wide kernel makes all products nearly 1.
-        """
+        """Return the nearest known rows, the nearest first, and squared distances to them in feature space."""
+        # |P phi - phi(b)|^2 = |t - t_b|^2 + (the part of phi(b) outside the components): nothing that is large cancels,
+        # as it would where a wide kernel makes all products nearly 1.
         known, count = self.known, self.neighbours
         with np.errstate(over="ignore", invalid="ignore"):
             rough = known.lengths - 2.0 * (scores @ known.scores.T)  # less |t|^2, shape: (m, n)
@@ -203,11 +196,9 @@ class DistanceWay:
     def _worse(
         self, rows: FloatArray, scores: FloatArray, limits: FloatArray, memo: dict[Any, Any]
     ) -> NDArray[np.bool_]:
-        """Return where |phi(z) - P phi|^2 = k(z, z) - 2 sum_j g_j k(z, b_j) + |P phi|^2 of rows z exceeds its limit.
-
-        What a row leaves outside the components it may: a row with just these scores is at k(z, z) - |P phi|^2, which
-        for a rough kernel is more than the nearest row is.
-        """
+        """Return where |phi(z) - P phi|^2 = k(z, z) - 2 sum_j g_j k(z, b_j) + |P phi|^2 of rows z exceeds its limit."""
+        # What a row leaves outside the components it may: a row with just these scores is at k(z, z) - |P phi|^2, which
+        # for a rough kernel is more than the nearest row is.
         z = rows.astype(np.float64)
         base = self.expansion.rows
         values = np.empty((len(z), len(base)))

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.validation import whole_number
 from kpca.gram.slopes import why_not
 from kpca.gram.tiles import edges
@@ -28,7 +29,6 @@ from kpca.kernels import RadialKernel
 from kpca.preimage.climbing import DOUBLE, SINGLE, Base, Climb, Hill, Known
 from kpca.preimage.target import Box, Expansion, Found, PreimageMethod, PreimageTarget, inside, tile_rows, unscaled
 
-FloatArray = NDArray[Any]
 Stages = list[tuple[Hill, float]]
 # The shortest step that float32 is trusted with, in units of the bandwidth or the spread of the data.
 _SINGLE_TOL = 1e-3
@@ -73,15 +73,10 @@ class FixedPoint(PreimageMethod):
         max_iter: int = 100,
         tol: float = 1e-2,
     ) -> None:
-        self.box = box
-        self.penalty = penalty
-        self.rescale = rescale
-        self.starts = starts
-        self.max_iter = max_iter
-        self.tol = tol
+        self.box, self.penalty, self.rescale = box, penalty, rescale
+        self.starts, self.max_iter, self.tol = starts, max_iter, tol
 
     def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> FixedPointWay:
-        """Return the inverse map of a model."""
         factor, kernel = unscaled(target.kernel)
         if not isinstance(kernel, RadialKernel):
             raise self.refusal(
@@ -255,7 +250,6 @@ class FixedPointWay:
 
     @cached_property
     def single_directions(self) -> FloatArray:
-        """The directions in float32."""
         return self.expansion.directions.astype(SINGLE)
 
     def _searched(

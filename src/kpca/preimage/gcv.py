@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtri
 
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import single_threaded
 from kpca.gram import Gram
+from kpca.gram.tiles import slices
 from kpca.kernels import RBF
 
-FloatArray = NDArray[Any]
 Trial = tuple[float, float, float, int]  # gamma, alpha, criterion, rows
 # All eigenpairs of more rows than this take longer than everything else together.
 SPECTRAL_ROWS = 800
@@ -95,7 +95,6 @@ def fit(
 def _chosen(
     scores: FloatArray, Y: FloatArray, scale: FloatArray, alphas: list[float], gammas: list[float]
 ) -> tuple[float, float, list[Trial]]:
-    """Return the bandwidth and the penalty with the smallest criterion, and all that were tried."""
     table: list[Trial] = []
     best = (math.inf, alphas[0], gammas[0])
     for gamma in gammas:
@@ -207,8 +206,7 @@ class Penalised:
         return bool(reciprocal > _EPS)
 
     def _cuts(self) -> list[slice]:
-        n = len(self._diagonal)
-        return [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
+        return slices(len(self._diagonal), _BLOCK)
 
 
 def _square(scores: FloatArray, some: Any) -> float:

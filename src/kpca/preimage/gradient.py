@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.validation import whole_number
 from kpca.gram.slopes import Slopes, why_not
+from kpca.gram.tiles import slices
 from kpca.kernels import ArcCosine, Constant, Cosine, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
 from kpca.preimage.descent import Function, Point, descend, rows_per_descent
 from kpca.preimage.target import Box, Expansion, Found, PreimageMethod, PreimageTarget, inside, tile_rows
 
-FloatArray = NDArray[Any]
 _NOT_FINITE = "the objective is no finite number at the start, which is returned"
 _NO_START = "the start given is not finite, and the nearest known row was the start"
 _OUT_OF_REACH = "no known row is near enough to the input to pull it, and the nearest known row was the start"
@@ -55,11 +55,8 @@ class Gradient(PreimageMethod):
     def __init__(
         self, box: Any = None, penalty: float = 0.0, max_iter: int = 200, tol: float = 1e-6, rescale: bool = True
     ) -> None:
-        self.box = box
-        self.penalty = penalty
-        self.max_iter = max_iter
-        self.tol = tol
-        self.rescale = rescale
+        self.box, self.penalty, self.rescale = box, penalty, rescale
+        self.max_iter, self.tol = max_iter, tol
 
     def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> GradientWay:
         """Return the inverse map of a model; nothing is learned, so `seed` and `threads` do not matter."""
@@ -105,8 +102,7 @@ class GradientWay:
             given = (None if array is None else array[part] for array in (inputs, start))
             return problem.solve(wanted[part], *given, max_iter=self.max_iter, tol=self.tol)
 
-        height = min(tile_rows(n, threads), rows_per_descent(d))
-        pieces = [slice(i, min(i + height, m)) for i in range(0, m, height)]
+        pieces = slices(m, min(tile_rows(n, threads), rows_per_descent(d)))
         return Found.in_tiles(pieces, work, self.expansion.rows, threads)
 
 
@@ -132,7 +128,6 @@ class _Problem:
         self._radius = float(_lengths(self._known / self._units).max(initial=0.0)) if bounded else np.inf
 
     def _inner(self, rows: FloatArray) -> FloatArray:
-        """Return rows in the coordinates of the descent."""
         return np.asarray((rows - self._origin) / self._units)
 
     def _outer(self, Y: FloatArray) -> FloatArray:
@@ -147,7 +142,6 @@ class _Problem:
     def solve(
         self, scores: FloatArray, inputs: FloatArray | None, start: FloatArray | None, *, max_iter: int, tol: float
     ) -> Found:
-        """Return where the descents ended, and which failed in what way."""
         weights = self._expansion.coefficients(scores)
         wanted = self._inner(inputs) if inputs is not None and self._pull > 0.0 else None
 
@@ -176,10 +170,8 @@ class _Problem:
     def _start(
         self, objective: Function, scores: FloatArray, inputs: FloatArray | None, start: FloatArray | None
     ) -> tuple[Point, NDArray[np.bool_]]:
-        """Return the start that was given; without one, the known row nearest in feature space or the input.
-
-        And where an input is no start because it lies on a plateau, out of reach of all known rows.
-        """
+        """Return the start that was given; without one, the known row nearest in feature space or the input."""
+        # And where an input is no start because it lies on a plateau, out of reach of all known rows.
         # |P phi - phi(b_j)|^2 less |P phi|^2; not clipped, which would make ties of the best ones
         distances = self._expansion.diagonal - 2.0 * self._expansion.products(scores)
         nearest = self._within(self._known[distances.argmin(axis=1)] / self._units)
@@ -215,11 +207,9 @@ class _Problem:
 
 
 def _units(kernel: Kernel, known: FloatArray) -> tuple[FloatArray, float]:
-    """Return the unit of length of each feature, and what it is in the scale of the kernel.  # shape: (d,)
-
-    It is the spread of the known rows, or the width of the kernel where that is less. Profile kernels have a scale:
-    that of their prepared rows; for others it is the spread.
-    """
+    """Return the unit of length of each feature, and what it is in the scale of the kernel.  # shape: (d,)"""
+    # It is the spread of the known rows, or the width of the kernel where that is less. Profile kernels have a scale:
+    # that of their prepared rows; for others it is the spread.
     factors, scaled = np.ones((1, known.shape[1])), False
     if isinstance(kernel, ProfileKernel) and not isinstance(kernel, Cosine):
         factors, scaled = kernel.prepare(factors), True
@@ -235,10 +225,8 @@ def _units(kernel: Kernel, known: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _near_data(known: FloatArray, box: Box | None) -> Box:
-    """Return the box around the data, half as wide again on either side, within the user's box where they meet.
-
-    What an indefinite kernel makes of rows is no distance, and may fall for ever.
-    """
+    """Return the box around the data, half as wide again on either side, within the user's box where they meet."""
+    # What an indefinite kernel makes of rows is no distance, and may fall for ever.
     low, high = known.min(axis=0), known.max(axis=0)
     low, high = 1.5 * low - 0.5 * high, 1.5 * high - 0.5 * low
     if box is None:
@@ -258,7 +246,6 @@ def _is_wide(kernel: Kernel, rows: FloatArray) -> bool:
 
 
 def _ignores_length(kernel: Kernel) -> bool:
-    """Return True if k(z, b) is the same for all positive multiples of z."""
     if isinstance(kernel, Sum | Product | Scaled):
         return all(_ignores_length(member) for member in kernel.members)
     return isinstance(kernel, Cosine | Constant) or (isinstance(kernel, ArcCosine) and kernel.order == 0)

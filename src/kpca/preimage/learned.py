@@ -11,20 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from kpca._base.config import BASE, BLAS_BUFFER, memory_budget, require
 from kpca._base.errors import InputError
-from kpca._base.linalg import mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca.gram import CrossGram, Gram
 from kpca.kernels import RBF, Kernel
 from kpca.preimage import gcv
 from kpca.preimage.target import Box, Found, PreimageMethod, PreimageTarget
 
-FloatArray = NDArray[Any]
 # What the rounding of float32 kernel values may add to a row, as a share of the spread of the rows.
 _SINGLE_ERROR = 1e-4
 # Distinct rows from which on a penalty can be chosen by leaving rows out, and the one for fewer.
@@ -47,7 +45,6 @@ class RidgeMap:
     mean: FloatArray  # shape: (d,)
 
     def __call__(self, scores: FloatArray, *, threads: int = 1) -> FloatArray:
-        """Return the rows that belong to these scores.  # shape: (m, d)"""
         cross = CrossGram(self.kernel, scores, self.scores, dtype=scores.dtype, threads=threads)
         return (cross @ self.dual_coef + self.mean).astype(scores.dtype, copy=False)
 
@@ -59,7 +56,6 @@ class RidgeMapWay:
     map: RidgeMap
 
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
-        """Return a row for each row of scores."""
         return Found.mapped(self.map(scores, threads=threads))
 
 
@@ -110,14 +106,10 @@ class Ridge(PreimageMethod):
         penalty: float = 0.0,
         rescale: bool = True,
     ) -> None:
-        self.alpha = alpha
-        self.gamma = gamma
-        self.box = box
-        self.penalty = penalty
-        self.rescale = rescale
+        self.alpha, self.gamma = alpha, gamma
+        self.box, self.penalty, self.rescale = box, penalty, rescale
 
     def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> RidgeWay:
-        """Return the map learned from the rows of the target and their scores."""
         target = _distinct(target)
         n, d = target.rows.shape
         alpha = _number_or_none("alpha", self.alpha, positive=False)
@@ -197,17 +189,13 @@ class Learned(PreimageMethod):
     exact_if_linear = False
 
     def __init__(self, regressor: Any, box: Any = None, penalty: float = 0.0) -> None:
-        self.regressor = regressor
-        self.box = box
-        self.penalty = penalty
+        self.regressor, self.box, self.penalty = regressor, box, penalty
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The class of the regressor."""
         return type(self.regressor).__name__
 
     def fitted(self, target: PreimageTarget, *, seed: int = 0, threads: int = 1) -> LearnedWay:
-        """Return the regressor fitted to the rows of the target and their scores."""
         d = target.rows.shape[1]
         limits = self.limits(d)
         mean = mean_of_rows(target.rows, target.weights)
@@ -267,7 +255,6 @@ def _number_or_none(name: str, value: Any, *, positive: bool) -> float | None:
 
 
 def _copy(regressor: Any, seed: int) -> Any:
-    """Return an unfitted copy whose random draws repeat."""
     if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
         must, remedy = "must be an estimator with fit and predict", "give one of scikit-learn's, such as "
         raise InputError(must, param="regressor", value=regressor, remedy=remedy + "KNeighborsRegressor()")

@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator
 
 from kpca._base.config import memory_limit
 from kpca._base.errors import InputError, Setting, Words
+from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order, single_threaded
 from kpca.features.projection import FeatureProjection, KernelProjection
 from kpca.gram.slopes import rows_per_tile
 from kpca.kernels import Kernel, RadialKernel, Scaled
 
-FloatArray = NDArray[Any]
 Box = tuple[FloatArray, FloatArray]  # the lowest and the highest value of each feature, shapes: (d,), (d,)
 # Kernel PCA of other rows: (kernel, rows, count, center, tol, seed, threads) -> projection, scores of the rows
 Refit = Callable[..., tuple[KernelProjection, FloatArray]]
@@ -43,7 +43,6 @@ class Found:
 
     @staticmethod
     def empty(m: int, like: FloatArray, *, gains: bool = False) -> Found:
-        """Return room for what will be found for m rows like some others."""
         rows = np.empty((m, like.shape[1]), like.dtype)
         return Found(rows, np.zeros(m, np.intp), np.zeros(m, bool), {}, np.ones(m) if gains else None)
 
@@ -66,13 +65,11 @@ class Found:
     def in_tiles(
         pieces: list[slice], work: Callable[[slice], Found], like: FloatArray, threads: int, *, gains: bool = False
     ) -> Found:
-        """Return what `work` finds, piece by piece."""
         found = Found.empty(pieces[-1].stop if pieces else 0, like, gains=gains)
         in_order(pieces, lambda: work, found.write, threads)
         return found
 
     def write(self, rows: slice | NDArray[np.bool_], part: Found) -> None:
-        """Write what was found for some of the rows."""
         self.rows[rows], self.iterations[rows], self.converged[rows] = part.rows, part.iterations, part.converged
         if self.gains is not None and part.gains is not None:
             self.gains[rows] = part.gains
@@ -82,7 +79,6 @@ class Found:
 
     @staticmethod
     def joined(parts: list[Found]) -> Found:
-        """Return what was found for the rows of all parts, one after the other."""
         if len(parts) == 1:
             return parts[0]
         if not parts:
@@ -137,7 +133,6 @@ class PreimageMethod(BaseEstimator):  # type: ignore[misc]
         return bool(self.rescale)
 
     def reason(self, way: Any, kernel: Kernel) -> str:
-        """Return why this method is used, in words."""
         return "as asked for"
 
     def expansion(self, target: PreimageTarget) -> Expansion:
@@ -153,14 +148,12 @@ class PreimageMethod(BaseEstimator):  # type: ignore[misc]
 
 
 def inside(rows: FloatArray, box: Box | None) -> FloatArray:
-    """Return the nearest rows in the box."""
     if box is None:
         return rows
     return np.clip(rows, box[0].astype(rows.dtype), box[1].astype(rows.dtype))
 
 
 def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
-    """Return a multiple of a kernel as factor and kernel."""
     factor = 1.0
     while isinstance(kernel, Scaled):
         factor, kernel = factor * kernel.factor, kernel.kernel
@@ -168,7 +161,6 @@ def unscaled(kernel: Kernel) -> tuple[float, Kernel]:
 
 
 def is_radial(kernel: Kernel) -> bool:
-    """Return True for kernels of the distance and multiples of them."""
     return isinstance(unscaled(kernel)[1], RadialKernel)
 
 
@@ -246,11 +238,9 @@ def expansion_of(
 
 
 def _anchored(kernel: Kernel, projection: FeatureProjection, rows: FloatArray, threads: int) -> Expansion:
-    """Return the combinations of rows whose random features come nearest to the directions and the mean.
-
-    Inner products are those of the features, as in the scores of all rows: scores of known rows by the kernel itself
-    would differ from those of the same rows by their features, and no row be at distance 0 from itself.
-    """
+    """Return the combinations of rows whose random features come nearest to the directions and the mean."""
+    # Inner products are those of the features, as in the scores of all rows: scores of known rows by the kernel itself
+    # would differ from those of the same rows by their features, and no row be at distance 0 from itself.
     F = projection.feature_map(rows, threads=threads).astype(np.float64)
     wanted = np.column_stack([projection.directions, projection.mean]).astype(np.float64)
     with single_threaded():

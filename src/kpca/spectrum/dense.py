@@ -42,16 +42,8 @@ def solve_dense(operator: Operator, k: int) -> Spectrum:
         spread = error + float(residuals.max(initial=0.0))
         bounds = np.column_stack([values - spread, values + spread])
     else:
-        bounds = eigenvalue_bounds(
-            values,
-            residuals,
-            k,
-            error=error,
-            trace=trace,
-            frobenius2=frobenius2,
-            frobenius2_error=64 * _EPS * frobenius2,
-            psd=operator.psd,
-        )
+        square = frobenius2 + 64 * _EPS * frobenius2
+        bounds = eigenvalue_bounds(values, residuals, k, error=error, trace=trace, square=square, psd=operator.psd)
     return Spectrum(values, here, residuals, bounds, trace, frobenius2, found.smallest, 1, True, "dense", error)
 
 

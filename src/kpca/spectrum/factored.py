@@ -60,33 +60,12 @@ def _by_arpack(operator: Factored, k: int, tol: float) -> Spectrum | None:
     found = eigenpairs_by_arpack(operator, operator.shape[0], k, 0.1 * tol)
     if found is None or found.residuals is None or found.residuals.max() > tol * found.values[0]:
         return None
-    error = operator.error(found.vectors)
-    bounds = eigenvalue_bounds(
-        found.values,
-        found.residuals,
-        k,
-        error=error,
-        trace=operator.trace(),
-        frobenius2=math.nan,
-        frobenius2_error=math.nan,
-        psd=True,
-    )
-    return Spectrum(
-        values=found.values,
-        vectors=found.vectors,
-        residuals=found.residuals,
-        bounds=bounds,
-        trace=operator.trace(),
-        frobenius2=math.nan,
-        smallest=found.smallest,
-        n_passes=1,
-        converged=True,
-        solver="arpack",
-        error=error,
-    )
+    values, vectors, residuals = found.values, found.vectors, found.residuals
+    error, trace = operator.error(vectors), operator.trace()
+    bounds = eigenvalue_bounds(values, residuals, k, error=error, trace=trace, square=math.nan, psd=True)
+    return Spectrum(values, vectors, residuals, bounds, trace, math.nan, found.smallest, 1, True, "arpack", error)
 
 
 def _lengths(columns: FloatArray) -> FloatArray:
-    """Return the column norms, 1 for columns that are zero."""
     lengths = column_norms(columns)
     return np.where(lengths > 0, lengths, 1.0)

@@ -44,6 +44,8 @@ _SETTLED = 0.1
 DEFAULT_PASSES = 300
 # Ritz vectors given beyond those asked for: where eigenvalues of a neighbour change places, they are needed.
 _SPARE = 6
+# What a state takes from an iteration, and gives back, as it is.
+_REMEMBERED = ("passes", "cheap", "single_error", "best", "best_pass", "guessed", "probed")
 
 
 def block_size(k: int) -> int:
@@ -142,8 +144,6 @@ class _Iteration:
         self.H = np.zeros((room, room))  # Q' B Q
         self.errors = np.empty(room)  # how wrong each image may be
 
-    # -- the loop ---------------------------------------------------------------------------------------------------
-
     def run(
         self,
         start: Array | None,
@@ -152,7 +152,6 @@ class _Iteration:
         monitor: Monitor | None,
         keeper: Keeper | None = None,
     ) -> Spectrum:
-        """Iterate until the residuals are small, the space is exhausted or the passes are."""
         columns, precision = self._begin(start, largest, None if keeper is None else keeper.load())
         while True:
             if columns is not None:
@@ -192,8 +191,6 @@ class _Iteration:
             self._make_room(columns.shape[1])
             precision = self.cheap
 
-    # -- the state ----------------------------------------------------------------------------------------------------
-
     def _begin(self, start: Array | None, largest: float | None, state: State | None) -> tuple[Array | None, Precision]:
         """Return the first block and its precision; no block where a state is restored, whose pass was made."""
         if state is None:
@@ -205,41 +202,29 @@ class _Iteration:
             self._make_basis(size)
         self.Q[:, :size], self.A[:, :size] = self.placed(state.Q), self.placed(state.A)
         self.H[:size, :size], self.errors[:size] = state.H, state.errors
-        self.size, self.passes = size, state.passes
-        self.cheap, self.single_error = state.cheap, state.single_error
-        self.best, self.best_pass = state.best, state.best_pass
-        self.guessed, self.probed = state.guessed, state.probed
+        self.size = size
+        for name in _REMEMBERED:
+            setattr(self, name, getattr(state, name))
         self.rng.bit_generator.state = state.generator
         self.operator.recall(state.found)
         return None, self.cheap
 
     def _state(self) -> State:
-        """Return what `_begin` needs to go on from here."""
         size = self.size
         return State(
             k=self.k,
-            passes=self.passes,
             Q=to_host(self.Q[:, :size]),
             A=to_host(self.A[:, :size]),
             H=self.H[:size, :size],
             errors=self.errors[:size],
-            cheap=self.cheap,
-            single_error=self.single_error,
-            best=self.best,
-            best_pass=self.best_pass,
-            guessed=self.guessed,
-            probed=self.probed,
             generator=dict(self.rng.bit_generator.state),
             found=self.operator.found(),
+            **{name: getattr(self, name) for name in _REMEMBERED},
         )
 
-    # -- precision --------------------------------------------------------------------------------------------------
-
     def _first_precision(self, columns: Array, largest: float | None) -> Precision:
-        """Choose the cheap precision, with which all passes but the refreshing ones are made.
-
-        float32 will not do if its error is so large that no residual it can reach would make it harmless.
-        """
+        """Choose the cheap precision, with which all passes but the refreshing ones are made."""
+        # float32 will not do if its error is so large that no residual it can reach would make it harmless.
         single = self.operator.at("single")
         if single is self.operator.at("double"):
             return "double"
@@ -268,8 +253,6 @@ class _Iteration:
             self.best, self.best_pass = worst, self.passes
         elif self.cheap == "single" and self.passes - self.best_pass >= _PATIENCE:
             self.cheap, self.best_pass = "double", self.passes
-
-    # -- the basis --------------------------------------------------------------------------------------------------
 
     def _start_columns(self, start: Array | None) -> Array:
         # One less than a block: what a guess beside its random columns fills.
@@ -314,7 +297,6 @@ class _Iteration:
         return V - Q @ (Q.T @ V) if self.size else V
 
     def _extend(self, V: Array, precision: Precision) -> None:
-        """Multiply a block and add it to the basis."""
         operator = self.operator.at(precision)
         W = operator @ V
         self.passes += 1
@@ -344,16 +326,12 @@ class _Iteration:
         self.size = keep
 
     def _combined(self, stop: int, start: int = 0) -> Array:
-        """Return some Ritz vectors.  # shape: (n, stop - start)"""
         return self.Q[:, : self.size] @ self.placed(self.Y[:, start:stop])
 
     def _restart_vectors(self) -> Array:
-        """Empty the basis, and return its leading Ritz vectors."""
         vectors = self._combined(min(self.k + self.block, self.size))
         self.size = 0
         return self._orthonormal(vectors)
-
-    # -- Ritz pairs -------------------------------------------------------------------------------------------------
 
     def _ritz(self) -> FloatArray:
         """Find the Ritz pairs, and return the residual norms of the leading ones.  # shape: (<= block or k,)"""
@@ -383,19 +361,15 @@ class _Iteration:
         if self.size >= self.rank:
             return False
         theta = self.theta[: self.k + 1]
-        equal = np.abs(np.diff(theta)) <= _EQUAL * self.top
-        run = longest = 1
-        for same in equal:
-            run = run + 1 if same else 1
-            longest = max(longest, run)
+        # the longest run of equal ones lies between two places where they differ
+        apart = np.flatnonzero(np.abs(np.diff(theta, prepend=math.inf, append=-math.inf)) > _EQUAL * self.top)
+        longest = int(np.diff(apart).max(initial=1))
         return longest >= max(random_columns, 2) or self.block < self.k
 
     def _nothing_unseen(self) -> bool:
         """Return True if trace and Frobenius norm leave no room for an eigenvalue that was missed."""
         bounds = self._bounds()
         return bool((bounds[:, 1] - self.theta[: len(bounds)] <= 100 * self.tol * self.top).all())
-
-    # -- the result -------------------------------------------------------------------------------------------------
 
     def _spectrum(self, *, converged: bool) -> Spectrum:
         k = min(self.k, self.size)
@@ -438,14 +412,7 @@ class _Iteration:
         return float(self.drift[: self.k].max(initial=0.0)) + self.operator.at("double").error(self.none)
 
     def _bounds(self) -> FloatArray:
-        measured = self._measured()
-        return eigenvalue_bounds(
-            self.theta,
-            self._all_residuals(),
-            min(self.k, self.size),
-            error=self._error(),
-            trace=measured.trace(),
-            frobenius2=measured.frobenius2(),
-            frobenius2_error=measured.frobenius2_error(),
-            psd=self.operator.psd,
-        )
+        measured, k = self._measured(), min(self.k, self.size)
+        most = {"trace": measured.trace(), "square": measured.frobenius2() + measured.frobenius2_error()}
+        residuals, error = self._all_residuals(), self._error()
+        return eigenvalue_bounds(self.theta, residuals, k, error=error, psd=self.operator.psd, **most)

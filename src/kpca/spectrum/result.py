@@ -35,7 +35,6 @@ class Spectrum:
         return scores if weights is None else scores / like(np.sqrt(weights)[:, None], scores)
 
     def head(self, k: int) -> Spectrum:
-        """Return the first k pairs."""
         if k >= len(self.values):
             return self
         vectors = self.vectors[:, :k]
@@ -93,8 +92,7 @@ def eigenvalue_bounds(
     *,
     error: float,
     trace: float,
-    frobenius2: float,
-    frobenius2_error: float,
+    square: float,
     psd: bool,
 ) -> FloatArray:
     """Return lower and upper bounds of the k largest eigenvalues.  # shape: (k, 2)
@@ -103,12 +101,17 @@ def eigenvalue_bounds(
     ----------
     ritz, residuals : all Ritz values of the basis in descending order, and the norms of their residuals.
     error : how much the computed product may differ from the exact one, for a unit vector.
-    trace, frobenius2, frobenius2_error : of the operator, and how wrong the latter may be; NaN where unknown.
+    trace, square : of the operator, and the most that the square of its Frobenius norm may be; NaN where unknown.
     psd : True if no eigenvalue is negative, so that the trace bounds what is missing.
     """
     top = max(float(np.abs(ritz).max(initial=0.0)), 1e-300)
     slack = error + 8 * _EPS * top * math.sqrt(len(ritz))
-    unseen = _unseen(ritz, residuals, slack=slack, trace=trace, frobenius2=frobenius2 + frobenius2_error, psd=psd)
+    missing = max(trace - float(ritz.sum()), 0.0) + slack * (1 + math.sqrt(len(ritz)))
+    unseen = missing if psd and math.isfinite(trace) else math.inf  # bounds the norm of B on the rest of the space
+    if not math.isnan(square):
+        # The residuals stand twice in B, beside and below the Ritz values; each may be too long by the slack.
+        seen = float(ritz @ ritz) + 2.0 * float(np.square(np.maximum(residuals - slack, 0.0)).sum())
+        unseen = min(unseen, math.sqrt(max(square - seen, 0.0) + 2.0 * slack * float(np.abs(ritz).sum())))
     rest = ritz[k:]
     R_rest = float(np.linalg.norm(residuals[k:])) + (slack if len(rest) else 0.0)
     mu = max(float(rest.max(initial=-math.inf)), unseen) + R_rest
@@ -118,22 +121,8 @@ def eigenvalue_bounds(
     separated = theta - mu > 2 * slack
     upper[separated] = theta[separated] + np.minimum(R, R**2 / (theta[separated] - mu)) + slack
     if psd and math.isfinite(trace):
-        missing = max(trace - float(ritz.sum()), 0.0) + slack * (1 + math.sqrt(len(ritz)))
         upper = np.minimum(upper, theta + missing)
     return np.column_stack([theta - slack, upper])
-
-
-def _unseen(
-    ritz: FloatArray, residuals: FloatArray, *, slack: float, trace: float, frobenius2: float, psd: bool
-) -> float:
-    """Return a bound on the norm of B on the complement of the basis."""
-    missing = max(trace - float(ritz.sum()), 0.0) + slack * (1 + math.sqrt(len(ritz)))
-    unseen = missing if psd and math.isfinite(trace) else math.inf
-    if math.isnan(frobenius2):
-        return unseen
-    # The residuals stand twice in B, beside and below the Ritz values; each may be too long by the slack.
-    seen = float(ritz @ ritz) + 2.0 * float(np.square(np.maximum(residuals - slack, 0.0)).sum())
-    return min(unseen, math.sqrt(max(frobenius2 - seen, 0.0) + 2.0 * slack * float(np.abs(ritz).sum())))
 
 
 # -- How many eigenvalues share the trace: the participation ratio, and what it is for rows with nothing in common ----

@@ -410,3 +410,13 @@ except InputError as error:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("refused: ")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_are_annotations_and_never_genes(tmp_path: Path) -> None:
+    path = tmp_path / "cells.h5ad"
+    written(path)
+    with pytest.raises(InputError, match="has no 'gene1'"):
+        open_h5ad(path, label="gene1")
+    both = open_h5ad(path, label="obs_names")  # the ids are these names, too
+    assert both.layout.id == both.layout.label == "obs_names"
+    assert both.whole().labels.tolist() == both.whole().ids.tolist()

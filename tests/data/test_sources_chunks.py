@@ -224,7 +224,7 @@ def test_refused_at_once(X: Any, message: str) -> None:
     ("pieces", "message"),
     [
         ([np.ones((2, 3)), np.ones((2, 2))], "3 columns; chunk 1 has 2"),
-        ([np.ones((2, 3)), sparse.csr_array((2, 3))], "one kind"),
+        ([np.ones((2, 3)), sparse.csr_array((2, 3))], "all sparse; chunk 1 differs"),
         ([np.ones((2, 3), np.float32), np.ones((2, 3))], "type of the first, float32; chunk 1 is float64"),
         ([np.ones((2, 3)), np.ones((0, 3))], "at least one row"),
         ([np.ones((2, 3)), np.ones(3)], "2-D"),

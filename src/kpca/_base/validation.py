@@ -120,7 +120,9 @@ def check_symmetric(K: Any, *, centred: bool) -> None:
         left, right = float(u @ np.ravel(K @ v)), float(v @ np.ravel(K @ u))
         size = float(np.linalg.norm(K @ v) * np.linalg.norm(u))
         if not math.isfinite(size):
-            raise InputError("A precomputed LinearOperator must give finite numbers; a product has NaN or infinity.")
+            raise InputError(
+                "A precomputed LinearOperator must give finite numbers; got NaN or infinity from a product."
+            )
         if abs(left - right) > 1e-8 * size:
             said = f"u'Kv = {left:.6g} but v'Ku = {right:.6g}"
             raise InputError(f"A precomputed LinearOperator must be symmetric; {said}.")

@@ -68,8 +68,9 @@ class FrameReader:
         dtypes = list(self._frame.schema.values())
         for column, dtype in enumerate(dtypes):
             if not _is_number(dtype):
-                where = label(column, self.names)
-                raise InputError(f"X must hold numbers only; {where} is of type {dtype}: encode or drop it.")
+                where, native = label(column, self.names), self._frame[:, column].to_native()
+                kind = getattr(native, "dtype", None) or getattr(native, "type", dtype)  # as the library calls it
+                raise InputError(f"X must hold numbers only; {where} is of type {kind}: encode or drop it.")
         self.dtype = np.dtype(np.float32 if all(str(dtype) in _SINGLE for dtype in dtypes) else np.float64)
 
     def _array(self, part: Any) -> Any:

@@ -289,10 +289,13 @@ class MatrixTable:
         if reader.n_columns > _MOST_COLUMNS:
             raise InputError(f"{name!r} must have at most {_MOST_COLUMNS} columns; got {reader.n_columns}: drop some.")
         label, id = (reader.beside.get(role) if given is None else given for role, given in roles.beside)
-        roles = replace(roles, label=label, id=id)
+        both = roles.id is None and id is not None and id == label  # the default id may be the label, too
+        roles = replace(roles, label=label, id=None if both else id)
         found = names if names is not None else default_names(reader.n_columns)
         self._reader, self.digest = reader, digest
-        chosen = assign(repr(name), found, roles, named=names is not None, sides=list(sides))
+        only = bool(reader.beside)
+        chosen = assign(repr(name), found, roles, named=names is not None, sides=list(sides), only_sides=only)
+        chosen = replace(chosen, id=id) if both else chosen
         if chosen.text is not None:
             raise InputError(f"Column {quoted(chosen.text)} of {name!r} must hold texts, not numbers: choose another.")
         places = {column: place for place, column in reversed(list(enumerate(found)))}

@@ -81,9 +81,13 @@ def assign(
     named: bool,
     hidden: Sequence[str] = (),
     sides: Sequence[str] = (),
+    only_sides: bool = False,
 ) -> Assigned:
-    """Return each column's role. `hidden` name the rows, the first being the default id; `sides` can be id or label."""
-    find = _Finder(where, names, named, sides)
+    """Return each column's role. `hidden` name the rows, the first being the default id; `sides` can be id or label.
+
+    With `only_sides` nothing else can be id or label: cells are called by their annotations, not by genes.
+    """
+    find = _Finder(where, names, named, sides, only_sides)
     label, id, text = (
         None
         if given is None or (option in roles.optional and not find.has(given))
@@ -119,21 +123,21 @@ def assign(
 class _Finder:
     """Finds the column that a caller means."""
 
-    def __init__(self, where: str, names: Sequence[str], named: bool, sides: Sequence[str]) -> None:
+    def __init__(self, where: str, names: Sequence[str], named: bool, sides: Sequence[str], only_sides: bool) -> None:
         self._where, self._list, self._names, self._named = where, names, set(names), named
-        self._sides = set(sides)
+        self._sides, self._only_sides = set(sides), only_sides
 
     def has(self, given: Any) -> bool:
         """Whether there is a column, or an array beside the table, of this name."""
         return str(given) in self._names or str(given) in self._sides
 
     def __call__(self, option: str, given: Any, beside: bool = False) -> str:
-        name = str(given)
-        if name in self._names or (beside and name in self._sides):
+        name, among_columns = str(given), not (beside and self._only_sides)
+        if (among_columns and name in self._names) or (beside and name in self._sides):
             return name
-        if not self._named and name.isdecimal() and int(name) < len(self._list):
+        if among_columns and not self._named and name.isdecimal() and int(name) < len(self._list):
             return self._list[int(name)]
-        known = [*(sorted(self._sides) if beside else ()), *self._list]
+        known = [*(sorted(self._sides) if beside else ()), *(self._list if among_columns else ())]
         lacks = f" names; it has no {quoted(name)}{hint(name, known)}"
         raise InputError((f"{self._where} must have the column that ", Setting(option), lacks))
 

@@ -185,7 +185,9 @@ def _output_format(target: str, format: str | None) -> Format:
     found = format or said
     if found is None:
         ends = ", ".join(f".{name}" for name in FORMATS)
-        raise InputError(f"The path of a table must end in {ends} (text also in .gz); got {target!r}: add one.")
+        raise InputError(
+            f"The path of a table must end in {ends} (text also in .gz); got {target!r}: choose one of these."
+        )
     if compressed and found not in ("csv", "tsv"):
         raise InputError(f"{target!r} must not end in .gz, as only text tables may be compressed: leave it out.")
     return BY_NAME[found]

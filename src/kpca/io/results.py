@@ -143,6 +143,9 @@ def write_scores(model: Any, X: Any, out: Any, rows: int | None = None) -> Any:
     preparation drops them.
     """
     if hasattr(X, "layout"):
+        if not hasattr(model, "steps"):
+            told = "The scores of a table need a pipeline of a Preparation and a model"
+            raise InputError(f"{told}; got {type(model).__name__}", remedy="give such a pipeline, or an array as X")
         return _write_table_scores(model, X, out)
     source = as_source(X)
     parts = scores_in_chunks(model, model.transform, source, rows)

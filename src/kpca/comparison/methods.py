@@ -162,7 +162,7 @@ NAMES = tuple(method.name for method in _METHODS)
 
 
 def too_large(method: Method, task: MethodTask, max_rows: int) -> str:
-    """Return why a method does not take part on so many rows and what to do, "" if it does."""
+    """Return why a method does not take part on this many rows and what to do, "" if it does."""
     n, limit, reach, matrices = task.n, memory_budget(), method.reach, method.matrices
     if method.build is _tsne and task.n_components > _BARNES_HUT:
         reach, matrices = 1.0, 6.0

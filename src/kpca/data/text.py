@@ -241,7 +241,7 @@ def _column_names(dialect: Dialect) -> tuple[list[str], tuple[str, ...]]:
 # -- The first reading of a text table: what each column holds in the whole file, not in its first lines --------------
 
 _WHOLE = r"^(0|-?[1-9]\d{0,18})$"  # what a whole number of 64 bits looks like when a program writes it
-_FEW = 0.1  # of the entries of a column: so many texts among numbers are slips, more are what the column holds
+_FEW = 0.1  # of the entries of a column: this many texts among numbers are slips, more are what the column holds
 _SURELY = 1000  # texts, and more than a few: it need not be counted on
 
 

@@ -74,7 +74,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
     forgetting : float in (0, 1]
         For `partial_fit`: before each batch the weight of all earlier rows is multiplied by this.
     folds : int or cross-validator of scikit-learn
-        How rows are held out for limits: in so many parts, each in turn (blocks in time, if there are lags). Of more
+        How rows are held out for limits: in this many parts, each in turn (blocks in time, if there are lags). Of more
         than 50 000 rows 20 000 are held out once.
     random_state : seed of what is held out, and of landmarks.
     n_jobs : threads; None is `kpca.config(threads=...)`.

@@ -31,10 +31,10 @@ from kpca.kernels.base import has_bandwidth, widened
 FloatArray = NDArray[Any]
 Indices = NDArray[np.intp]
 Model = KernelPCA | IncrementalKernelPCA
-# From so many rows on, this many of them are held out once, instead of each of them in turn.
+# From this many rows on, this many of them are held out once, instead of each of them in turn.
 _MANY_ROWS, _HELD_OUT = 50_000, 20_000
-_WIDE = 8.0  # a bandwidth of so many median distances, times the root of the number of columns
-# Components where none are asked for: one per column and one per so many rows, but not more than these.
+_WIDE = 8.0  # a bandwidth of this many median distances, times the root of the number of columns
+# Components where none are asked for: one per column and one per this many rows, but not more than these.
 _MOST_BY_COLUMNS = 100
 _ROWS_EACH, _MOST_BY_ROWS = 30, 30
 _FEWEST_ROWS_EACH = 5

@@ -129,7 +129,7 @@ class _Watch:
     def _filled(self, rows: FloatArray, missing: Flags) -> tuple[int, FloatArray]:
         """Return rows with the last complete one in the place of each that is not.
 
-        Before the first complete row there is none to take: so many rows, the first number returned, are left out.
+        Before the first complete row there is none to take: this many rows, the first number returned, are left out.
         """
         complete = np.where(missing, -1, np.arange(len(rows)))
         last = np.maximum.accumulate(complete)  # of each row; -1: in an earlier batch  # shape: (m,)

@@ -33,9 +33,9 @@ _UNIT_DIGITS = {np.dtype(np.float64): 10, np.dtype(np.float32): 5}
 _NO_VARIANCE = 1e-10
 # Rows of both halves together, and the fewest; few where each kernel value is a call of Python.
 _MOST, _MOST_OF_CALLS, _FEWEST = 4000, 200, 10
-# Up to so many rows each half has its turn: one split of few rows is a matter of luck.
+# Up to this many rows each half has its turn: one split of few rows is a matter of luck.
 _BOTH_WAYS = 1000
-# With as many components as rows any model explains all it was fitted to; so at most one for so many rows.
+# With as many components as rows any model explains all it was fitted to; so at most one for this many rows.
 _ROWS_PER_COMPONENT = 4
 _TOL = 1e-6
 

@@ -181,7 +181,7 @@ def _statistics(case: Case, half: Half, X: Any) -> dict[str, FloatArray]:
 
 
 def _exceeding(old: FloatArray, new: FloatArray) -> tuple[float, float]:
-    """Return the share of new values above a limit, and the probability of at least so many if they are as the old.
+    """Return the share of new values above a limit, and the probability of at least this many if they are as the old.
 
     The limit is the r-th largest of n old values; of m new ones c are above it with the beta-binomial distribution of
     parameters r and n + 1 - r.

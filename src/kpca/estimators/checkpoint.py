@@ -215,7 +215,7 @@ class Checkpoint(StateFile):
         self._state = _unpacked(header, arrays, self._gram.shape[0], self.path)
 
     def load(self) -> State | None:
-        """Return the state found in the file if it is of a fit for so many components; only once, it is large."""
+        """Return the state found in the file if it is of a fit for this many components; only once, it is large."""
         state = self._state
         if state is None or state.k != self._count:
             return None

@@ -318,9 +318,9 @@ _PER_PASS = 0.0015
 _STREAM = 6e9
 # Arrays as long as the block that a pass reads and writes besides its products.
 _SWEEPS = 24
-# Above so many components BLAS's own threads work on the basis (as in a fit).
+# Above this many components BLAS's own threads work on the basis (as in a fit).
 _NARROW = 40
-# LAPACK on a large matrix runs at so many times the rate of a small one, per thread.
+# LAPACK on a large matrix runs at this many times the rate of a small one, per thread.
 _LAPACK_GAIN = 1.3
 # Products with a vector that ARPACK needs, about.
 _ARPACK_PRODUCTS = 60
@@ -357,7 +357,7 @@ def cost_of_tiles(problem: Problem, columns: int, *, single: bool) -> TileCost:
 
 
 def krylov_seconds(problem: Problem, k: int, basis: int, ahead: Outlook, tiles: Tiles) -> float:
-    """Return the time of block Krylov with a basis of so many vectors."""
+    """Return the time of block Krylov with a basis of this many vectors."""
     n, rates, cost = problem.n, machine_rates(), tiles.cost
     block, step = block_size(k), step_size(k)
     pairs, threads = 0.5 * n * n / problem.threads, problem.threads

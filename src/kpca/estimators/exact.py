@@ -181,7 +181,7 @@ def _solve(gram: Any, request: Request, dtype: np.dtype[Any], near: Near | None 
 def _solve_for(
     gram: Any, count: int, request: Request, *, start: Near | None, near: Near | None, checkpoint: Checkpoint | None
 ) -> Spectrum:
-    """Return so many components, or more where a checkpoint has got further; `near` is where all rounds started."""
+    """Return this many components, or more where a checkpoint has got further; `near` is where all rounds started."""
     n, held = gram.shape[0], held_by(gram)
     operator = Centered(gram) if request.center else gram
     if kernel_route(n, count, request.eigen_solver, request.budget, held=held).solver == "dense":

@@ -384,7 +384,7 @@ def restoration_errors(
 
 
 def _squared_gaps(rows: Any, restored: Callable[[slice], FloatArray], numbers: int) -> FloatArray:
-    """Return the squared distance of each row from what is restored of it with so many numbers.  # shape: (m,)"""
+    """Return the squared distance of each row from what is restored of it with this many numbers.  # shape: (m,)"""
     errors = np.empty(rows.shape[0])
     step = max(1, _GATHERED // numbers)
     for start in range(0, len(errors), step):

@@ -136,7 +136,7 @@ def _by_elbow(values: FloatArray) -> Choice:
 
 
 def drawn_rows(X: Any, weights: FloatArray | None, most: int, seed: int) -> Any:
-    """Return at most so many rows, each drawn at most once, in their order, and those of large weight more often.
+    """Return at most this many rows, each drawn at most once, in their order, and those of large weight more often.
 
     Unequal weights w leave as many rows as the independent ones they are worth, (sum w)^2 / sum w^2.
     """

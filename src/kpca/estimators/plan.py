@@ -42,7 +42,7 @@ _REUSES, _REUSES_WHEN_TIGHT, _LOOSE = 2, 5, 1e-8
 # Up to this many rows the whole matrix is solved faster than by products with its tiles; for a few components
 # ARPACK on the whole matrix is quicker still, and up to the second limit.
 _SMALL, _SMALL_FOR_FEW, _FEW = 700, 1200, 10
-# Beyond one component per so many entries of the matrix LAPACK wins: 22 of 1,500 rows, 90 of 3,000, 360 of 6,000.
+# Beyond one component per this many entries of the matrix LAPACK wins: 22 of 1,500 rows, 90 of 3,000, 360 of 6,000.
 _SQUARE_PER_COMPONENT = 1e5
 # Up to this many rows nobody asks how much memory there is.
 _TINY = 256
@@ -330,7 +330,7 @@ def plan(
 
 
 def plan_like(shape: tuple[int, int], like: Any, *, estimator: Any, dtype: Any) -> Plan:
-    """Return the plan of so many sparse rows, of which there are only some: landmarks, or a sample."""
+    """Return the plan of this many sparse rows, of which there are only some: landmarks, or a sample."""
     problem = _problem(shape, SimpleNamespace(**_parameters_of(estimator, {})), np.dtype(dtype), like)
     held, held_single, single = cost.held_bytes(problem.kernel, like, like.shape[0], like.shape[1], like.dtype.itemsize)
     nnz, held, held_single = (math.ceil(shape[0] / like.shape[0] * size) for size in (like.nnz, held, held_single))

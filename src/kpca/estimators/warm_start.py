@@ -30,7 +30,7 @@ _NEIGHBOURS = math.log(2.0) * (1 + 1e-9)
 _SPARE, _REMEMBERED = 4, 3
 # Rows from which on, and components up to which, eigenvectors are followed; the whole matrix is solved otherwise.
 _FEWEST_ROWS, _MOST_COMPONENTS = 400, 100
-# Up to so many rows fits are over before threads of BLAS have met; those of the tiles are not affected.
+# Up to this many rows fits are over before threads of BLAS have met; those of the tiles are not affected.
 _FEW_ROWS = 3000
 # Share of the memory budget that kept distances may take.
 _KEPT = 0.5

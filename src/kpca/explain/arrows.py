@@ -29,7 +29,7 @@ class Arrows(Ranked):
 
     Attributes
     ----------
-    names : of the variables, the v with the longest arrows if so many were asked for.
+    names : of the variables, the v with the longest arrows if this many were asked for.
     columns : (v,), which columns they are.
     positions : (m, 2), the scores of the rows: where arrows start.
     arrows : (m, 2, v), the change of both scores per standard deviation of each variable (per unit if not `scaled`).

@@ -45,8 +45,8 @@ Pairs = list[tuple[int, int]]
 Measure = Literal["joint", "net", "total"]
 _TITLES = {"joint": "Joint action", "net": "Net action", "total": "Total action"}
 _NUMBERS_AT_ONCE = 2**22
-_VARIABLES = 20  # so many variables are looked at unless others are asked for: 190 pairs
-# A null is fitted to at most so many rows.
+_VARIABLES = 20  # this many variables are looked at unless others are asked for: 190 pairs
+# A null is fitted to at most this many rows.
 _NULL_ROWS = 2000
 _ROWS_IN_PRINT = 10
 

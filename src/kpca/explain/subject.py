@@ -54,7 +54,7 @@ class ExplainedModel:
         return self.model._scores_of(rows).astype(np.float64, copy=False)
 
     def sampled(self, most: int, seed: int | np.random.Generator = 0) -> ExplainedModel:
-        """Return at most so many of the rows, drawn by chance, in their order."""
+        """Return at most this many of the rows, drawn by chance, in their order."""
         m = self.rows.shape[0]
         if m <= most:
             return self
@@ -110,7 +110,7 @@ def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None
     model : a fitted KernelPCA, IncrementalKernelPCA or KernelPCADetector, or a Pipeline that ends in one.
     X : rows as `model` takes them; None: those that the model keeps.
     names : of the columns, of what the last step of a pipeline sees.
-    most : of rows that are read in chunks, a sample of so many is looked at.
+    most : of rows that are read in chunks, a sample of this many is looked at.
     """
     if isinstance(model, Pipeline):
         return _of_pipeline(model, X, names, most)

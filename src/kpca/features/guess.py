@@ -54,7 +54,7 @@ def coarse_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) -> 
     return columns, float(values[0]) * n / len(some)
 
 
-# Up to so many rows a pass costs no more than the features that would save it.
+# Up to this many rows a pass costs no more than the features that would save it.
 _FEW_ROWS = 5000
 
 

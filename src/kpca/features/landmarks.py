@@ -23,9 +23,9 @@ from kpca.gram import CrossGram
 from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
 
-# Landmarks are chosen among at most so many rows, drawn once: more change the choice little and cost in proportion.
+# Landmarks are chosen among at most this many rows, drawn once: more change the choice little and cost in proportion.
 CHOSEN_FROM = 30_000
-# The unexplained fraction that ends the doubling of a rank is measured on at most so many rows.
+# The unexplained fraction that ends the doubling of a rank is measured on at most this many rows.
 _MEASURED_ON = 10_000
 _ENOUGH_JUDGES = 2000
 # Few landmarks are a matter of luck, and cost little: of so many draws the best is taken, up to so many kernel values.

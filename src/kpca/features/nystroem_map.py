@@ -24,7 +24,7 @@ SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _ROWS = {4: 512, 8: 288}
 # Entries of the rows that an evaluator is made for at once: it keeps a copy of them.
 _SLAB = 2**23
-# The whitening is a triangle; in so many bands of rows nearly half of the work is saved, and GEMM still runs well.
+# The whitening is a triangle; in this many bands of rows nearly half of the work is saved, and GEMM still runs well.
 _BANDS = 8
 _NARROWEST_BAND = 64
 # A landmark of which the others leave less than this share of k(z, z), for each landmark, is a linear combination.

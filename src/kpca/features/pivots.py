@@ -168,7 +168,7 @@ class _Factor:
         self.left = float(self._weights @ self.residual)
 
     def _make_room(self, rank: int) -> None:
-        """Let the factor have at least so many columns: all that may come, or twice as many where nobody knows."""
+        """Let the factor have at least this many columns: all that may come, or twice as many where nobody knows."""
         n, capacity = self._G.shape
         if rank <= capacity:
             return

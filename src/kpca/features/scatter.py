@@ -31,7 +31,7 @@ _FIRST_ROWS = 256
 # Features of one piece: so many that adding up r x r sums costs little beside making them.
 PIECE_NUMBERS = 2_000_000
 SHORTEST_PIECE = 256
-# From so many rows per landmark on, kernel values are summed and then whitened; of fewer, whitening r x r sums in
+# From this many rows per landmark on, kernel values are summed and then whitened; of fewer, whitening r x r sums in
 # float64 costs more than whitening the rows.
 WHITENED_LATE = 8
 # Features per component from which only the upper end of their spectrum matters.

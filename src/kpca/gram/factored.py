@@ -22,13 +22,13 @@ from kpca.gram.tiles import slices
 _EPS = float(np.finfo(np.float64).eps)
 # Numbers in a chunk of rows that stays in the cache while it is centred and multiplied.
 _CHUNK = 100_000
-# Up to so many numbers a pass over the rows is done before a second thread has started.
+# Up to this many numbers a pass over the rows is done before a second thread has started.
 _ONE_THREAD_NUMBERS = 4_000_000
 # Columns of the identity that sparse rows multiply at a time, where their small side is written out.
 _COLUMNS_AT_ONCE = 64
 # Rows from which a first guess of the mean is made.
 _SAMPLE = 64
-# An origin is as good as the mean while its squared distance is at most so many times the mean square of the rows'.
+# An origin is as good as the mean while its squared distance is at most this many times the mean square of the rows'.
 _NEAR_ORIGIN = 4.0
 
 

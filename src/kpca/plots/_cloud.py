@@ -149,7 +149,7 @@ def legend_lines(labels: Labels | None, width: float) -> int:
 
 
 def _legend_columns(texts: Sequence[str], width: float) -> int:
-    """Return how many names fit beside each other into so many inches."""
+    """Return how many names fit beside each other into this many inches."""
     longest = max((len(text) for text in texts), default=1)
     return max(1, min(len(texts), int((width - 0.3) / (0.42 + 0.078 * longest))))
 

@@ -176,7 +176,7 @@ def _classes(given: NDArray[Any]) -> Labels:
 
 
 def sample_of(labels: Labels, most: int, least: int) -> NDArray[np.intp]:
-    """Return at most about so many rows, of each class its share but not fewer than `least`, in mixed order."""
+    """Return at most about this many rows, of each class its share but not fewer than `least`, in mixed order."""
     assert labels.codes is not None
     rng = np.random.default_rng(0)
     parts: list[NDArray[np.intp]] = []
@@ -208,11 +208,12 @@ class _Room:
         self.taken = np.empty((0, 4))
 
     def half_size(self, name: str, style: dict[str, Any], room: float) -> FloatArray:
-        """Return half the width and height that a name takes, with so many points of room around it."""
+        """Return half the width and height that a name takes, with this many points of room around it."""
         text = self.axes.annotate(name, (0.0, 0.0), xycoords="figure pixels", **style)
         box = text.get_window_extent()
         text.remove()
-        return np.array([box.width, box.height]) / 2.0 + room * self.point
+        half: FloatArray = np.array([box.width, box.height]) / 2.0 + room * self.point
+        return half
 
     def faults(self, middles: FloatArray, half: FloatArray) -> tuple[Any, Any]:
         """Return how many boxes each place would cover, and whether it is partly outside.  # shape: (places,) both"""
@@ -221,7 +222,7 @@ class _Room:
         return covered, ((low < self.frame[:2]) | (high > self.frame[2:])).any(axis=1)
 
     def write(self, name: str, place: FloatArray, away: FloatArray, half: FloatArray, **style: Any) -> Any:
-        """Write a name so many pixels away from its place, and take the room for it."""
+        """Write a name this many pixels away from its place, and take the room for it."""
         middle = self.axes.transData.transform(place) + away
         self.taken = np.vstack([self.taken, np.concatenate([middle - half, middle + half])])
         offset: dict[str, Any] = {"textcoords": "offset points", "xytext": tuple(away / self.point)}

@@ -154,7 +154,7 @@ def plain(name: Any, most: int = _LONG) -> str:
 
 
 def note(axes: Axes, text: str, place: Any, offset: tuple[float, float], **style: Any) -> None:
-    """Write a small note so many points away from a place."""
+    """Write a small note this many points away from a place."""
     axes.annotate(text, place, xytext=offset, textcoords="offset points", fontsize=SMALL, color=INK, **style)
 
 

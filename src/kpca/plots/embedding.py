@@ -112,7 +112,7 @@ class EmbeddingDisplay:
         components : one, two or three, counted from 0; None is the first two, or the only one.
         density : show shades of how many rows there are, in place of dots; None from 20,000 rows on. Of classes some
             dots are drawn on top; numbers are averaged in each cell. For two components.
-        annotate : so many of the most extreme rows get their ids.
+        annotate : this many of the most extreme rows get their ids.
         equal : the same scale on all axes; None where that leaves none of them flat.
         title : None says how many rows there are.
         legend : say which shape is which class, besides their names at their middles.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MANY = 3_000  # rows: more are shades and a sample
 _MOST = 24  # panels of one picture
 _ACROSS = 4
-_NUMBERS = 4_000_000  # of a part of the grid: so many are made at once
+_NUMBERS = 4_000_000  # of a part of the grid: this many are made at once
 _MEDIAN_ROWS = 20_000  # rows from which the medians of the other variables are taken
 _LEVELS = 12  # contours of a map, about
 _COLOURS = ("PuOr", 0.1, 0.9)  # dark at both ends, light in the middle
@@ -297,7 +297,7 @@ class _Plane:
         return np.asarray(X[:, j], dtype=np.float64)
 
     def _middle(self) -> FloatArray:
-        """Return the median of each column, of at most so many rows.  # shape: (d,)"""
+        """Return the median of each column, of at most this many rows.  # shape: (d,)"""
         every = max(1, -(-int(self._X.shape[0]) // _MEDIAN_ROWS))
         if not sparse.issparse(self._X):
             return as_array(np.nan_to_num([np.nanmedian(self._column(j)[::every]) for j in range(self._d)]))

@@ -102,7 +102,7 @@ class SpectrumDisplay:
         ax : axes to draw into; None is a new figure.
         log : a logarithmic scale, for spectra over many decades: a line, for bars of no beginning have no length.
         cumulative : show what the components explain together, on a scale at the right. Needs the total.
-        n : show the first so many components; None is all.
+        n : show the first n components; None is all.
         """
         shown = len(self.eigenvalues) if n is None else min(how_many(n), len(self.eigenvalues))
         self.figure_, (self.ax_,) = panels_for(ax, 1, 6.8, 4.3)

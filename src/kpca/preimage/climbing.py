@@ -21,11 +21,11 @@ _DENOMINATOR = 0.05
 _SINGLE_DISTANCE_ERROR, _SINGLE_WEIGHT_ERROR = 1e-4, 1e-3
 # Mean squared distances from the mean, in units of the bandwidth, from which on kernel values are not all near 1.
 _NARROW = 0.05
-# A row whose last step was taken whole takes an accelerated one next, at most so many times as long.
+# A row whose last step was taken whole takes an accelerated one next, at most this many times as long.
 _ACCELERATED, _FARTHEST = 2.0, 4.0
-# Steps are halved so many times before a row is left where it is.
+# Steps are halved this many times before a row is left where it is.
 _HALVINGS = 10
-# Differences of sums of kernel values below so many roundings say nothing.
+# Differences of sums of kernel values below this many roundings say nothing.
 _ROUNDINGS = 32.0
 
 

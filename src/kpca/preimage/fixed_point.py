@@ -34,7 +34,7 @@ Stages = list[tuple[Hill, float]]
 _SINGLE_TOL = 1e-3
 # Rows whose gains are looked at, and how closely, to know what is usual.
 _USUAL_ROWS, _USUAL_TOL = 200, 1e-2
-# A row so many times farther from the mean than any known row is no weighted mean of them any more.
+# A row this many times farther from the mean than any known row is no weighted mean of them any more.
 _TOO_FAR = 3.0
 # What float32 kernel values may do to scores, whose size is about 1.
 _SINGLE_SCORE_ERROR = 1e-4
@@ -57,7 +57,7 @@ class FixedPoint(PreimageMethod):
         Starting points tried for each row, of which the best result is taken: the input in `denoise`, then the training
         rows nearest in feature space.
     max_iter, tol : int, float
-        At most so many steps, or until one is shorter than this share of the bandwidth or of the spread of the data,
+        At most this many steps, or until one is shorter than this share of the bandwidth or of the spread of the data,
         whichever is less. Below 1e-3 the last steps are taken in float64.
     """
 

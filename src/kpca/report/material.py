@@ -62,7 +62,7 @@ Made = TypeVar("Made")
 MOST_DOTS = 20_000  # rows of the map, and of everything that is drawn or judged row by row
 _EXPLAINED_ROWS = 1000  # rows that importance is averaged over
 _SHUFFLED_ROWS, _MOST_SHUFFLED = 200, 100  # rows and columns, where columns are shuffled one by one
-# Rows times columns that a detector is fitted to; an entry of a sparse row costs as much as so many others.
+# Rows times columns that a detector is fitted to; an entry of a sparse row costs as much as this many others.
 _MOST_LEARNED, _FEWEST_LEARNED, _SPARSE_WORK = 2e7, 1000, 60
 _MOST_GRADIENTS = 2e8  # numbers of all Jacobians: rows x components x columns
 

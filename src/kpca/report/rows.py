@@ -19,7 +19,7 @@ FloatArray = NDArray[Any]
 # -- What drives the components: columns, and the rows at their ends --------------------------------------------------
 
 _BARS, _BAR_COMPONENTS = 10, 3  # columns that have bars; components that have bars or pictures of their own
-_ENDS, _END_COMPONENTS = 3, 5  # rows at each end, of so many components
+_ENDS, _END_COMPONENTS = 3, 5  # rows at each end, of this many components
 _HOW = {
     "correlated": "There are no gradients here, so a bar only shows how closely a column goes along with a component: "
     "the size of their correlation, 0 to 1, over {}.",
@@ -226,7 +226,7 @@ def _how_many(material: Material, found: UnusualRows) -> str:
 
 
 def _drawn(found: UnusualRows) -> NDArray[np.intp]:
-    """Return the rows of the chart: all, or the farthest half of so many, and evenly spread ones of the others."""
+    """Return the rows of the chart: all, or the farthest half of this many, and evenly spread ones of the others."""
     m = len(found.statistic)
     if m <= _MOST_DRAWN:
         return np.arange(m)

@@ -91,13 +91,13 @@ class Shares:
         return self.values / self.trace
 
     def of_first(self, count: int) -> tuple[float, float, float]:
-        """Return the share of the first so many together, and its bounds."""
+        """Return the share of the first n together, and its bounds."""
         low, high = np.clip(self.bounds[:count].sum(axis=0) / self.trace, 0.0, 1.0)
         value = float(self.values[:count].sum() / self.trace)
         return value, min(float(low), value), max(float(high), value)
 
     def words(self, count: int) -> str:
-        """Return the share of the first so many together, in words with its bounds."""
+        """Return the share of the first n together, in words with its bounds."""
         value, low, high = self.of_first(count)
         if percent(low).replace(".0 %", " %") == percent(high).replace(".0 %", " %"):
             return f"{percent(value)} (exact to the digits shown)"

@@ -28,8 +28,8 @@ DEGREES: tuple[int, ...] = tuple(kernels.Polynomial.grid(1.0, 1)["degree"])
 _METRICS = {"distance": "sqeuclidean", "l1": "cityblock", "chi2": "chi2"}
 # The widest bandwidth of a grid: gamma is so small a part of the median rule's that the kernel is all but linear.
 _WIDEST = 1 / 16
-# At the narrowest a nearest neighbour has a similarity of e^-2 (Gaussian): gamma is so many times what its distance
-# suggests, and so many times the median rule's at least and at most.
+# At the narrowest a nearest neighbour has a similarity of e^-2 (Gaussian): gamma is this many times what its distance
+# suggests, and this many times the median rule's at least and at most.
 _NARROW, _LEAST_NARROW, _MOST_NARROW = 4.0, 16.0, 1000.0
 _SAMPLE = 1000
 _PARAMETERS = ("gamma", "degree", "coef0", "kernel_params")
@@ -62,7 +62,7 @@ class Candidate:
 def candidates(
     wanted: Any, X: Any, bandwidths: int, others: Mapping[str, Any] = MappingProxyType({})
 ) -> list[Candidate]:
-    """Return what to try on rows X: `wanted` as `tune` takes it, with so many bandwidths where none are given.
+    """Return what to try on rows X: `wanted` as `tune` takes it, with this many bandwidths where none are given.
 
     `others` are the parameters of an estimator, which hold for all kernels that are not given their own.
     """

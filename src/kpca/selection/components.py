@@ -336,7 +336,7 @@ def _by_neighbours(question: _Question) -> ComponentCount:
 
 
 def _by_reconstruction(question: _Question) -> ComponentCount:
-    """Judge by the share of the held-out rows' variance that comes back from so many scores.
+    """Judge by the share of the held-out rows' variance that comes back from this many scores.
 
     The inverse map of the first j scores is linear for the linear kernel, and else a ridge regression whose bandwidth
     and penalty generalised cross-validation chooses on the training rows.

@@ -25,14 +25,14 @@ Indices = NDArray[np.intp]
 # Numbers of components that are tried where none are given.
 LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FOLDS = 3
-# Whole numbers are classes if there are no more of them, or if so many rows share one, on average.
+# Whole numbers are classes if there are no more of them, or if this many rows share one, on average.
 _FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
 _UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "m": 60.0, "minute": 60.0, "h": 3600.0}
 _UNITS |= {"hour": 3600.0, "ms": 1e-3}
 
 
 def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> tuple[Any, NDArray[Any] | None]:
-    """Return the rows of a search with their labels: all, or a sample of at most so many."""
+    """Return the rows of a search with their labels: all, or a sample of at most this many."""
     whole_number("max_rows", max_rows, 4)
     numbered = not (isinstance(cv, Integral) or cv is None or hasattr(cv, "split") or isinstance(cv, str))
     loaded = in_memory(X)
@@ -53,12 +53,12 @@ def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> 
 
 
 def row_sample(n: int, most: int, seed: int) -> Indices | None:
-    """Return the numbers of at most so many of n rows, ascending, the same for the same seed; None is all of them."""
+    """Return the numbers of at most this many of n rows, ascending, the same for the same seed; None is all of them."""
     return None if n <= most else np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
 
 
 def some_rows(X: Any, most: int, seed: int) -> Any:
-    """Return X, or a sample of its rows where there are more than so many."""
+    """Return X, or a sample of its rows where there are more than this many."""
     some = row_sample(X.shape[0], most, seed)
     return X if some is None else X[some]
 

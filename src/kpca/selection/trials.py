@@ -52,7 +52,7 @@ class KernelTrial:
 
     candidate: Candidate
     counts: tuple[int, ...]
-    losses: FloatArray  # NaN where there are not so many components, shape: (len(counts), m)
+    losses: FloatArray  # NaN where there are fewer components, shape: (len(counts), m)
     rows: int
     seconds: float
     failure: str = ""
@@ -81,7 +81,7 @@ class Bench:
     criterion: Any
     counts: Sequence[int]
     request: Request
-    fewer: bool = False  # where there are not so many components, those that there are stand for them
+    fewer: bool = False  # take all components there are, where there are fewer than asked for
 
     def __post_init__(self) -> None:
         whole = np.arange(self.X.shape[0])

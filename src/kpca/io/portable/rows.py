@@ -20,9 +20,9 @@ from kpca.io.portable.spec import (
     Either,
     Fixed,
     Flag,
+    Matrix,
     Named,
     Number,
-    Rows,
     Several,
     Spec,
     Text,
@@ -95,7 +95,7 @@ def annotated(annotation: str, words: Sequence[str] = ()) -> Spec:
         "str": lambda: Text(options, free),
         "FloatArray": lambda: floats(*dims, finite=finite, least=least, falling=falling),
         "NDArray[np.intp]": lambda: whole(*dims, least=least),
-        "Any": lambda: Rows(dims),
+        "Any": lambda: Matrix(dims),
     }
     alias = _ALIASES.get(annotation, annotation)
     if alias not in made or not (dims or alias in ("int", "float", "str")):

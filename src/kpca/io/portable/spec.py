@@ -90,7 +90,7 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Matrix:
     """Finite numbers, dense or CSR."""
 
     dims: tuple[str, ...]

@@ -68,8 +68,11 @@ class Run:
         library, what, extra = _NEEDED.get(tuple(suffixes), ("sys", "", ""))
         if importlib.util.find_spec(library) is None:
             raise InputError(f"{what}, which is not installed: pip install 'kpca[{extra}]'.")
-        if any(os.path.exists(file) and os.path.samefile(path, file) for file in self._reads if os.path.exists(path)):
-            raise InputError(f"{path!r} must not be read and written at once: give the output another name.")
+        for file in self._reads if os.path.exists(path) else ():
+            if os.path.exists(file) and os.path.samefile(path, file):
+                if file == self._reads[0] and file.endswith(".kpca"):  # the data, and their default output
+                    raise InputError(f"{path!r} is a model: give the data it is to be used on.")
+                raise InputError(f"{path!r} must not be read and written at once: give the output another name.")
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
             raise InputError(f"The folder of {path!r} must exist; there is no {folder!r}: make it first.")

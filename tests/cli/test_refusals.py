@@ -183,3 +183,10 @@ def test_missing_library_is_noticed_before_the_fit(
     assert result.exit_code == 2
     assert extra in result.stderr
     assert sorted(path.name for path in Path.cwd().iterdir()) == ["t.csv"]
+
+
+def test_model_given_as_data_is_called_one(runner: CliRunner, tmp_path: Path) -> None:
+    (tmp_path / "m.kpca").write_bytes(b"a model")
+    result = runner.invoke(main, ["fit", "m.kpca"])  # whose output would be the same file
+    assert result.exit_code == 2 and "is a model" in result.stderr
+    assert (tmp_path / "m.kpca").read_bytes() == b"a model"

@@ -513,3 +513,9 @@ def test_blocks_are_whole_records(tmp_path_factory: pytest.TempPathFactory, cont
     assert b"".join(block.data for block in blocks) == content.encode()
     apart = [(line, fields) for block in blocks for line, _, fields in records(block.data.decode(), ",", block.line)]
     assert apart == [(line, fields) for line, _, fields in records(content, ",")]
+
+
+def test_ragged_row_is_counted_in_entries(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3\n")
+    with pytest.raises(InputError, match=r"must have 2 entries a row; line 3 has 1 \('3'\)"):
+        open_table(tmp_path / "x.csv")

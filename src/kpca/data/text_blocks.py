@@ -72,7 +72,7 @@ class BlockParser:
                     return InputError(f"{self.path!r} must name each of its columns; {told}", remedy=remedy)
                 told = f"line {line} has {len(fields)} ({quoted(mark.join(fields))}): correct it, or quote entries"
                 return InputError(
-                    f"{self.path!r} must have {width} in each row; {told} that hold the delimiter {mark!r}."
+                    f"{self.path!r} must have {width} entries a row; {told} that hold the delimiter {mark!r}."
                 )
         return InputError(f"{self.path!r} must have {width} entries in each row; one has more or fewer: correct it.")
 

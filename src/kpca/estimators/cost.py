@@ -333,21 +333,6 @@ _LANDMARKS = 256
 _DECISIONS, _DECISION_COLUMNS = 60, 150
 
 
-@dataclass(frozen=True)
-class Tiles:
-    """How many tiles there are and how many are kept."""
-
-    rows: int
-    count: int
-    kept: int
-    cost: TileCost  # in a later pass
-
-    @property
-    def share(self) -> float:
-        """The part that is computed only once."""
-        return self.kept / max(self.count, 1)
-
-
 def cost_of_tiles(problem: Problem, columns: int, *, single: bool) -> TileCost:
     """Return the measured cost of the problem's own kernel values."""
     assert problem.kernel is not None
@@ -356,15 +341,15 @@ def cost_of_tiles(problem: Problem, columns: int, *, single: bool) -> TileCost:
     return tile_cost(problem.kernel, problem.sample, size, columns, shifted=shifted, threads=problem.threads)
 
 
-def krylov_seconds(problem: Problem, k: int, basis: int, ahead: Outlook, tiles: Tiles) -> float:
-    """Return the time of block Krylov with a basis of this many vectors."""
-    n, rates, cost = problem.n, machine_rates(), tiles.cost
+def krylov_seconds(problem: Problem, k: int, basis: int, ahead: Outlook, cost: TileCost, *, kept: float) -> float:
+    """Return the time of block Krylov with a basis of this many vectors, where this share of the tiles is kept."""
+    n, rates = problem.n, machine_rates()
     block, step = block_size(k), step_size(k)
     pairs, threads = 0.5 * n * n / problem.threads, problem.threads
     item = 4 if ahead.single else 8
     cheap = ahead.passes - ahead.refresh
-    first = pairs * (cost.fill + cost.products * block / step) + rates.fresh * tiles.share * pairs * threads * item
-    later = max(cheap - 1.0, 0.0) * pairs * ((1.0 - tiles.share) * cost.fill + cost.products)
+    first = pairs * (cost.fill + cost.products * block / step) + rates.fresh * kept * pairs * threads * item
+    later = max(cheap - 1.0, 0.0) * pairs * ((1.0 - kept) * cost.fill + cost.products)
     refresh = 0.0
     if ahead.refresh:
         double = cost_of_tiles(problem, k + block, single=False)

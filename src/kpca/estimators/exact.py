@@ -15,39 +15,25 @@ from sklearn.utils.validation import _check_psd_eigenvalues
 
 from kpca._base.config import require
 from kpca._base.linalg import FloatArray
-from kpca._base.progress import pass_monitor
 from kpca._base.threads import single_threaded
-from kpca.estimators.checkpoint import Checkpoint, open_checkpoint
+from kpca.estimators.checkpoint import open_checkpoint
 from kpca.estimators.cost import FIRST_TRY, Request, better_shifted, count_for_share
-from kpca.estimators.memory import held_by, krylov_layout, linear_bytes
-from kpca.estimators.plan import first_count, first_linear_count, kernel_route, linear_route, reuses
-from kpca.features.guess import leading_eigenvectors
+from kpca.estimators.memory import held_by, linear_bytes
+from kpca.estimators.plan import first_count, first_linear_count, kernel_route, linear_route
+from kpca.estimators.solvers import SOLVERS, Near, limits
 from kpca.features.projection import Centre, KernelProjection, LinearProjection, MatrixProjection, Projection
 from kpca.gram import Centered, Gram, MatrixGram
 from kpca.gram.factored import Factored
 from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel, Linear
 from kpca.kernels.base import has_bandwidth
-from kpca.spectrum import Spectrum, solve_dense, solve_factored, solve_krylov
-from kpca.spectrum.krylov import block_size
+from kpca.spectrum import Spectrum, solve_factored
 from kpca.spectrum.result import participation_ratio, unrelated_ratio
 
-# Beyond this many components the work on the basis needs BLAS's threads.
-_NARROW = 40
-# Columns of the first block that stay random beside the guess: they find what the guess has missed.
-_RANDOM_COLUMNS = 4
 # Multiplications in n d min(n, d) up to which the linear kernel is done before threads have met.
 _SMALL_LINEAR = 5e8
 # The fewest rows, the flatness of their spectrum and the mean similarity that speak of too small a bandwidth.
 _FEWEST_UNRELATED, _FLAT, _UNRELATED = 10, 0.95, 0.01
-
-
-@dataclass(frozen=True)
-class Near:
-    """What is known of the components under kernels that differ little."""
-
-    columns: FloatArray  # eigenvectors, those of several kernels after each other, shape: (n, b)
-    largest: float  # eigenvalue, about
 
 
 @dataclass(frozen=True)
@@ -139,7 +125,7 @@ def _decompose_linear(X: Any, scale: FloatArray | None, request: Request) -> Dec
         direct = linear_route(n, d, count, request.eigen_solver, sparse=sparse_rows).solver == "direct"
         size = X.dtype.itemsize
         require(linear_bytes(n, d, count, size, direct=direct, nnz=nnz, threads=request.threads), request.budget)
-        spectrum, components = solve_factored(operator, count, request.tol, direct=direct, **_limits(request))
+        spectrum, components = solve_factored(operator, count, request.tol, direct=direct, **limits(request))
         found = _enough(spectrum, request, last=count == side)
         count = min(2 * count, side)
     spectrum = settled(found, X.dtype)
@@ -165,7 +151,9 @@ def _solve(gram: Any, request: Request, dtype: np.dtype[Any], near: Near | None 
 
     count, start, found = first_count(request, n, guess), near, None
     while found is None:
-        spectrum = _solve_for(gram, count, request, start=start, near=near, checkpoint=checkpoint)
+        route = kernel_route(n, count, request.eigen_solver, request.budget, held=held_by(gram))
+        known: dict[str, Any] = {"start": start, "near": near, "checkpoint": checkpoint}
+        spectrum = SOLVERS[route.solver].solve(gram, count, request, **known)
         count = max(count, len(spectrum.values))  # a resumed fit may have been further
         found = _enough(spectrum, request, last=count == n)
         start, count = Near(spectrum.vectors, float(spectrum.values[0])), min(2 * count, n)
@@ -176,34 +164,6 @@ def _solve(gram: Any, request: Request, dtype: np.dtype[Any], near: Near | None 
         checkpoint.remove()
     signs = signs_of(spectrum.vectors, None if (gram.scale == 1.0).all() else gram.scale)
     return replace(spectrum, vectors=spectrum.vectors * signs)
-
-
-def _solve_for(
-    gram: Any, count: int, request: Request, *, start: Near | None, near: Near | None, checkpoint: Checkpoint | None
-) -> Spectrum:
-    """Return this many components, or more where a checkpoint has got further; `near` is where all rounds started."""
-    n, held = gram.shape[0], held_by(gram)
-    operator = Centered(gram) if request.center else gram
-    if kernel_route(n, count, request.eigen_solver, request.budget, held=held).solver == "dense":
-        with single_threaded():  # LAPACK itself takes all threads again where that is faster
-            return solve_dense(operator, count)
-    count, keeper = (count, None) if checkpoint is None else checkpoint.at(count)
-    # BLAS threads that wait for work by spinning would take the cores from ours; a given matrix has only theirs.
-    small = gram.kernel is not None and count <= _NARROW
-    layout = krylov_layout(n, count, request.budget, held, request.threads)
-    followed = start is not None and start is near
-    with single_threaded() if small else nullcontext():
-        gram.at("single").keep_tiles(0 if near is not None else layout.tiles, reuses(request.tol))
-        if start is None and gram.kernel is not None:
-            guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
-            start = Near(*leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed))
-        columns, largest = (None, None) if start is None else (start.columns, start.largest)
-        how: dict[str, Any] = {"start": columns, "largest": largest, "room": layout.room, "keeper": keeper}
-        return solve_krylov(operator, count, request.tol, **how, followed=followed, **_limits(request))
-
-
-def _limits(request: Request) -> dict[str, Any]:
-    return {"max_passes": request.max_passes, "seed": request.seed, "monitor": pass_monitor()}
 
 
 def _enough(spectrum: Spectrum, request: Request, *, last: bool) -> Spectrum | None:

@@ -19,26 +19,24 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from kpca import kernels
-from kpca._base.config import BASE, MEMORY_LIMIT, memory_budget, require, thread_count
+from kpca._base.config import BASE, memory_budget, require, thread_count
 from kpca._base.errors import InputError, Setting
 from kpca._base.validation import check_data, check_parameters, check_rows
 from kpca.estimators import cost, memory
 from kpca.estimators.cost import FIRST_TRY, Problem, Request
+from kpca.estimators.solvers import LARGE_SHARE, SOLVERS, require_whole
 from kpca.features import RandomFeatures
-from kpca.gram.tiles import EDGE, SLAB_BYTES, edges, workers_bytes
 from kpca.kernels import Kernel, Linear
 from kpca.preimage.back import LEARNED_ROWS
 from kpca.preimage.learned import ridge_bytes
 from kpca.spectrum.factored import FEW_SPARSE
-from kpca.spectrum.krylov import basis_size, block_size, smallest_basis, step_size
+from kpca.spectrum.krylov import basis_size, block_size, smallest_basis
 
 # What tol=0 means: the residual each precision can reach, relative to the largest eigenvalue.
 FINEST_TOL: dict[np.dtype[Any], float] = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 # Features where only the kind of approximation is named: about a second per hundred thousand rows on two cores.
 _RANK = 1000
 _FEATURES_PER_COMPONENT = 5
-# Products after the first that a tolerance takes, about.
-_REUSES, _REUSES_WHEN_TIGHT, _LOOSE = 2, 5, 1e-8
 # Up to this many rows the whole matrix is solved faster than by products with its tiles; for a few components
 # ARPACK on the whole matrix is quicker still, and up to the second limit.
 _SMALL, _SMALL_FOR_FEW, _FEW = 700, 1200, 10
@@ -46,8 +44,6 @@ _SMALL, _SMALL_FOR_FEW, _FEW = 700, 1200, 10
 _SQUARE_PER_COMPONENT = 1e5
 # Up to this many rows nobody asks how much memory there is.
 _TINY = 256
-# From this share of all components on, the whole spectrum is cheaper than a Krylov basis of that size.
-_LARGE_SHARE = 1 / 6
 # The small side of the linear kernel is formed up to this size; beyond it, and for few components, only multiplied.
 _DIRECT_SIDE, _DIRECT_SPARSE_SIDE = 1000, 300
 # Twenty minutes of two cores, in multiplications and additions of an exact fit.
@@ -152,17 +148,14 @@ def kernel_route(n: int, k: int, eigen_solver: str, budget: Callable[[], int], *
 
     `held` is what lies in memory beside the matrix: the data, and what is made of them.
     """
-    if eigen_solver == "dense":
-        _require_memory(n, k, budget(), held)
-        return Route("dense", "eigen_solver='dense'")
-    if eigen_solver == "krylov" and k <= n // 2:
-        return Route("krylov", "eigen_solver='krylov'")
+    asked = SOLVERS.get(eigen_solver)
+    if asked is not None and asked.serves(n, k, held, budget):
+        return Route(eigen_solver, f"eigen_solver={eigen_solver!r}")
     few_rows = n <= _SMALL or (n <= _SMALL_FOR_FEW and k < _FEW)
     if (few_rows or k > n * n / _SQUARE_PER_COMPONENT) and (n <= _TINY or memory.dense_bytes(n, k, held) <= budget()):
         found = "component is" if k == 1 else "components are"
         return Route("dense", f"{k} {found} found faster in the whole matrix of {n} rows")
-    if k > n * _LARGE_SHARE:
-        _require_memory(n, k, budget(), held)
+    if k > n * LARGE_SHARE and require_whole(n, k, held, budget):
         return Route("dense", f"{k} of {n} components are a large share")
     return Route("krylov", f"{k} of {n} components need only products with the kernel matrix")
 
@@ -170,31 +163,15 @@ def kernel_route(n: int, k: int, eigen_solver: str, budget: Callable[[], int], *
 def linear_route(n: int, d: int, k: int, eigen_solver: str, *, sparse: bool) -> Route:
     """Return the route for the linear kernel, whose small side is min(n, d)."""
     side = min(n, d)
-    if eigen_solver == "dense" or side <= (_DIRECT_SPARSE_SIDE if sparse else _DIRECT_SIDE) or k > side * _LARGE_SHARE:
+    if eigen_solver == "dense" or side <= (_DIRECT_SPARSE_SIDE if sparse else _DIRECT_SIDE) or k > side * LARGE_SHARE:
         return Route("direct", f"the small side of the data, {side}, is formed and solved whole")
     return Route("multiplied", f"{k} of {side} components need only products with the data")
-
-
-def _require_memory(n: int, k: int, budget: int, held: int) -> None:
-    needed = memory.dense_bytes(n, k, held)
-    if needed > budget:
-        raise InputError(
-            f"{k} components of {n} rows need the whole kernel matrix, {needed / 2**20:,.0f} MiB; the memory limit is "
-            f"{budget / 2**20:,.0f} MiB",
-            remedy=("ask for ", Setting("n_components"), f" below {int(n * _LARGE_SHARE)}, or raise ", MEMORY_LIMIT),
-        )
-
-
-def reuses(tol: float) -> int:
-    """Return how often a kept tile is likely to be used again."""
-    return _REUSES if tol > _LOOSE else _REUSES_WHEN_TIGHT
 
 
 # -- what a plan says -------------------------------------------------------------------------------------------------
 
 _TITLES = {
-    "dense": "the whole kernel matrix, solved by LAPACK",
-    "krylov": "block Krylov on tiles of the kernel matrix",
+    **{name: solver.title for name, solver in SOLVERS.items()},
     "primal": "the covariance of the features, solved whole",
     "dual": "the products of the rows, solved whole",
     "primal-krylov": "block Krylov on the covariance of the features",
@@ -408,51 +385,8 @@ def _kernel_plan(problem: Problem) -> dict[str, Any]:
     n = problem.n
     k = first_count(problem, n, lambda share: cost.expected_count(problem, share))
     route = kernel_route(n, k, problem.eigen_solver, problem.budget, held=problem.held)
-    found = {"route": route.solver, "reason": route.reason, "k": k}
-    if route.solver == "krylov":
-        return found | _krylov_plan(problem, k)
-    needed = memory.dense_bytes(n, k, problem.held)
-    seconds = cost.dense_seconds(problem, k)
-    return found | {"memory_bytes": needed - BASE // 2, "memory_bound": needed, "seconds": seconds}
-
-
-def _krylov_plan(problem: Problem, k: int) -> dict[str, Any]:
-    n, threads = problem.n, problem.threads
-    ahead = cost.outlook(problem, k)
-    layout = memory.krylov_layout(n, k, problem.budget, problem.held, threads)
-    if problem.kernel is None:  # a matrix that is there needs no tiles
-        tiles = cost.Tiles(0, 0, 0, cost.TileCost(0.0, 0.0))
-        seconds, kept_bytes = cost.matrix_seconds(problem, k, layout.room, ahead), 0
-    else:
-        item = 4 if problem.single else 8
-        tile_cost = cost.cost_of_tiles(problem, step_size(k), single=ahead.single)
-        cuts = edges(n, EDGE[item])
-        rows = cuts[0].stop
-        count = len(cuts) * (len(cuts) + 1) // 2
-        worth = cost.machine_rates().fresh <= reuses(problem.tol) * tile_cost.fill / item
-        # Fresh memory is judged by two slabs. With float64 passes throughout there are no float32 tiles.
-        most = count if worth else 2 * SLAB_BYTES // (rows * rows * item)
-        kept = min(most, count, layout.tiles // (rows * rows * item)) if ahead.single or not problem.single else 0
-        tiles = cost.Tiles(rows, count, kept, tile_cost)
-        seconds = cost.krylov_seconds(problem, k, layout.room, ahead, tiles)
-        kept_bytes = int(tiles.share * (n * n / 2 + n * rows / 2) * item)
-    vectors = min(layout.room, block_size(k) + step_size(k) * (ahead.passes - 1))
-    held = problem.held if ahead.refresh or not ahead.single else problem.held_single
-    beside = 8 * n * (2 * vectors + memory.temporaries(k) * (0.8 if ahead.refresh else 0.5))
-    return {
-        "block": block_size(k),
-        "basis": layout.room,
-        "tile_rows": tiles.rows,
-        "tiles": tiles.count,
-        "tiles_kept": tiles.kept,
-        "pass_precision": "float32" if ahead.single else "float64",
-        "refresh": ahead.refresh,
-        "passes": ahead.passes,
-        "passes_range": ahead.passes_range,
-        "memory_bytes": int(held + beside + kept_bytes + workers_bytes(threads, n) // 2 + BASE // 2),
-        "memory_bound": memory.krylov_bytes(n, k, layout.room, problem.held, threads),
-        "seconds": seconds,
-    }
+    expected = SOLVERS[route.solver].expected(problem, k)
+    return {"route": route.solver, "reason": route.reason, "k": k, **expected}
 
 
 def _linear_plan(problem: Problem) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def to_sklearn(model: Any) -> Theirs:
     _refuse(model)
     of_kernel = ("kernel", "gamma", "degree", "coef0", "kernel_params")
     parameters = {name: getattr(model, name) for name in Theirs().get_params() if name not in of_kernel}
-    if parameters["eigen_solver"] == "krylov":
+    if parameters["eigen_solver"] not in Theirs._parameter_constraints["eigen_solver"][0].options:
         parameters["eigen_solver"] = "auto"
     if not hasattr(model, "eigenvalues_"):
         return Theirs(**parameters, **_unresolved(model))

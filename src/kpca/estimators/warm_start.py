@@ -19,7 +19,8 @@ from kpca._base.config import config, memory_budget
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import kept_single_threaded
 from kpca.estimators.cost import Request
-from kpca.estimators.exact import Decomposition, Near, decompose
+from kpca.estimators.exact import Decomposition, decompose
+from kpca.estimators.solvers import Near
 from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel, Linear
 from kpca.spectrum import Spectrum

@@ -478,7 +478,7 @@ def test_descriptions_hold_all_digits_and_no_addresses() -> None:
 def test_states_of_other_things(path: Path) -> None:
     fingerprint = {"data": "abc", "n_components": "3"}
     assert load_state(path, fingerprint, kind="stream") is None
-    save_state(path, fingerprint, {"batches": 7}, {"mean": np.arange(3.0)}, kind="stream")
+    save_state(path, fingerprint, ({"batches": 7}, {"mean": np.arange(3.0)}), kind="stream")
     header, arrays = load_state(path, fingerprint, kind="stream") or ({}, {})
     assert header == {"batches": 7}
     np.testing.assert_array_equal(arrays["mean"], [0, 1, 2])

@@ -34,6 +34,7 @@ from kpca.gram.operator import Moments, Precision
 from kpca.spectrum import State
 
 Fingerprint = dict[str, str]
+Packed = tuple[dict[str, Any], dict[str, FloatArray]]  # a state: what JSON can hold, and arrays of numbers
 # Writing may take one part in this many of a fit's time.
 _PATIENCE = 10.0
 _BYTES_AT_ONCE = 2**24
@@ -57,21 +58,13 @@ _STATE_NUMBERS: dict[str, tuple[type, ...]] = {
 # -- files that belong to something -----------------------------------------------------------------------------------
 
 
-def save_state(
-    path: str | os.PathLike[str],
-    fingerprint: Fingerprint,
-    header: Mapping[str, Any],
-    arrays: Mapping[str, FloatArray],
-    *,
-    kind: str = "checkpoint",
-) -> None:
-    """Write a state under a fingerprint: what JSON can hold in the header, the rest as arrays of numbers."""
+def save_state(path: str, fingerprint: Fingerprint, packed: Packed, *, kind: str = "checkpoint") -> None:
+    """Write a state under a fingerprint."""
+    header, arrays = packed
     write_container(path, {"kind": kind, "fingerprint": dict(fingerprint), "state": dict(header)}, arrays)
 
 
-def load_state(
-    path: str | os.PathLike[str], fingerprint: Fingerprint, *, kind: str = "checkpoint"
-) -> tuple[dict[str, Any], dict[str, FloatArray]] | None:
+def load_state(path: str, fingerprint: Fingerprint, *, kind: str = "checkpoint") -> Packed | None:
     """Return header and arrays of the state under this fingerprint, None if there is no file; refuse any other."""
     if not os.path.lexists(path):
         return None
@@ -166,14 +159,12 @@ class StateFile:
     def __init__(self, path: str, *, kind: str = "checkpoint") -> None:
         self.path, self._kind, self._due = path, kind, -math.inf
 
-    def write(
-        self, fingerprint: Fingerprint, packed: Callable[[], tuple[dict[str, Any], dict[str, FloatArray]]]
-    ) -> None:
+    def write(self, fingerprint: Fingerprint, packed: Callable[[], Packed]) -> None:
         """Write the state that `packed` returns, if writing has not taken too much time lately."""
         started = time.perf_counter()
         if started < self._due:
             return
-        save_state(self.path, fingerprint, *packed(), kind=self._kind)
+        save_state(self.path, fingerprint, packed(), kind=self._kind)
         ended = time.perf_counter()
         self._due = ended + _PATIENCE * (ended - started)
 
@@ -239,7 +230,7 @@ class Checkpoint(StateFile):
             warnings.warn(said, stacklevel=2)
 
 
-def _packed(state: State, probe: FloatArray) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+def _packed(state: State, probe: FloatArray) -> Packed:
     """Return a state as what JSON can hold, and arrays; floats are among these, infinity being one of them."""
     header = {name: getattr(state, name) for name in _STATE_NUMBERS}
     arrays = {name: getattr(state, name) for name in _STATE_ARRAYS}

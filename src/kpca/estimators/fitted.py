@@ -251,7 +251,12 @@ class BaseKernelPCA(
         if space not in ("input", "feature"):
             raise InputError(f"space must be 'input' or 'feature'; got {space!r}.")
         if space == "input":
-            return self._lost(X)
+            back = self._required_back("reconstruction_error")
+            pieces = self._in_pieces(
+                X, lambda rows: (made := self._denoised(back, rows), _squared_distances(rows, made))
+            )
+            self._noted(back, Found.joined([found for found, _ in pieces]))
+            return np.concatenate([errors for _, errors in pieces])
         projection = self._projecting()
         if isinstance(projection, MatrixProjection):
             needed = "needs k(x, x) of new rows, which a precomputed kernel does not give: take a kernel of kpca"
@@ -299,18 +304,6 @@ class BaseKernelPCA(
         """Return rows that the model keeps, with their scores."""
         needed = "needs rows of the fit to compare with, which this model does not keep"
         raise InputError(f"score {needed}: set preimage, which learns an inverse map.")
-
-    def _lost(self, X: Any) -> FloatArray:
-        """Return the squared distances of rows from what `denoise` makes of them; chunks are read once."""
-        back = self._required_back("reconstruction_error")
-
-        def lost(rows: Any) -> tuple[Found, FloatArray]:
-            found = self._denoised(back, rows)
-            return found, _squared_distances(rows, found)
-
-        pieces = self._in_pieces(X, lost)
-        self._noted(back, Found.joined([found for found, _ in pieces]))
-        return np.concatenate([errors for _, errors in pieces])
 
     @property
     def preimage_report_(self) -> PreimageReport:

@@ -323,19 +323,10 @@ class IncrementalKernelPCA(BaseKernelPCA):
         seed = seed_of(self.random_state)
         return fit_back(settings, kernel, projection, rows, scores, seed=seed, threads=threads, refit=refit)
 
-    eigenvalues_ = property(
-        lambda self: self._current.eigenvalues, doc="The leading eigenvalues of the features' kernel matrix: (k,)."
-    )
-    eigenvalue_bounds_ = property(
-        lambda self: self._current.spectrum.bounds, doc="Bounds of the exact eigenvalues: (k, 2)."
-    )
-    explained_variance_ = property(
-        lambda self: self._current.explained_variance,
-        doc="Eigenvalues over mass - 1; not centred, over the mass: (k,).",
-    )
-    explained_variance_ratio_ = property(
-        lambda self: self._current.explained_variance_ratio, doc="Over the most the total variance can be: (k,)."
-    )
+    eigenvalues_ = property(lambda self: self._current.eigenvalues, doc="Of the features' kernel matrix: (k,).")
+    eigenvalue_bounds_ = property(lambda self: self._current.spectrum.bounds, doc="Of exact eigenvalues: (k, 2).")
+    explained_variance_ = property(lambda self: self._current.explained_variance, doc=Fitted.explained_variance.__doc__)
+    explained_variance_ratio_ = property(lambda self: self._current.explained_variance_ratio, doc="Shares: (k,).")
     n_components_ = property(lambda self: len(self._current.spectrum.values), doc="The number of components.")
     n_samples_seen_ = property(lambda self: self._ready.scatter.rows, doc="Rows of positive weight so far.")
     mass_ = property(lambda self: self._current.mass, doc="The weight of all rows so far, after forgetting.")

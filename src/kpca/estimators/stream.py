@@ -17,7 +17,7 @@ from kpca._base.linalg import FloatArray
 from kpca._base.progress import row_monitor
 from kpca.data.rows import stacked
 from kpca.estimators.approximate import FittedMap, not_finite
-from kpca.estimators.checkpoint import StateFile, digest, load_state
+from kpca.estimators.checkpoint import Packed, StateFile, digest, load_state
 from kpca.features import Scatter, scatter_of
 from kpca.kernels import Kernel
 
@@ -189,7 +189,7 @@ class StreamCheckpoint(StateFile):
         self._seen.append(_mark(batch))
         self.write(self._fingerprint, lambda: self._state_of(stream))
 
-    def _state_of(self, stream: Stream) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+    def _state_of(self, stream: Stream) -> Packed:
         header: dict[str, Any] = {"batches": self._seen, "waiting": len(stream.waiting)}
         arrays: dict[str, FloatArray] = {}
         if stream.scatter is not None:

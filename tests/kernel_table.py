@@ -235,3 +235,33 @@ SMOOTH: dict[str, Kernel] = {name: case.kernel for name, case in CASES.items() i
 RADIAL = [name for name, kernel in SMOOTH.items() if kernel.shift_invariant and name != "constant"]
 # name -> what it means with gamma 0.7, degree 2 and coef0 1.5
 NAMED: dict[str, Kernel] = {name: kernel for case in CASES.values() for name, kernel in case.named.items()}
+# name -> parameters by which it makes something of rows with a handful of columns of about unit variance
+TUNED: dict[str, dict[str, Any]] = {
+    "linear": {},
+    "poly": {"degree": 2, "gamma": 0.1, "coef0": 1.0},
+    "rbf": {"gamma": 0.1},
+    "sigmoid": {"gamma": 0.01, "coef0": 0.0},
+    "cosine": {},
+    "laplacian": {"gamma": 0.1},
+    "exponential": {"gamma": 0.1},
+    "matern12": {"gamma": 0.1},
+    "matern32": {"gamma": 0.1},
+    "matern52": {"gamma": 0.1},
+    "rational_quadratic": {"gamma": 0.1},
+    "chi2": {"gamma": 0.3},
+    "additive_chi2": {},
+    "histogram_intersection": {},
+    "arc_cosine0": {},
+    "arc_cosine1": {},
+}
+
+
+def tuned(*names: str) -> dict[str, dict[str, Any]]:
+    """Some kernels by name, with parameters as the estimators take them."""
+    return {name: TUNED[name] for name in names}
+
+
+def tuned_kernels(*names: str) -> dict[str, Kernel]:
+    """The same kernels as objects."""
+    usual = {"gamma": None, "degree": 3, "coef0": 1.0, "kernel_params": None}
+    return {name: ours.resolve(name, np.ones((2, 1)), **usual | TUNED[name]) for name in names}

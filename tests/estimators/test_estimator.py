@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernel_table import tuned
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 from scipy import sparse
@@ -32,15 +33,7 @@ SOLVERS = ["auto", "dense", "krylov", "arpack", "randomized"]
 ACCURACY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 3e-5}  # relative to the largest eigenvalue
 
 # One row per kernel. The parameters of the sigmoid are such that its indefinite part is negligible.
-KERNELS: dict[str, dict[str, Any]] = {
-    "linear": {},
-    "poly": {"degree": 2, "gamma": 0.1, "coef0": 1.0},
-    "rbf": {"gamma": 0.1},
-    "sigmoid": {"gamma": 0.01, "coef0": 0.0},
-    "cosine": {},
-    "laplacian": {"gamma": 0.1},
-    "chi2": {"gamma": 0.3},
-}
+KERNELS = tuned("linear", "poly", "rbf", "sigmoid", "cosine", "laplacian", "chi2")
 RADIAL = ["rbf", "laplacian", "matern12", "matern32", "matern52", "rational_quadratic"]
 
 

@@ -8,6 +8,7 @@ import pytest
 import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_table import tuned
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -22,13 +23,7 @@ from kpca._base.errors import InputError
 RNG = np.random.default_rng(6)
 X = RNG.normal(size=(60, 4)) * [4.0, 2.0, 1.0, 0.5]
 NEW = RNG.normal(size=(25, 4)) * [4.0, 2.0, 1.0, 0.5]
-KERNELS = {
-    "linear": {},
-    "rbf": {"gamma": 0.05},
-    "poly": {"gamma": 0.1, "degree": 2, "coef0": 1.0},
-    "cosine": {},
-    "laplacian": {"gamma": 0.1},
-}
+KERNELS = tuned("linear", "rbf", "poly", "cosine", "laplacian")
 
 
 def slow(name: str, k: int, rows=X, new=NEW):
@@ -106,7 +101,7 @@ def test_rows_in_chunks(tmp_path) -> None:
 
 def test_weights_are_those_of_the_fit() -> None:
     weights = np.r_[np.zeros(10), np.ones(50)]
-    model = KernelPCA(2, kernel="rbf", gamma=0.05).fit(X, sample_weight=weights)
+    model = KernelPCA(2, kernel="rbf", **KERNELS["rbf"]).fit(X, sample_weight=weights)
     assert np.allclose(model.score_samples(NEW), slow("rbf", 2, rows=X[10:]))
     repeated = KernelPCA(2, kernel="rbf", gamma=0.05).fit(X, sample_weight=RNG.integers(1, 4, 60))
     assert np.isfinite(repeated.score(NEW))

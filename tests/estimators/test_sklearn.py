@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernel_table import tuned
 from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.decomposition import KernelPCA as Theirs
@@ -16,13 +17,8 @@ from kpca.io.models import load, save
 
 X = np.random.default_rng(0).normal(size=(40, 3)) + 1.0
 NEW = np.random.default_rng(1).normal(size=(7, 3)) + 1.0
-KERNELS: dict[str, dict[str, Any]] = {
-    "linear": {"kernel": "linear"},
-    "poly": {"kernel": "poly", "gamma": 0.3, "degree": 2, "coef0": 0.5},
-    "rbf": {"kernel": "rbf", "gamma": 0.3},
-    "sigmoid": {"kernel": "sigmoid", "gamma": 0.01, "coef0": 0.1},
-    "cosine": {"kernel": "cosine"},
-}
+SHARED = ("linear", "poly", "rbf", "sigmoid", "cosine")  # by name
+KERNELS = {name: {"kernel": name, **parameters} for name, parameters in tuned(*SHARED).items()}
 OURS: dict[str, Any] = {
     "laplacian": "laplacian",
     "matern52": "matern52",

@@ -139,16 +139,10 @@ class Components:
     """The leading directions of the features, with bounds on the eigenvalues of the kernel matrix itself."""
 
     feature_map: FeatureMap
-    values: FloatArray  # descending, shape: (k,)
-    directions: FloatArray  # orthonormal, shape: (r, k)
-    bounds: FloatArray  # of the exact eigenvalues; an estimate where the features are random, shape: (k, 2)
+    spectrum: Spectrum  # its vectors are directions of the features, shape: (r, k); the trace is the most it can be
     mean_feature: FloatArray  # shape: (r,)
     mean: FloatArray  # what is subtracted from features: their mean, or 0 without centring, shape: (r,)
     mass: float
-    trace: float  # the most the exact eigenvalues can sum up to
-    frobenius2: float  # of the features' own operator
-    error: float  # what sums of this precision may have done to an eigenvalue
-    gap: float  # the most that the features' operator differs from the exact one; estimated for random features
 
     def oriented(self) -> Components:
         """Return the components with signs that need no training rows.
@@ -157,27 +151,23 @@ class Components:
         direction points to the side of the mean feature, which does not depend on the basis that features are in; where
         it is orthogonal to that, the largest entry decides.
         """
-        largest = self.directions[np.argmax(np.abs(self.directions), axis=0), np.arange(len(self.values))]
-        towards = self.mean_feature @ self.directions
+        directions = self.spectrum.vectors
+        largest = directions[np.argmax(np.abs(directions), axis=0), np.arange(directions.shape[1])]
+        towards = self.mean_feature @ directions
         clear = np.abs(towards) > _CLEARLY * float(np.linalg.norm(self.mean_feature))
         if isinstance(self.feature_map, IdentityMap):
             clear[:] = False
         signs = np.where(np.where(clear, towards, largest) < 0, -1.0, 1.0)
-        return replace(self, directions=self.directions * signs)
-
-    def spectrum(self, vectors: FloatArray, solver: str) -> Spectrum:
-        """Return the components as eigenpairs with their certificate."""
-        residuals = np.full(len(self.values), self.gap)  # B u - lambda u = (K - F F') u, centred, up to rounding
-        sums, smallest = (self.trace, self.frobenius2), float(self.values.min(initial=0.0))
-        return Spectrum(self.values, vectors, residuals, self.bounds, *sums, smallest, 1, True, solver, self.error)
+        return replace(self, spectrum=replace(self.spectrum, vectors=directions * signs))
 
     def projection(self, dtype: np.dtype[Any]) -> FeaturesProjection:
         """Return the map from rows to scores; with landmarks it costs one kernel value per landmark and row."""
-        if isinstance(self.feature_map, IdentityMap):
-            return LinearProjection(self.directions.T.astype(dtype), self.mean)
-        if not isinstance(self.feature_map, NystroemMap):
-            return FeatureProjection(self.feature_map, self.directions.astype(dtype), self.mean)
-        return landmark_projection(self.feature_map, self.directions, self.mean, self.feature_map.precision(dtype))
+        features, directions = self.feature_map, self.spectrum.vectors
+        if isinstance(features, IdentityMap):
+            return LinearProjection(directions.T.astype(dtype), self.mean)
+        if not isinstance(features, NystroemMap):
+            return FeatureProjection(features, directions.astype(dtype), self.mean)
+        return landmark_projection(features, directions, self.mean, features.precision(dtype))
 
 
 def landmark_projection(
@@ -212,19 +202,13 @@ def components_of(
     error = 2.0 * relative * size + scatter.rounding
     # Random features: the norm of K - F F' is at most its Frobenius norm, mass times the root mean square of entries.
     gap = scatter.unexplained if feature_map.exact else scatter.mass * fitted.kernel_error
-    return Components(
-        feature_map=feature_map,
-        values=values[:count],
-        directions=np.ascontiguousarray(directions[:, :count]),
-        bounds=_bounds(values[:count], gap, feature_map, error),
-        mean_feature=scatter.mean,
-        mean=scatter.mean if centred else np.zeros(rank),
-        mass=scatter.mass,
-        trace=trace,
-        frobenius2=frobenius2,
-        error=8.0 * float(np.finfo(dtype).eps) * float(np.sqrt(frobenius2)),
-        gap=gap + error,
-    )
+    values, directions = values[:count], np.ascontiguousarray(directions[:, :count])
+    residuals = np.full(count, gap + error)  # B u - lambda u = (K - F F') u, centred, up to rounding
+    sums, smallest = (trace, frobenius2), float(values.min(initial=0.0))
+    rounding = 8.0 * float(np.finfo(dtype).eps) * float(np.sqrt(frobenius2))
+    bounds = _bounds(values, gap, feature_map, error)
+    spectrum = Spectrum(values, directions, residuals, bounds, *sums, smallest, 1, True, fitted.solver, rounding)
+    return Components(feature_map, spectrum, scatter.mean, scatter.mean if centred else np.zeros(rank), scatter.mass)
 
 
 def not_finite(kernel: Kernel, what: str) -> InputError:
@@ -270,20 +254,19 @@ def decompose_features(
     for leading in (True, False) if few else (False,):
         scatter = _scatter(feature_map, chunks, request, n_rows, leading=leading)
         components = components_of(scatter, fitted, wanted, centred=request.center, dtype=dtype)
-        projection = components.projection(dtype)
+        spectrum, projection = components.spectrum, components.projection(dtype)
         vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
-        if not leading or scatter.rounding <= 0.0 or _confirmed(components.values, vectors, scale, dtype):
+        if not leading or scatter.rounding <= 0.0 or _confirmed(spectrum.values, vectors, scale, dtype):
             break
     if request.center:
         _warn_of_flat_features(scatter, components)
-    roots = np.sqrt(components.values)
+    roots = np.sqrt(spectrum.values)
     vectors *= np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     if scale is not None:
         vectors *= scale[:, None]
     signs = signs_of(vectors, scale)
     vectors *= signs
-    spectrum = components.spectrum(vectors, fitted.solver)
-    return Decomposition(settled(spectrum, dtype), projection.flipped(signs))
+    return Decomposition(settled(replace(spectrum, vectors=vectors), dtype), projection.flipped(signs))
 
 
 def _warn_of_flat_features(scatter: Scatter, components: Components) -> None:
@@ -299,7 +282,7 @@ def _warn_of_flat_features(scatter: Scatter, components: Components) -> None:
     if features.exact:
         flatness = features.rank * own / max(scatter.trace - scatter.unexplained, 1e-300)
     else:
-        flatness = participation_ratio(float(np.trace(scatter.matrix)), components.frobenius2)
+        flatness = participation_ratio(float(np.trace(scatter.matrix)), components.spectrum.frobenius2)
         flatness *= 1.0 / scatter.rows + 1.0 / features.rank
     warn_of_unrelated(flatness, similarity)
 

@@ -289,9 +289,8 @@ class IncrementalKernelPCA(BaseKernelPCA):
             center, dtype = bool(self.center), stream.dtype
             wanted = int(self.n_components) if isinstance(self.n_components, Integral) else self.n_components
             found = components_of(stream.scatter, stream.fitted, wanted, centred=center, dtype=dtype).oriented()
-            spectrum, projection = found.spectrum(found.directions, stream.fitted.solver), found.projection(dtype)
-            others = {"stream": stream}
-            self._found.append(Fitted(stream.kernel, spectrum, projection, found.mass, center, dtype, others=others))
+            parts, others = (found.spectrum, found.projection(dtype), found.mass), {"stream": stream}
+            self._found.append(Fitted(stream.kernel, *parts, center, dtype, others=others))
         return self._found[0]
 
     @property
@@ -356,7 +355,7 @@ class IncrementalKernelPCA(BaseKernelPCA):
             return float("nan")
         k = min(self.n_components_, stream.before.rows)
         earlier = components_of(stream.before, stream.fitted, k, centred=bool(self.center), dtype=stream.dtype)
-        cosines = earlier.directions.T @ self._current.spectrum.vectors[:, :k]
+        cosines = earlier.spectrum.vectors.T @ self._current.spectrum.vectors[:, :k]
         return float(max(0.0, 1.0 - np.square(cosines).sum() / k))
 
     def _linear(self, name: str) -> FloatArray:

@@ -104,19 +104,10 @@ class IncrementalKernelPCA(BaseKernelPCA):
         n_jobs: int | None = None,
         preimage: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.approximation = approximation
-        self.warm_up = warm_up
-        self.forgetting = forgetting
-        self.center = center
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.preimage = preimage
+        self.n_components, self.kernel, self.kernel_params = n_components, kernel, kernel_params
+        self.gamma, self.degree, self.coef0 = gamma, degree, coef0
+        self.approximation, self.warm_up, self.forgetting = approximation, warm_up, forgetting
+        self.center, self.random_state, self.n_jobs, self.preimage = center, random_state, n_jobs, preimage
 
     # -- fitting: a new stream takes the place of the old one when all has gone well ---------------------------------
 

@@ -193,25 +193,12 @@ class KernelPCA(BaseKernelPCA):
         approximation: Any = None,
         preimage: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.fit_inverse_transform = fit_inverse_transform
-        self.eigen_solver = eigen_solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.iterated_power = iterated_power
-        self.remove_zero_eig = remove_zero_eig
-        self.random_state = random_state
-        self.copy_X = copy_X
-        self.n_jobs = n_jobs
-        self.center = center
-        self.approximation = approximation
-        self.preimage = preimage
+        self.n_components, self.kernel, self.kernel_params = n_components, kernel, kernel_params
+        self.gamma, self.degree, self.coef0 = gamma, degree, coef0
+        self.alpha, self.fit_inverse_transform, self.preimage = alpha, fit_inverse_transform, preimage
+        self.eigen_solver, self.tol, self.max_iter, self.iterated_power = eigen_solver, tol, max_iter, iterated_power
+        self.remove_zero_eig, self.center, self.approximation = remove_zero_eig, center, approximation
+        self.random_state, self.copy_X, self.n_jobs = random_state, copy_X, n_jobs
 
     # -- fitting: check, plan, run, keep ----------------------------------------------------------------------------
 

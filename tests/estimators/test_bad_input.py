@@ -113,7 +113,9 @@ FITS: dict[str, Callable[[], Case]] = {
     "one dimension": lambda: Case("2D|two.dimension|Reshape your data", RBF, ROWS[:, 0]),
     "three dimensions": lambda: Case("dim 3|two.dimension|2D", RBF, ROWS.reshape(3, 4, 3)),
     "a number": lambda: Case("2D|two.dimension|Reshape your data", RBF, 3.0),
-    "ragged list": lambda: Case("rows|numbers|inhomogeneous|sequence", RBF, [[1.0, 2.0], [3.0], [4.0, 5.0]]),
+    "ragged list": lambda: Case("rows of one length", RBF, [[1.0, 2.0], [3.0], [4.0, 5.0]]),
+    "an object": lambda: Case("a list of rows; got object: give", RBF, object()),
+    "a dictionary": lambda: Case("a list of rows; got dict: give", RBF, {"a": [1.0, 2.0], "b": [2.0, 4.0]}),
     "nothing": lambda: Case("X|None|array", RBF, None),
     # the kernel
     "unknown kernel": lambda: Case(r"kernel must be one of .*got 'rbff'\. Did you mean 'rbf'\?", {"kernel": "rbff"}),

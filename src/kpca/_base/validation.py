@@ -39,15 +39,26 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> An
     except TypeError as error:
         if "complex" in str(error):  # in a list, which has no dtype
             raise InputError(_COMPLEX) from error
+        if not isinstance(X, np.ndarray | list | tuple) and names is None:
+            raise _no_rows(X) from error
         raise
     except ValueError as error:
         text = " ".join(str(error).split())
         if "could not convert" in text or "not convertible" in text:
             said = f"must hold numbers only; {text.rstrip('.')}"
             raise InputError(said, param="X", remedy="encode or drop such columns") from error
+        if "maximum number of dimension" in text:
+            raise _no_rows(X) from error
+        if "inhomogeneous" in text:
+            raise InputError("must have rows of one length; got some longer than others", param="X") from error
         raise InputError(text) from error
     check_finite(checked, names)
     return checked
+
+
+def _no_rows(X: Any) -> InputError:
+    said = f"must be an array, a data frame or a list of rows; got {type(X).__name__}"
+    return InputError(said, param="X", remedy="give the numbers in it, such as adata.X of an AnnData")
 
 
 def check_finite(X: Any, names: list[str] | None, numbers: Any = None) -> None:

@@ -275,7 +275,7 @@ def test_approximation_is_needed_only_beyond_the_limits():
 def test_rates_are_sane_and_measured_once():
     rates = machine_rates()
     assert machine_rates() is rates
-    assert rates.flops_single > 1e8 and rates.flops_double > 1e8 and rates.exps > 1e6 and rates.fresh > 0
+    assert rates.flops_single > 1e8 and rates.flops_double > 1e8 and rates.fresh > 0
     X = data(50, 6)
     cheap = tile_cost(kpca.kernels.RBF(0.1), X, 4, 16, shifted=False, threads=1)
     dear = tile_cost(kpca.kernels.Laplacian(0.1), np.tile(X, (1, 20)), 4, 16, shifted=False, threads=1)

@@ -208,7 +208,6 @@ class Rates:
     flops_single: float  # float32 product, per second and thread
     flops_double: float  # float64 product, per second and thread
     flops_narrow: float  # float64 product of a long narrow block, per second and thread
-    exps: float  # float32 exponentials inside the cache, per second and thread
     eigh_small: float  # flops per second of LAPACK on one thread, 9 m^3 for all eigenpairs of 200 rows
     fresh: float  # seconds per byte of memory that was never touched
 
@@ -232,13 +231,11 @@ def machine_rates() -> Rates:
         long, narrow = rng.standard_normal((8192, 64)), rng.standard_normal((64, 16))
         image = np.empty((8192, 16))
         symmetric = double[:200, :200] @ double[:200, :200].T
-        values, work = -np.abs(single), np.empty_like(single)
         flops = 2.0 * 384**3
         return Rates(
             flops_single=flops / _best(lambda: np.matmul(single, single, out=out_single)),
             flops_double=flops / _best(lambda: np.matmul(double, double, out=out_double)),
             flops_narrow=2.0 * long.size * 16 / _best(lambda: np.matmul(long, narrow, out=image)),
-            exps=values.size / _best(lambda: np.exp(values, out=work)),
             eigh_small=9.0 * 200**3 / _best(lambda: np.linalg.eigh(symmetric)),
             fresh=min(_fresh_seconds() for _ in range(_REPEATS)) / _FRESH_BYTES,
         )

@@ -208,7 +208,7 @@ _METADATA: dict[str, dict[str, Any]] = {
     ".svg": {"Date": None, "Creator": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-_IDENTIFIER = re.compile(r'\bid="([A-Za-z]{0,4}[0-9a-f]{10})"')
+_IDENTIFIER = re.compile(r'\bid="((?:C[0-9a-f]+_[0-9a-f]+_|[A-Za-z]{0,5})[0-9a-f]{10})"')
 
 
 def save(figure: Figure, path: str | os.PathLike[str], *, resolution: int = 150) -> None:

@@ -25,8 +25,7 @@ from kpca import IncrementalKernelPCA, InputError, KernelPCA, Nystroem, kernels
 from kpca.io import Preparation, open_table
 from kpca.report import DataFacts, Subject, html_of, report_on, report_on_table, write_report
 from kpca.report import build as building
-from kpca.report.build import plotly_script
-from kpca.report.door import subject_of
+from kpca.report.build import plotly_script, subject_of
 from kpca.report.material import Influence, Material
 
 SECTIONS = [

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from kpca import explain
 from kpca._base.errors import InputError
-from kpca.plots._cloud import density, dots, name_classes
+from kpca.plots._cloud import density, dots, name_classes, place_names
 from kpca.plots._given import Facts, FloatArray, facts_of, how_many, number_of, numbers_of, power_of, times, without
-from kpca.plots._labels import Labels, labels_of, place_names, sample_of
+from kpca.plots._labels import Labels, labels_of, sample_of
 from kpca.plots.axes import INK, colour_bar, dot_size, headline, names_of, note_above, panels_for, tidy
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from kpca._base.errors import InputError
 from kpca.data.frames import row_labels
 from kpca.plots import _cloud as cloud
 from kpca.plots._given import Facts, FloatArray, as_scores, components_of, facts_of, power_of, times, whole, without
-from kpca.plots._labels import Labels, labels_of, place_names, sample_of
+from kpca.plots._labels import Labels, labels_of, sample_of
 from kpca.plots.axes import BAR, INK, NO_LABEL, SMALL, dot_size, named, panels_for, plain, tidy, titled
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class EmbeddingDisplay:
         before = len(self.ax_.texts)
         ring: dict[str, Any] = {"s": 46, "facecolors": "none", "edgecolors": INK, "linewidths": 1.0, "zorder": 5}
         self.ax_.scatter(*P[rows].T, **ring)
-        place_names(self.ax_, P[rows], 0.05 * (P[rows] - middle), names)
+        cloud.place_names(self.ax_, P[rows], 0.05 * (P[rows] - middle), names)
         self.annotations_ = list(self.ax_.texts[before:])
 
     # -- one and three components -----------------------------------------------------------------------------------

@@ -119,7 +119,15 @@ def path(found: Path) -> Figure:
     """
     judged = found.scores is not None
     figure, panels = panels_for(None, 3 if judged else 2, 7.0, 7.6 if judged else 5.6)
-    _path_shares(panels[0], found)
+    shares = np.nan_to_num(found.explained_variance_ratio)
+    edges, k = np.cumsum(np.insert(shares, 0, 0.0, axis=1), axis=1).T, shares.shape[1]
+    for j in range(k):  # on top of each other: the upper edge is what all explain together
+        shade = 0.25 + 0.65 * j / max(k - 1, 1)
+        panels[0].fill_between(found.values, edges[j], edges[j + 1], color=BAR, alpha=1.0 - shade, linewidth=0)
+        panels[0].plot(found.values, edges[j + 1], color=INK, linewidth=0.5)
+    panels[0].set(ylabel="share of variance", ylim=(0.0, 1.02))
+    words = f"components 1 to {k}, the first at the bottom" if k > 1 else "component 1"
+    note(panels[0], words, (1.0, 1.0), (0, 4), xycoords="axes fraction", ha="right", va="bottom")
     spread = found.participation / max(found.n_rows - 1, 1)
     mark: dict[str, Any] = {"marker": "o", "markersize": 3}
     panels[1].plot(found.values, found.alignment, color=COLOURS[0], label="linear: alignment", **mark)
@@ -140,20 +148,6 @@ def path(found: Path) -> Figure:
     panels[-1].set_xlabel(f"{found.parameter}{narrow}")
     panels[0].set_title(f"{found.kernel} kernel, {found.n_rows:,} rows", loc="left", fontweight="bold")
     return figure
-
-
-def _path_shares(axes: Axes, found: Path) -> None:
-    """Draw the shares of the first components on top of each other: the upper edge is what all explain together."""
-    shares = np.nan_to_num(found.explained_variance_ratio)
-    edges = np.column_stack([np.zeros(len(shares)), np.cumsum(shares, axis=1)])
-    k = shares.shape[1]
-    for j in range(k):
-        shade = 0.25 + 0.65 * j / max(k - 1, 1)
-        axes.fill_between(found.values, edges[:, j], edges[:, j + 1], color=BAR, alpha=1.0 - shade, linewidth=0)
-        axes.plot(found.values, edges[:, j + 1], color=INK, linewidth=0.5)
-    axes.set(ylabel="share of variance", ylim=(0.0, 1.02))
-    words = f"components 1 to {k}, the first at the bottom" if k > 1 else "component 1"
-    note(axes, words, (1.0, 1.0), (0, 4), xycoords="axes fraction", ha="right", va="bottom")
 
 
 def _path_scores(axes: Axes, found: Path) -> None:

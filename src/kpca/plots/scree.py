@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ _TICKS = 12
 _DECADES = 18.5  # below the largest: what is further down is rounding
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SpectrumDisplay:
     """The shares of variance of the components, with bounds, and what they add up to; drawn as often as wanted.
 
@@ -52,25 +54,21 @@ class SpectrumDisplay:
     'log'
     """
 
-    def __init__(
-        self,
-        *,
-        eigenvalues: Any,
-        total: float | None = None,
-        bounds: Any = None,
-        estimate: bool = False,
-        centred: bool = True,
-    ) -> None:
-        self.eigenvalues = np.asarray(eigenvalues, dtype=np.float64)  # shape: (k,)
+    eigenvalues: Any
+    total: float | None = None
+    bounds: Any = None
+    estimate: bool = False
+    centred: bool = True
+
+    def __post_init__(self) -> None:
+        self.eigenvalues = np.asarray(self.eigenvalues, dtype=np.float64)  # shape: (k,)
         if self.eigenvalues.ndim != 1 or not self.eigenvalues.size or not np.isfinite(self.eigenvalues).all():
             raise InputError(f"eigenvalues must be finite numbers, 1 or more; got shape {self.eigenvalues.shape}.")
-        self.total = None if total is None else float(total)
-        self.bounds = None if bounds is None else np.asarray(bounds, dtype=np.float64)  # shape: (k, 2)
+        self.total = None if self.total is None else float(self.total)
+        self.bounds = None if self.bounds is None else np.asarray(self.bounds, dtype=np.float64)  # shape: (k, 2)
         if self.bounds is not None and self.bounds.shape != (len(self.eigenvalues), 2):
             raise InputError(f"bounds must be a pair per eigenvalue, {len(self.eigenvalues)}; got {self.bounds.shape}.")
-        self.estimate = bool(estimate)
-        self.centred = bool(centred)
-        self._of_what = "variance" if centred else "second moment"
+        self._of_what = "variance" if self.centred else "second moment"
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any = None, y: Any = None, **options: Any) -> Self:
@@ -119,15 +117,16 @@ class SpectrumDisplay:
     def _shares(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return what is drawn, and its bounds: per cent of the total, or eigenvalues.  # shape: (k,) each"""
         values = self.eigenvalues
-        bounds = np.column_stack([values, values]) if self.bounds is None else self.bounds
-        scale = 1.0 if self.total is None else 100.0 / self.total if self.total > 0.0 else 0.0
-        self._meaning = f"{self._of_what} explained (%)"
+        found = np.column_stack([values, np.column_stack([values, values]) if self.bounds is None else self.bounds])
         if self.total is None:
-            found, self._meaning = factored(np.column_stack([values, bounds]), "eigenvalue")
-            return found[:, 0], found[:, 1], found[:, 2]
-        with np.errstate(invalid="ignore"):
-            low, high = np.nan_to_num(bounds.T * scale, nan=0.0, posinf=np.inf)
-        return values * scale, np.minimum(low, values * scale), np.maximum(high, values * scale)
+            found, self._meaning = factored(found, "eigenvalue")
+        else:
+            self._meaning = f"{self._of_what} explained (%)"
+            with np.errstate(invalid="ignore"):
+                scaled = found * (100.0 / self.total if self.total > 0.0 else 0.0)
+            found = np.nan_to_num(scaled, nan=0.0, posinf=np.inf)
+        share, low, high = found.T
+        return share, np.minimum(low, share), np.maximum(high, share)
 
     def _values(self, number: Any, share: FloatArray, low: FloatArray, high: FloatArray, *, log: bool) -> None:
         axes, top = self.ax_, float(share.max(initial=0.0))
@@ -153,25 +152,17 @@ class SpectrumDisplay:
             axes.set_ylim(0.0, 1.06 * max(reached, top) or 1.0)
         self.bars_.set_label("share" if self.total is not None else "eigenvalue")
         if wide.any():
-            self._bounds(number, share, low, high, wide=wide, many=many)
+            words = "estimated bounds" if self.estimate else "certified bounds"
+            upper = np.where(np.isfinite(high), high, axes.get_ylim()[1] * 10.0)
+            if many:  # a band in place of whiskers
+                style: dict[str, Any] = {"step": "mid", "facecolor": "#9A9A9A", "alpha": 0.45, "linewidth": 0}
+                self.whiskers_ = axes.fill_between(number, np.maximum(low, 0.0), upper, label=words, **style)
+            else:
+                gaps = np.array([share - low, upper - share])[:, wide]  # shape: (2, w)
+                style = {"fmt": "none", "ecolor": INK, "elinewidth": 1.0, "capsize": 3}
+                self.whiskers_ = axes.errorbar(number[wide], share[wide], yerr=gaps, label=words, **style)
         beyond = wide & (high > axes.get_ylim()[1])
         self._beyond = float(high[beyond].max()) if beyond.any() else 0.0
-
-    def _bounds(
-        self, number: Any, share: FloatArray, low: FloatArray, high: FloatArray, *, wide: Any, many: bool
-    ) -> None:
-        """Draw bounds as whiskers, of many components as a band."""
-        words = "estimated bounds" if self.estimate else "certified bounds"
-        ceiling = self.ax_.get_ylim()[1] * 10.0
-        upper = np.where(np.isfinite(high), high, ceiling)
-        if many:
-            style: dict[str, Any] = {"step": "mid", "facecolor": "#9A9A9A", "alpha": 0.45, "linewidth": 0}
-            self.whiskers_ = self.ax_.fill_between(number, np.maximum(low, 0.0), upper, label=words, **style)
-            return
-        gaps = np.array([share - low, upper - share])[:, wide]  # shape: (2, w)
-        self.whiskers_ = self.ax_.errorbar(
-            number[wide], share[wide], yerr=gaps, fmt="none", ecolor=INK, elinewidth=1.0, capsize=3, label=words
-        )
 
     def _sums(self, number: Any, sums: FloatArray) -> None:
         right = self.ax_.twinx()
@@ -211,14 +202,11 @@ class SpectrumDisplay:
         titled(axes, title, "; ".join(notes))
         tidy(axes, grid="y")
         axes.tick_params(which="minor", length=0)
-        self._legend()
-
-    def _legend(self) -> None:
-        """Say what is drawn, below the axes: inside there may be no room."""
+        # what is drawn, below the axes: inside there may be no room
         handles = [artist for artist in (self.bars_, self.whiskers_, self.cumulative_) if artist is not None]
         if len(handles) > 1:
             style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "columnspacing": 1.5, "ncols": len(handles)}
-            self.ax_.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.13), **style)
+            axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.13), **style)
 
 
 def _percent(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -53,11 +54,16 @@ def gallery(
     """
     images = _images(images, shape)
     count, across = images.shape[:2]
-    _expect_texts("rows", rows, count)
-    _expect_texts("columns", columns, across)
-    _expect_texts("captions", captions, count)
-    for line in captions or ():
-        _expect_texts("each of the captions", line, across)
+    lines = [("each of the captions", line, across) for line in captions or ()]
+    for name, texts, wanted in (
+        ("rows", rows, count),
+        ("columns", columns, across),
+        ("captions", captions, count),
+        *lines,
+    ):
+        if texts is not None and (isinstance(texts, str) or len(texts) != wanted):
+            got = repr(texts) if isinstance(texts, str) else f"{len(texts)}"
+            raise InputError(f"{name} must have {wanted} entries, one for each of its images; got {got}.")
     low, high = (float(images.min()), float(images.max())) if limits is None else limits
     if not low <= high:
         raise InputError(f"limits must be a pair (black, white) of numbers in ascending order; got {limits!r}.")
@@ -103,18 +109,13 @@ def _images(images: Any, shape: tuple[int, int]) -> FloatArray:
     return array.reshape(*array.shape[:2], *shape)
 
 
-def _expect_texts(name: str, texts: Any, count: int) -> None:
-    if texts is not None and (isinstance(texts, str) or len(texts) != count):
-        found = repr(texts) if isinstance(texts, str) else f"{len(texts)}"
-        raise InputError(f"{name} must have {count} entries, one for each of its images; got {found}.")
-
-
 # -- Traversals: what rows look like on the way along a component, from low scores to high ones -----------------------
 
 _LINES = 6  # variables of a panel
 _STYLES = ("-", "--", "-.", ":", (0, (6, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TraversalDisplay:
     """The pre-images of points along components: rows of pictures, or lines of the variables that change most.
 
@@ -144,28 +145,24 @@ class TraversalDisplay:
     (10, (2, 5, 64))
     """
 
-    def __init__(
-        self,
-        *,
-        positions: Any,
-        rows: Any,
-        components: Sequence[int],
-        shares: Any = None,
-        names: Any = None,
-        scale: Any = None,
-        image_shape: tuple[int, int] | None = None,
-    ) -> None:
-        self.positions = np.asarray(positions, dtype=np.float64)
-        self.rows = np.asarray(rows, dtype=np.float64)
-        self.components = tuple(int(component) for component in components)
+    positions: Any
+    rows: Any
+    components: Sequence[int]
+    shares: Any = None
+    names: Any = None
+    scale: Any = None
+    image_shape: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.positions = np.asarray(self.positions, dtype=np.float64)
+        self.rows = np.asarray(self.rows, dtype=np.float64)
+        self.components = tuple(int(component) for component in self.components)
         wanted = (len(self.components), len(self.positions))
         if self.rows.ndim != 3 or self.rows.shape[:2] != wanted or not np.isfinite(self.rows).all():
             got = f"got shape {self.rows.shape} or a gap in it"
             raise InputError(f"rows must be finite, shape {(*wanted, 'd')}; {got}.")
-        self.facts = Facts.of(shares)
-        self.names = names
-        self.scale = None if scale is None else np.asarray(scale, dtype=np.float64)
-        self.image_shape = image_shape
+        self.facts = Facts.of(self.shares)
+        self.scale = None if self.scale is None else np.asarray(self.scale, dtype=np.float64)
 
     @classmethod
     def from_estimator(
@@ -232,7 +229,7 @@ class TraversalDisplay:
             self.figure_ = gallery(
                 self.rows,
                 self.image_shape,
-                rows=[self._name(number).replace(" (", "\n(") for number in range(len(self.components))],
+                rows=[self.facts.axis_name(component).replace(" (", "\n(") for component in self.components],
                 columns=["0" if at == 0.0 else f"{at:+.3g}".replace("-", "−") for at in self.positions],
                 inverted=inverted,
                 title="Along the components: pre-images, in standard deviations from the middle",
@@ -246,9 +243,6 @@ class TraversalDisplay:
             self._panel(axes, number, names, shown)
         self.axes_[-1].set_xlabel("position along the component (standard deviations)")
         return self
-
-    def _name(self, number: int) -> str:
-        return self.facts.axis_name(self.components[number])
 
     def _panel(self, axes: Axes, number: int, names: Sequence[str], count: int) -> None:
         """Draw the variables that change most, each with its name at its end."""
@@ -272,7 +266,7 @@ class TraversalDisplay:
         if drawn:
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), fontsize=SMALL, frameon=False, handlelength=3.0)
         whole = f"{len(order)} of {rows.shape[1]} variables" if len(order) else "no variable changes"
-        headline(axes, f"{self._name(number)}: {whole}", size=10, fontweight="bold")
+        headline(axes, f"{self.facts.axis_name(self.components[number])}: {whole}", size=10, fontweight="bold")
 
 
 def traversal(model: Any, X: Any = None, **options: Any) -> Figure:

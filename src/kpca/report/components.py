@@ -146,10 +146,9 @@ def _controls(components: int, colours: list[str]) -> Markup:
     fields += [("axis-z", "Depth", axes, 2)] if components > 2 else []
     made = []
     for id_, title, options, chosen in [*fields, ("colour-by", "Colour", ["none", *colours], int(bool(colours)))]:
-        picked = ("selected" if place == chosen else None for place in range(len(options)))
         inside = (
-            tag("option", text, value=str(place), selected=mark)
-            for place, (text, mark) in enumerate(zip(options, picked, strict=True))
+            tag("option", text, value=str(place), selected="selected" if place == chosen else None)
+            for place, text in enumerate(options)
         )
         hidden = "hidden" if id_ == "axis-z" else None
         made.append(tag("label", f"{title} ", tag("select", *inside, id=id_), id=f"{id_}-label", hidden=hidden))

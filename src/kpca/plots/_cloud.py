@@ -9,30 +9,22 @@ import numpy as np
 
 from kpca.plots._given import FloatArray
 from kpca.plots._labels import Labels
-from kpca.plots.axes import (
-    BAR,
-    COLOURS,
-    INK,
-    LONG_CLASS,
-    MARKERS,
-    NO_LABEL,
-    SMALL,
-    colour_bar,
-    dot_size,
-    legend_marker,
-    marker_path,
-    named,
-    shades,
-    tidy,
-)
+from kpca.plots.axes import BAR, COLOURS, INK, MARKERS, SMALL, colour_bar, legend_dot, marker_path, named, shades, tidy
 
 if TYPE_CHECKING:
     from kpca.plots.axes import Axes, Figure
 
 VECTOR_DOTS = 3_000  # more of them are an image also in vector formats: the file stays small
+NO_LABEL = "#B4B4B4"
+_LONG_CLASS = 24  # letters of the name of a class, before it is cut
 SCALE = "viridis"  # its lightness rises all the way: a scale in grey too
 _LETTERS = 60  # of all names of classes together, that are written large
 _CELLS = (12, 120)  # of a density, each way: the fewest and the most
+
+
+def dot_size(count: int) -> float:
+    """Return the area of a dot: smaller the more there are."""
+    return float(np.clip(18000.0 / max(count, 1), 5.0, 40.0))
 
 
 def dots(
@@ -86,7 +78,7 @@ def class_names(x: FloatArray, y: FloatArray, labels: Labels) -> list[tuple[int,
         member = labels.codes == number
         if np.any(member):
             middle = float(np.median(x[member])), float(np.median(y[member]))
-            found.append((number, middle, named(labels.names[number], number, LONG_CLASS)))
+            found.append((number, middle, named(labels.names[number], number, _LONG_CLASS)))
     return found
 
 
@@ -103,11 +95,11 @@ def class_entries(labels: Labels, *, counts: bool = True) -> tuple[list[Any], li
     colours, markers = class_style(labels)
     sizes = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.names))
     shown = np.flatnonzero(sizes).tolist()
-    handles = [legend_marker(colours[number], markers[number]) for number in shown]
-    texts = [named(labels.names[j], j, LONG_CLASS) + (f" ({sizes[j]:,})" if counts else "") for j in shown]
+    handles = [legend_dot(colours[number], markers[number]) for number in shown]
+    texts = [named(labels.names[j], j, _LONG_CLASS) + (f" ({sizes[j]:,})" if counts else "") for j in shown]
     gone = int(labels.missing.sum())
     if gone:
-        handles.append(legend_marker(NO_LABEL, "o", 4.0))
+        handles.append(legend_dot(NO_LABEL, "o", 4.0))
         texts.append(f"no label ({gone:,})" if counts else "no label")
     return handles, texts
 
@@ -346,7 +338,7 @@ def _per_class(axes: Axes, x: FloatArray, labels: Labels) -> tuple[str, Any]:
         low, middle, high = np.quantile(mine, [0.25, 0.5, 0.75])
         axes.plot([low, high], [place, place], color=INK, linewidth=2.0, solid_capstyle="butt", zorder=4)
         axes.plot([middle], [place], color=INK, marker="|", markersize=14, markeredgewidth=2.0, zorder=4)
-        name = "no label" if number < 0 else named(labels.names[number], number, LONG_CLASS)
+        name = "no label" if number < 0 else named(labels.names[number], number, _LONG_CLASS)
         names.append(f"{name} ({len(mine):,})")
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)

@@ -27,11 +27,10 @@ COLOURS = ("#332288", "#CC6677", "#117733", "#D1B13C", "#AA4499", "#882255", "#4
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "p", "h")
 INK, FAINT, BAR = "#222222", "#D9D9D9", "#4C6A92"
 _LARGER = {"^": 1.15, "v": 1.15, "P": 1.15, "X": 1.15, "*": 1.45, "p": 1.1, "h": 1.1}  # to look as large as others
-NO_LABEL = "#B4B4B4"
 _MISSING = "Pictures need matplotlib, which is not installed: pip install 'kpca[plot]'."
 _RESOLUTION = 150  # dots per inch of a saved picture
 SMALL = 8  # a font size
-_LONG, LONG_CLASS = 28, 24  # letters of the name of a variable and of a class, before it is cut
+_LONG = 28  # letters of the name of a variable, before it is cut
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -54,7 +53,7 @@ def marker_path(marker: str) -> Any:
     return style.get_path().transformed(style.get_transform().frozen().scale(_LARGER.get(marker, 1.0)))
 
 
-def legend_marker(colour: str, marker: str, size: float = 6.0) -> Any:
+def legend_dot(colour: str, marker: str, size: float = 6.0) -> Any:
     """Return what stands for a class in a legend."""
     from matplotlib.lines import Line2D
 
@@ -79,11 +78,6 @@ def _characters(families: tuple[str, ...]) -> frozenset[int]:
         paths = {findfont(FontProperties(family=family, weight=weight)) for family in families}
         known.append({code for path in paths for code in get_font(path).get_charmap()})
     return frozenset(known[0] & known[1])
-
-
-def dot_size(count: int) -> float:
-    """Return the area of a dot: smaller the more there are."""
-    return float(np.clip(18000.0 / max(count, 1), 5.0, 40.0))
 
 
 def tidy(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:

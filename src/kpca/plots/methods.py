@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpca.estimators.plan import time_words
-from kpca.plots._cloud import class_legend, density, dots
+from kpca.plots._cloud import class_legend, density, dot_size, dots
 from kpca.plots._given import FloatArray, power_of, without
 from kpca.plots._labels import Labels, labels_of, sample_of
-from kpca.plots.axes import BAR, COLOURS, FAINT, INK, SMALL, colour_bar, dot_size, note, panels_for, tidy
+from kpca.plots.axes import BAR, COLOURS, FAINT, INK, SMALL, colour_bar, note, panels_for, tidy
 
 if TYPE_CHECKING:
     from kpca.comparison import Comparison, MethodResult
@@ -135,8 +135,15 @@ def path(found: Path) -> Figure:
     panels[1].plot(found.values, spread, color=COLOURS[1], label="lost: participation ratio / (n − 1)", **mark)
     panels[1].set(ylabel="from 0 to 1", ylim=(-0.03, 1.05))
     panels[1].legend(frameon=False, loc="center left")
-    if found.scores is not None:
-        _path_scores(panels[2], found)
+    if found.scores is not None and found.standard_errors is not None:
+        panels[2].plot(found.values, found.scores, color=COLOURS[2], marker="o", markersize=3)
+        if np.isfinite(found.standard_errors).any():
+            low, high = found.scores - found.standard_errors, found.scores + found.standard_errors
+            panels[2].fill_between(found.values, low, high, color=COLOURS[2], alpha=0.2, linewidth=0)
+        panels[2].axvline(found.best_value, color=INK, linestyle=":", linewidth=1.2)
+        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xytext": (4, 0), "textcoords": "offset points"}
+        panels[2].annotate(f"best: {found.best_value:.3g}", (found.best_value, 0.04), **place)
+        panels[2].set_ylabel(str(found.criterion))
     for axes in panels:
         if found.parameter == "gamma":
             axes.set_xscale("log")
@@ -148,15 +155,3 @@ def path(found: Path) -> Figure:
     panels[-1].set_xlabel(f"{found.parameter}{narrow}")
     panels[0].set_title(f"{found.kernel} kernel, {found.n_rows:,} rows", loc="left", fontweight="bold")
     return figure
-
-
-def _path_scores(axes: Axes, found: Path) -> None:
-    assert found.scores is not None and found.standard_errors is not None
-    axes.plot(found.values, found.scores, color=COLOURS[2], marker="o", markersize=3)
-    if np.isfinite(found.standard_errors).any():
-        low, high = found.scores - found.standard_errors, found.scores + found.standard_errors
-        axes.fill_between(found.values, low, high, color=COLOURS[2], alpha=0.2, linewidth=0)
-    axes.axvline(found.best_value, color=INK, linestyle=":", linewidth=1.2)
-    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xytext": (4, 0), "textcoords": "offset points"}
-    axes.annotate(f"best: {found.best_value:.3g}", (found.best_value, 0.04), **place)
-    axes.set_ylabel(str(found.criterion))

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.preprocessing import StandardScaler
 
 from kpca._base.errors import InputError
 from kpca.data.frames import column_names
-from kpca.plots._given import Facts, FloatArray, as_array, components_of, factored, facts_of, final_step, how_many
+from kpca.plots._given import Facts, FloatArray, components_of, factored, facts_of, final_step, how_many
 from kpca.plots.axes import COLOURS, FAINT, INK, MARKERS, SMALL, headline, names_of, new_figure, panels_for, tidy
 from kpca.preimage import traverse
 
@@ -54,13 +55,9 @@ def gallery(
     """
     images = _images(images, shape)
     count, across = images.shape[:2]
-    lines = [("each of the captions", line, across) for line in captions or ()]
-    for name, texts, wanted in (
-        ("rows", rows, count),
-        ("columns", columns, across),
-        ("captions", captions, count),
-        *lines,
-    ):
+    expected: list[tuple[str, Any, int]] = [("rows", rows, count), ("columns", columns, across)]
+    expected += [("captions", captions, count), *(("each of the captions", line, across) for line in captions or ())]
+    for name, texts, wanted in expected:
         if texts is not None and (isinstance(texts, str) or len(texts) != wanted):
             got = repr(texts) if isinstance(texts, str) else f"{len(texts)}"
             raise InputError(f"{name} must have {wanted} entries, one for each of its images; got {got}.")
@@ -280,15 +277,8 @@ def traversal(model: Any, X: Any = None, **options: Any) -> Figure:
 
 def _deviations(X: Any, d: int) -> FloatArray | None:
     """Return the standard deviation of each column of X, None where X is not given or has other columns."""
-    if X is None:
+    try:
+        spread = None if X is None else np.sqrt(StandardScaler(with_mean=False).fit(X).var_)
+    except (TypeError, ValueError):  # texts and dates have none
         return None
-    if hasattr(X, "toarray"):
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
-        spread = np.sqrt(np.maximum(squares - mean**2, 0.0))
-    else:
-        try:
-            spread = np.nanstd(as_array(X), axis=0)
-        except (TypeError, ValueError):  # texts and dates have none
-            return None
-    return spread if spread.shape == (d,) else None
+    return spread if np.shape(spread) == (d,) else None

@@ -104,43 +104,24 @@ def class_entries(labels: Labels, *, counts: bool = True) -> tuple[list[Any], li
     return handles, texts
 
 
-def class_legend(figure: Figure, labels: Labels, *, counts: bool = False) -> Any:
-    """Write the names of classes with their colours and shapes below the panels, in as many columns as fit."""
+def class_legend(figure: Figure, labels: Labels, *, counts: bool = False) -> tuple[Any, int]:
+    """Write the names of classes below the panels, in as many columns as fit; return the legend and its lines."""
     handles, texts = class_entries(labels, counts=counts)
-    across = _legend_columns(texts, float(figure.get_figwidth()))
-    look: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "handletextpad": 0.2, "columnspacing": 1.5}
-    return figure.legend(handles, texts, loc="outside lower center", ncols=across, **look)
-
-
-def legend_lines(labels: Labels | None, width: float) -> int:
-    """Return the lines of a legend of classes in a figure of this width in inches."""
-    if labels is None or labels.codes is None:
-        return 0
-    texts = class_entries(labels)[1]
-    return -(-len(texts) // _legend_columns(texts, width))
-
-
-def _legend_columns(texts: Sequence[str], width: float) -> int:
-    """Return how many names fit beside each other into this many inches."""
     longest = max((len(text) for text in texts), default=1)
-    return max(1, min(len(texts), int((width - 0.3) / (0.42 + 0.078 * longest))))
+    across = max(1, min(len(texts), int((float(figure.get_figwidth()) - 0.3) / (0.42 + 0.078 * longest))))
+    look: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "handletextpad": 0.2, "columnspacing": 1.5}
+    legend = figure.legend(handles, texts, loc="outside lower center", ncols=across, **look)
+    return legend, -(-len(texts) // across)
 
 
 def count_bar(figure: Figure, axes: Axes, mapped: Any) -> Any:
     """Draw the scale of a density beside it, with round numbers of rows."""
-    bar = value_bar(figure, axes, mapped, "rows in a cell")
+    bar = colour_bar(figure, mapped, axes, "rows in a cell", shrink=0.7, pad=0.02, frame=False)
     top = float(mapped.norm.vmax)
     steps = (1, 2, 5) if top < 200 else (1,)
     ticks = [step * 10**power for power in range(12) for step in steps if step * 10**power <= top]
     bar.set_ticks(ticks, labels=[f"{tick:,}" for tick in ticks])
     bar.minorticks_off()
-    return bar
-
-
-def value_bar(figure: Figure, axes: Axes, mapped: Any, text: str) -> Any:
-    """Draw a scale of colours beside the axes, without a frame."""
-    bar = colour_bar(figure, mapped, axes, text, shrink=0.7, pad=0.02)
-    bar.outline.set_visible(False)
     return bar
 
 
@@ -247,7 +228,18 @@ def density(
     axes: Axes, x: FloatArray, y: FloatArray, values: FloatArray | None = None, *, equal: bool, faint: bool = False
 ) -> Any:
     """Shade cells of the plane by their number of rows, or the mean of values there; return what a colour bar needs."""
-    edges = _edges(x, y, equal)
+    most = int(np.clip(0.6 * np.sqrt(len(x)), *_CELLS))
+    spans = np.array([np.ptp(x), np.ptp(y)])
+    numbers = np.full(2, most)
+    if equal and spans.max() > 0.0:  # cells are squares
+        numbers = np.maximum(np.ceil(most * spans / spans.max()), 1).astype(int)
+    edges = []
+    for along, span, number in zip((x, y), spans, numbers, strict=True):
+        middle, low, high = float(np.mean(along)), float(along.min()), float(along.max())
+        if span == 0.0:  # one value: a cell around it
+            half = 0.5 * (float(spans.max()) / most or abs(middle) * 0.1 or 1.0)
+            low, high = middle - half, middle + half
+        edges.append(np.linspace(low, high, (int(number) if span > 0.0 else 1) + 1))
     counts = np.histogram2d(x, y, bins=edges)[0]
     empty = counts == 0
     axes.use_sticky_edges = False  # leave a margin around them as around dots
@@ -259,23 +251,6 @@ def density(
     sums = np.histogram2d(x, y, bins=edges, weights=values)[0]
     means = np.ma.masked_array(sums / np.maximum(counts, 1), empty)
     return axes.pcolormesh(*edges, means.T, cmap=SCALE, **style)
-
-
-def _edges(x: FloatArray, y: FloatArray, equal: bool) -> list[FloatArray]:
-    """Return where cells end, each way; with equal scales they are squares."""
-    most = int(np.clip(0.6 * np.sqrt(len(x)), *_CELLS))
-    spans = np.array([np.ptp(x), np.ptp(y)])
-    counts = np.full(2, most)
-    if equal and spans.max() > 0.0:
-        counts = np.maximum(np.ceil(most * spans / spans.max()), 1).astype(int)
-    found = []
-    for values, span, count in zip((x, y), spans, counts, strict=True):
-        middle, low, high = float(np.mean(values)), float(values.min()), float(values.max())
-        if span == 0.0:  # one value: a cell around it
-            half = 0.5 * (float(spans.max()) / most or abs(middle) * 0.1 or 1.0)
-            low, high = middle - half, middle + half
-        found.append(np.linspace(low, high, (int(count) if span > 0.0 else 1) + 1))
-    return found
 
 
 # -- Scores on a single component: a histogram, a strip for each class, or scores against a number --------------------

@@ -36,7 +36,7 @@ class Labels:
         """Which rows have no label.  # shape: (m,)"""
         if self.codes is not None:
             return np.asarray(self.codes < 0)
-        return np.isnan(np.asarray(self.values))
+        return np.asarray(np.isnan(np.asarray(self.values)))
 
     def scale_name(self, otherwise: str = "") -> str:
         """Return what is written at a scale of the numbers."""
@@ -55,7 +55,14 @@ def labels_of(y: Any, count: int, meaning: str | None = None) -> Labels | None:
     """
     if y is None:
         return None
-    given = _array(y, count)
+    if isinstance(y, list | tuple) and not any(np.ndim(label) for label in y):
+        given = np.empty(len(y), dtype=object)  # of a list of texts and gaps NumPy would make texts of the gaps
+        given[:] = y
+    else:
+        try:
+            given = np.asarray(y)
+        except ValueError as error:
+            raise InputError(f"Labels must be one per row, {count} in all; got lists of different lengths.") from error
     if given.shape != (count,):
         raise InputError(f"There must be one label per row, {count} in all; got shape {given.shape}.")
     name = str(meaning or getattr(y, "name", None) or "")
@@ -82,18 +89,6 @@ def _times(given: NDArray[Any], name: str) -> Labels:
         return Labels(None, values=values, meaning=name or "year")
     seconds = np.where(np.isnat(given), np.nan, given.astype("timedelta64[ms]").astype(np.float64) / 1e3)
     return _numbers(seconds, name or "seconds")
-
-
-def _array(y: Any, count: int) -> NDArray[Any]:
-    """Return labels as an array; a list of texts and gaps as what they are, for NumPy would make texts of gaps."""
-    if isinstance(y, list | tuple) and not any(np.ndim(label) for label in y):
-        given = np.empty(len(y), dtype=object)
-        given[:] = y
-        return given
-    try:
-        return np.asarray(y)
-    except ValueError as error:
-        raise InputError(f"Labels must be one per row, {count} in all; got lists of different lengths.") from error
 
 
 def _settled(given: NDArray[Any]) -> NDArray[Any]:

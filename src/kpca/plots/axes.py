@@ -185,10 +185,11 @@ def lay_out(axes: Axes) -> None:
         engine.execute(root)
 
 
-def colour_bar(figure: Figure, mapped: Any, ax: Any, text: str, **style: Any) -> Any:
+def colour_bar(figure: Figure, mapped: Any, ax: Any, text: str, *, frame: bool = True, **style: Any) -> Any:
     """Draw the scale of colours beside the axes, with what it means; return it."""
     bar = figure.colorbar(mapped, ax=ax, **style)
     bar.set_label(text, color=INK)
+    bar.outline.set_visible(frame)
     return bar
 
 

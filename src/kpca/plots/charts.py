@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
+from kpca.data.rows import is_missing
 from kpca.plots._given import FloatArray, power_of, short, times, whole, without
 from kpca.plots.axes import COLOURS, INK, SMALL, headline, note, panels_for, plain, tidy
 
@@ -110,17 +111,10 @@ class ControlChartDisplay:
 
     @classmethod
     def from_statistics(
-        cls,
-        statistics: Any,
-        limits: Any,
-        *,
-        alarm: Any = None,
-        onset: int | None = None,
-        index: Any = None,
-        **options: Any,
+        cls, statistics: Any, limits: Any, *, ax: Any = None, statistic: Any = None, **options: Any
     ) -> Self:
-        """Draw statistics that were computed before; `options` are those of `plot`."""
-        return cls(statistics=statistics, limits=limits, alarm=alarm, onset=onset, index=index).plot(**options)
+        """Draw statistics that were computed before; `ax` and `statistic` as in `plot`, `options` as in the class."""
+        return cls(statistics=statistics, limits=limits, **options).plot(ax, statistic=statistic)
 
     def plot(self, ax: Any = None, *, statistic: str | Sequence[str] | None = None) -> Self:
         """Draw the chart: the statistics that are named, of "t2", "spe" and "combined"; None all.
@@ -153,7 +147,16 @@ class ControlChartDisplay:
             axes.set_ylabel(_LABELS[name] + times(power))
             headline(axes, _summary(name, value, bound, onset), size=10)
         self.axes_[-1].set_xlabel(place_name)
-        _legend(self.figure_, self.axes_, own=ax is None)
+        # what is drawn, said once: below the panels, or in the first of axes that are not ours
+        entries: dict[str, Any] = {}
+        for axes in self.axes_:
+            handles: tuple[list[Any], list[str]] = axes.get_legend_handles_labels()
+            for handle, label in zip(*handles, strict=True):
+                if label != "beyond the limit" or len(handle.get_offsets()):
+                    entries.setdefault(label, handle)
+        style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "markerscale": 1.6}
+        style |= {"loc": "outside lower center", "ncols": len(entries)} if ax is None else {"loc": "best"}
+        (self.figure_ if ax is None else self.axes_[0]).legend(entries.values(), entries.keys(), **style)
         return self
 
 
@@ -184,8 +187,12 @@ def _places(index: Any, count: int) -> tuple[NDArray[Any], str]:
     if index is None:
         return np.arange(count), "row"
     places = np.asarray(index)
-    if places.dtype.kind == "O":
-        places = _times(places)
+    if places.dtype.kind == "O" and places.ndim == 1 and all(isinstance(place, date) for place in places):
+        # by the clock of the first row that has a zone, without summer time, by which clocks go back
+        offset = next((place.utcoffset() for place in places if getattr(place, "tzinfo", None)), None)
+        zone = timezone(offset or timedelta())
+        local = [p.astimezone(zone).replace(tzinfo=None) if getattr(p, "tzinfo", None) else p for p in places]
+        places = np.array([np.datetime64("NaT" if is_missing(place) else place, "us") for place in local])
     if places.shape != (count,) or places.dtype.kind not in "iufM":
         got = f"got shape {places.shape}, {places.dtype}"
         raise InputError(f"index must be {count} numbers or times, one per row; {got}.")
@@ -195,22 +202,7 @@ def _places(index: Any, count: int) -> tuple[NDArray[Any], str]:
     return places, plain(name) if name else "time" if places.dtype.kind == "M" else "row"
 
 
-def _times(places: NDArray[Any]) -> NDArray[Any]:
-    """Return points in time that came as objects as numpy's; if they have a zone, by the clock of the first row."""
-    if places.ndim != 1 or not all(isinstance(place, date) for place in places):
-        return places
-    offset = next((place.utcoffset() for place in places if getattr(place, "tzinfo", None)), timedelta())
-    zone = timezone(offset or timedelta())  # without summer time, by which clocks go back
-
-    def clock(place: Any) -> Any:
-        if place != place:  # noqa: PLR0124 (pandas has a date that is none)
-            return "NaT"
-        return place.astimezone(zone).replace(tzinfo=None) if getattr(place, "tzinfo", None) else place
-
-    return np.array([np.datetime64(clock(place), "us") for place in places])
-
-
-def _shade(axes: Axes, edges: NDArray[Any], windows: list[tuple[int, int]]) -> None:
+def _shade(axes: Axes, edges: NDArray[Any], windows: list[list[int]]) -> None:
     """Colour the background from the first row of each alarm to its last."""
     if len(windows) <= _SINGLE_WINDOWS:
         for start, stop in windows:
@@ -228,21 +220,21 @@ def _shade(axes: Axes, edges: NDArray[Any], windows: list[tuple[int, int]]) -> N
     axes.broken_barh(spans, (0.0, 1.0), transform=whole, facecolor=_ALARM, linewidth=0.0, zorder=0, label="alarm")
 
 
-def _windows(alarm: Any, count: int) -> list[tuple[int, int]]:
+def _windows(alarm: Any, count: int) -> list[list[int]]:
     """Return pairs (start, stop), the stop not included."""
     if isinstance(alarm, list | tuple) and alarm and all(isinstance(window, slice) for window in alarm):
         alarm = [window.indices(count)[:2] for window in alarm]
     given = np.asarray(alarm)
     if given.dtype == bool and given.shape == (count,):
         turns = np.flatnonzero(np.diff(given.astype(np.int8), prepend=0, append=0))
-        return [*map(tuple, turns.reshape(-1, 2).tolist())]
+        return list(turns.reshape(-1, 2).tolist())
     if alarm is None or given.size == 0:
         return []
     whole = given.dtype.kind in "iu" and given.ndim == 2 and given.shape[1] == 2
     if not whole or (given < 0).any() or (given > count).any() or (given[:, 0] >= given[:, 1]).any():
         wanted = f"a truth value for each of {count} rows, slices, or pairs of row numbers (start, stop), start < stop"
         raise InputError(f"alarm must be {wanted}; got shape {given.shape}, {given.dtype}.")
-    return [*map(tuple, given.tolist())]
+    return list(given.tolist())
 
 
 def _panel(axes: Axes, places: NDArray[Any], values: FloatArray, limit: FloatArray) -> None:
@@ -302,16 +294,3 @@ def _summary(name: str, values: FloatArray, limit: FloatArray, onset: int | None
         return f"{_LABELS[name]}: {share(beyond)} beyond the limit{gaps}"
     parts = f"{share(beyond[:onset])} before the onset, {share(beyond[onset:])} after"
     return f"{_LABELS[name]}: beyond the limit {parts}{gaps}"
-
-
-def _legend(figure: Figure, panels: Sequence[Axes], *, own: bool) -> None:
-    """Write once what is drawn: below the panels, or into the first of axes that are not ours."""
-    entries: dict[str, Any] = {}
-    for axes in panels:
-        handles: tuple[list[Any], list[str]] = axes.get_legend_handles_labels()
-        for handle, label in zip(*handles, strict=True):
-            if label != "beyond the limit" or len(handle.get_offsets()):
-                entries.setdefault(label, handle)
-    style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "markerscale": 1.6}
-    style |= {"loc": "outside lower center", "ncols": len(entries)} if own else {"loc": "best"}
-    (figure if own else panels[0]).legend(entries.values(), entries.keys(), **style)

@@ -11,7 +11,7 @@ from kpca.data.frames import row_labels
 from kpca.plots import _cloud as cloud
 from kpca.plots._given import Facts, FloatArray, as_scores, components_of, facts_of, power_of, times, whole, without
 from kpca.plots._labels import Labels, labels_of, sample_of
-from kpca.plots.axes import BAR, INK, SMALL, named, panels_for, plain, tidy, titled
+from kpca.plots.axes import BAR, INK, SMALL, colour_bar, named, panels_for, plain, tidy, titled
 
 if TYPE_CHECKING:
     from kpca.plots.axes import Figure
@@ -129,8 +129,7 @@ class EmbeddingDisplay:
         self.names_: list[Any] = []
         self.annotations_: list[Any] = []
         self._own = ax is None
-        lines = cloud.legend_lines(self.labels, 6.4) if legend else 0
-        height = 6.0 + 0.22 * lines if len(chosen) > 1 else 4.2
+        height = 6.0 if len(chosen) > 1 else 4.2
         self.figure_, (self.ax_,) = panels_for(ax, 1, 6.4, height, three=len(chosen) == 3)
         P = self.scores[:, list(chosen)]  # shape: (m, 1 to 3)
         power = power_of(P)
@@ -146,16 +145,20 @@ class EmbeddingDisplay:
             else:
                 note = self._plane(P, same, shaded=many) if len(chosen) == 2 else self._space(P, same)
             if legend and len(chosen) > 1 and self.labels is not None and self.labels.codes is not None:
-                self._legend()
+                if self._own:
+                    self.legend_, lines = cloud.class_legend(self.figure_, self.labels, counts=True)
+                    self.figure_.set_figheight(height + 0.22 * lines)
+                else:
+                    style: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": SMALL}
+                    self.legend_ = self.ax_.legend(*cloud.class_entries(self.labels), frameon=False, **style)
         self._write(chosen, power, title, note)
         if len(chosen) == 2 and len(P):
             # a name that finds no room nearby would cover other classes: it is in the legend
             most = np.inf if self.legend_ is None else _NEARBY
             self.names_ = cloud.name_classes(self.ax_, P, self.labels, large=self._own, most=most)
-            self._annotate(P, wanted)
+            if wanted:
+                self._annotate(P, wanted)
         return self
-
-    # -- two components ---------------------------------------------------------------------------------------------
 
     def _plane(self, P: FloatArray, same: bool, *, shaded: bool) -> str:
         x, y = P.T
@@ -196,8 +199,6 @@ class EmbeddingDisplay:
 
     def _annotate(self, P: FloatArray, count: int) -> None:
         """Write the ids of the rows that are the most standard deviations away from the middle."""
-        if not count:
-            return
         middle, spread = P.mean(axis=0), P.std(axis=0)
         away = (P - middle) / np.where(spread > 0.0, spread, 1.0)
         rows = np.argsort(-np.hypot(*away.T), kind="stable")[:count]
@@ -207,8 +208,6 @@ class EmbeddingDisplay:
         self.ax_.scatter(*P[rows].T, **ring)
         cloud.place_names(self.ax_, P[rows], 0.05 * (P[rows] - middle), names)
         self.annotations_ = list(self.ax_.texts[before:])
-
-    # -- three components -------------------------------------------------------------------------------------------
 
     def _space(self, P: FloatArray, same: bool) -> str:
         """Draw dots in space, class by class: the shapes of one collection cannot be sorted by depth."""
@@ -236,20 +235,10 @@ class EmbeddingDisplay:
         axes.set_box_aspect(spans if same else (1.0, 1.0, 0.9), zoom=0.85)
         return f"{len(rows):,} of them drawn" if len(rows) < len(P) else ""
 
-    # -- words ------------------------------------------------------------------------------------------------------
-
     def _bar(self, mapped: Any, meaning: str = "") -> None:
         assert self.labels is not None
         text = plain(meaning, 40) + times(self.labels.power) if meaning else self.labels.scale_name()
-        self.colorbar_ = cloud.value_bar(self.figure_, self.ax_, mapped, text)
-
-    def _legend(self) -> None:
-        assert self.labels is not None
-        if self._own:
-            self.legend_ = cloud.class_legend(self.figure_, self.labels, counts=True)
-            return
-        style: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": SMALL}
-        self.legend_ = self.ax_.legend(*cloud.class_entries(self.labels), frameon=False, **style)
+        self.colorbar_ = colour_bar(self.figure_, mapped, self.ax_, text, shrink=0.7, pad=0.02, frame=False)
 
     def _write(self, chosen: tuple[int, ...], power: int, title: str | None, note: str) -> None:
         axes: Any = self.ax_

@@ -11,21 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca.data.frames import column_names, is_frame
 from kpca.plots._cloud import class_legend, dots
-from kpca.plots._given import (
-    FloatArray,
-    as_array,
-    components_of,
-    facts_of,
-    final_step,
-    number_of,
-    power_of,
-    short,
-    times,
-    whole,
-    without,
-)
+from kpca.plots._given import components_of, facts_of, final_step, number_of, power_of, short, times, whole, without
 from kpca.plots._labels import labels_of, sample_of
 from kpca.plots.axes import FAINT, INK, SMALL, named, panels_for, shades
 
@@ -170,37 +159,53 @@ class ComponentMapDisplay:
         self.figure_, self.axes_ = panels_for(ax, count, size * across + 0.2, height, across=_ACROSS)
         self.contours_: list[Any] = []
         self.fills_: list[Any] = []
-        self._powers = power_of(self.x, self.points[:, 0]), power_of(self.y, self.points[:, 1])
-        self._sides = without(self.x, self._powers[0]), without(self.y, self._powers[1])
+        powers = power_of(self.x, self.points[:, 0]), power_of(self.y, self.points[:, 1])
+        sides = without(self.x, powers[0]), without(self.y, powers[1])
         for number, axes in enumerate(self.axes_):
-            self._map(axes, number, levels, filled)
+            self._map(axes, sides, self.values[number], levels, filled)
             if points:
-                self._rows(axes)
-            self._words(axes, number)
+                self._rows(axes, *(without(self.points[:, i], powers[i]) for i in range(2)))
+                axes.set(xlim=sides[0][[0, -1]], ylim=sides[1][[0, -1]])
+            parts = [f"component {self.components[number] + 1}"]
+            if self.eigenvalues is not None:
+                parts.append(f"λ = {short(float(self.eigenvalues[number]))}")
+            if self.shares is not None:
+                parts.append(f"{100.0 * float(self.shares[number]):.1f} %")
+            axes.set_title(", ".join(parts), loc="left", fontsize=SMALL + 1, color=INK)
+            for which, axis in enumerate((axes.xaxis, axes.yaxis)):
+                text = named(self.names[which], which) + times(powers[which])
+                axis.set_label_text(text, fontsize=SMALL, color=INK)
+            axes.tick_params(labelsize=SMALL - 1, colors=INK, length=2)
+            axes.spines[:].set(color=FAINT, linewidth=0.8)
+            axes.locator_params(nbins=4)
         if ax is None and points and self.labels is not None and self.labels.codes is not None:
             class_legend(self.figure_, self.labels, counts=True)
         if ax is None and self.note:
             self.figure_.suptitle(self.note, x=0.01, ha="left", fontsize=SMALL + 1, color=INK)
         return self
 
-    def _map(self, axes: Axes, number: int, count: int, filled: bool) -> None:
-        V = without(self.values[number], power_of(self.values[number]))  # what their unit is does not show
-        levels = _levels(V, count)
-        top = float(np.abs(V).max()) or 1.0
+    def _map(self, axes: Axes, sides: Sequence[FloatArray], V: FloatArray, count: int, filled: bool) -> None:
+        V = without(V, power_of(V))  # what their unit is does not show
+        low, high, top = float(V.min()), float(V.max()), float(np.abs(V).max()) or 1.0
+        levels = np.zeros(1)
+        if high > low:  # round values, 0 among them where it is between the least and the largest
+            step = (high - low) / count
+            power = 10.0 ** np.floor(np.log10(step))
+            step = float(min((s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0)), key=lambda s: abs(np.log(s / step))))
+            levels = np.arange(np.ceil(low / step), np.floor(high / step) + 1.0) * step
         if filled:
             style: dict[str, Any] = {"cmap": shades(*_COLOURS), "vmin": -top, "vmax": top}
             edges = np.unique([-top * 1.0001, *levels, top * 1.0001])
-            self.fills_.append(axes.contourf(*self._sides, V, levels=edges, **style))
+            self.fills_.append(axes.contourf(*sides, V, levels=edges, **style))
         lines = None
-        drawn = levels[(levels > V.min()) & (levels < V.max())]
+        drawn = levels[(levels > low) & (levels < high)]
         if len(drawn):
             styles = ["dashed" if level < 0.0 else "solid" for level in drawn]
             widths = [1.4 if level == 0.0 else 0.8 for level in drawn]
-            lines = axes.contour(*self._sides, V, levels=drawn, colors="#333333", linestyles=styles, linewidths=widths)
+            lines = axes.contour(*sides, V, levels=drawn, colors="#333333", linestyles=styles, linewidths=widths)
         self.contours_.append(lines)
 
-    def _rows(self, axes: Axes) -> None:
-        x, y = (without(self.points[:, i], self._powers[i]) for i in range(2))
+    def _rows(self, axes: Axes, x: FloatArray, y: FloatArray) -> None:
         labels, area = self.labels, float(np.clip(2_500.0 / max(len(x), 1), 5.0, 16.0))
         if len(x) > _MANY:
             rows, area = np.random.default_rng(0).choice(len(x), _MANY, replace=False), 3.0
@@ -209,21 +214,6 @@ class ComponentMapDisplay:
             x, y, labels = x[rows], y[rows], None if labels is None else labels.only(rows)
         dots(axes, x, y, labels, area=area, colour=INK)
         axes.collections[-1].set(edgecolor="white", linewidth=0.3, alpha=0.9)  # seen on dark and on light shades
-        (left, *_, right), (low, *_, high) = self._sides
-        axes.set(xlim=(left, right), ylim=(low, high))
-
-    def _words(self, axes: Axes, number: int) -> None:
-        parts = [f"component {self.components[number] + 1}"]
-        if self.eigenvalues is not None:
-            parts.append(f"λ = {short(float(self.eigenvalues[number]))}")
-        if self.shares is not None:
-            parts.append(f"{100.0 * float(self.shares[number]):.1f} %")
-        axes.set_title(", ".join(parts), loc="left", fontsize=SMALL + 1, color=INK)
-        for which, set_label in enumerate((axes.set_xlabel, axes.set_ylabel)):
-            set_label(named(self.names[which], which) + times(self._powers[which]), fontsize=SMALL, color=INK)
-        axes.tick_params(labelsize=SMALL - 1, colors=INK, length=2)
-        axes.spines[:].set(color=FAINT, linewidth=0.8)
-        axes.locator_params(nbins=4)
 
 
 def component_maps(model: Any, X: Any, y: Any = None, **options: Any) -> Figure:
@@ -232,17 +222,6 @@ def component_maps(model: Any, X: Any, y: Any = None, **options: Any) -> Figure:
     `options` are those of `ComponentMapDisplay.from_estimator` and its `plot`: components, features, ax and so on.
     """
     return ComponentMapDisplay.from_estimator(model, X, y, **options).figure_
-
-
-def _levels(V: FloatArray, count: int) -> FloatArray:
-    """Return round values for contours, 0 among them where it is between the least and the largest."""
-    low, high = float(V.min()), float(V.max())
-    if not high > low:
-        return np.zeros(1)
-    step = (high - low) / count
-    power = 10.0 ** np.floor(np.log10(step))
-    step = float(min((s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0)), key=lambda s: abs(np.log(s / step))))
-    return np.asarray(np.arange(np.ceil(low / step), np.floor(high / step) + 1.0) * step)
 
 
 class _Plane:
@@ -273,7 +252,7 @@ class _Plane:
             for j in np.flatnonzero(2 * np.diff(some.indptr) >= some.shape[0]):
                 self._medians[j] = np.median(some[:, [j]].toarray())
         else:
-            self._medians = as_array([np.nanmedian(self.column(j)[::every]) for j in range(self._d)])
+            self._medians = np.array([np.nanmedian(self.column(j)[::every]) for j in range(self._d)])
         self._medians = np.nan_to_num(self._medians)
         self.n_components = int(np.shape(self._scores(self._medians[None]))[1])
 
@@ -293,7 +272,7 @@ class _Plane:
             given = type(self._X)({name: rows[:, j] for j, name in enumerate(self._X.columns)})
         elif getattr(self._X, "dtype", None) == np.float32:
             given = rows.astype(np.float32)
-        return as_array(self._model.transform(given))
+        return np.asarray(self._model.transform(given), dtype=np.float64)
 
     def values(self, pair: Sequence[int], sides: Sequence[FloatArray], chosen: Sequence[int]) -> FloatArray:
         """Return components on the grid, whose rows are made in parts.  # shape: (k, b, a)"""

@@ -9,7 +9,7 @@ import numpy as np
 
 from kpca.estimators.plan import time_words
 from kpca.plots._cloud import class_legend, density, dot_size, dots
-from kpca.plots._given import FloatArray, power_of, without
+from kpca.plots._given import power_of, without
 from kpca.plots._labels import Labels, labels_of, sample_of
 from kpca.plots.axes import BAR, COLOURS, FAINT, INK, SMALL, colour_bar, note, panels_for, tidy
 
@@ -62,20 +62,6 @@ def comparison(result: Comparison, y: Any = None) -> Figure:
     return figure
 
 
-def _cloud(axes: Axes, x: FloatArray, y: FloatArray, labels: Labels | None, names: int) -> tuple[Any, str]:
-    """Draw rows: all of a few, of many how dense they are, or some of each class; return a scale, and what to note."""
-    if len(x) < _MANY or (labels is not None and labels.codes is None and len(x) <= 5 * _MANY):
-        return dots(axes, x, y, labels, area=dot_size(len(x)) / 3.0, names=names), ""
-    if labels is None:
-        density(axes, x, y, equal=True)
-        return None, ""
-    if labels.codes is None:
-        rows = np.random.default_rng(0).choice(len(x), _MANY, replace=False)
-    else:
-        rows = sample_of(labels, _DOTS, 40)
-    return dots(axes, x[rows], y[rows], labels.only(rows), area=2.5, names=names), f", {len(rows):,} dots"
-
-
 def _embedding(axes: Axes, row: MethodResult, labels: Labels | None, *, names: int) -> Any:
     """Draw one method of a comparison; return what a colour bar is made for, if anything."""
     axes.set(xticks=[], yticks=[], box_aspect=1)
@@ -91,7 +77,17 @@ def _embedding(axes: Axes, row: MethodResult, labels: Labels | None, *, names: i
     second = E[:, 1] if E.shape[1] > 1 else np.zeros(len(E))
     power = power_of(E[:, 0], second)
     first, second = without(E[:, 0], power), without(second, power)
-    points, shown = _cloud(axes, first, second, labels, names)
+    points, shown = None, ""
+    if len(E) < _MANY or (labels is not None and labels.codes is None and len(E) <= 5 * _MANY):
+        points = dots(axes, first, second, labels, area=dot_size(len(E)) / 3.0, names=names)
+    elif labels is None:
+        density(axes, first, second, equal=True)
+    else:  # some rows, of each class a few
+        rows = np.random.default_rng(0).choice(len(E), _MANY, replace=False)
+        if labels.codes is not None:
+            rows = sample_of(labels, _DOTS, 40)
+        points = dots(axes, first[rows], second[rows], labels.only(rows), area=2.5, names=names)
+        shown = f", {len(rows):,} dots"
     axes.set_aspect("equal", adjustable="datalim")
     kept = "" if row.trustworthiness is None else f"trustworthiness {row.trustworthiness:.2f}, "
     axes.text(0.0, 1.03, kept + time_words(row.seconds or 0.0) + shown, ha="left", va="bottom", **style)

@@ -9,7 +9,7 @@ import numpy as np
 
 from kpca._base.errors import InputError
 from kpca.plots._cloud import class_legend
-from kpca.plots._given import FloatArray, factored, facts_of, how_many, short
+from kpca.plots._given import FloatArray, factored, facts_of, short, whole
 from kpca.plots.axes import BAR, INK, SMALL, new_figure, panels_for, tidy, titled
 from kpca.plots.embedding import EmbeddingDisplay
 
@@ -102,31 +102,37 @@ class SpectrumDisplay:
         cumulative : show what the components explain together, on a scale at the right. Needs the total.
         n : show the first n components; None is all.
         """
-        shown = len(self.eigenvalues) if n is None else min(how_many(n), len(self.eigenvalues))
+        count = len(self.eigenvalues)
+        wanted = count if n is None else whole("n", n, "a whole number of components to show, 1 or more", 1)
+        shown = min(wanted, count)
         self.figure_, (self.ax_,) = panels_for(ax, 1, 6.8, 4.3)
-        share, low, high = self._shares()
-        none: Any = None
-        self.bars_ = self.whiskers_ = self.cumulative_ = self.cumulative_ax_ = none
-        number = np.arange(1, shown + 1)
-        self._values(number, share[:shown], low[:shown], high[:shown], log=log)
-        if cumulative and self.total:
-            self._sums(number, np.cumsum(share)[:shown])
-        self._write(share, shown)
-        return self
-
-    def _shares(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what is drawn, and its bounds: per cent of the total, or eigenvalues.  # shape: (k,) each"""
         values = self.eigenvalues
         found = np.column_stack([values, np.column_stack([values, values]) if self.bounds is None else self.bounds])
         if self.total is None:
-            found, self._meaning = factored(found, "eigenvalue")
+            found, meaning = factored(found, "eigenvalue")
         else:
-            self._meaning = f"{self._of_what} explained (%)"
             with np.errstate(invalid="ignore"):
                 scaled = found * (100.0 / self.total if self.total > 0.0 else 0.0)
-            found = np.nan_to_num(scaled, nan=0.0, posinf=np.inf)
-        share, low, high = found.T
-        return share, np.minimum(low, share), np.maximum(high, share)
+            found, meaning = np.nan_to_num(scaled, nan=0.0, posinf=np.inf), f"{self._of_what} explained (%)"
+        share = found[:, 0]
+        low, high = np.minimum(found[:shown, 1], share[:shown]), np.maximum(found[:shown, 2], share[:shown])
+        self.ax_.set(xlabel="component", ylabel=meaning)
+        none: Any = None
+        self.bars_ = self.whiskers_ = self.cumulative_ = self.cumulative_ax_ = none
+        number = np.arange(1, shown + 1)
+        self._values(number, share[:shown], low, high, log=log)
+        if cumulative and self.total:
+            right = self.cumulative_ax_ = self.ax_.twinx()
+            look: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1.2, "label": "cumulative (right)"}
+            if shown <= _SINGLE:
+                look |= {"marker": "s", "markersize": 3.5, "markerfacecolor": "white"}
+            (self.cumulative_,) = right.plot(number, np.cumsum(share)[:shown], **look)
+            right.set_ylim(0.0, 105.0)
+            right.set_ylabel(f"cumulative {self._of_what} (%)", color=INK)
+            right.spines[:].set_visible(False)
+            right.tick_params(colors=INK, length=0)
+        self._write(share, shown)
+        return self
 
     def _values(self, number: Any, share: FloatArray, low: FloatArray, high: FloatArray, *, log: bool) -> None:
         axes, top = self.ax_, float(share.max(initial=0.0))
@@ -164,28 +170,17 @@ class SpectrumDisplay:
         beyond = wide & (high > axes.get_ylim()[1])
         self._beyond = float(high[beyond].max()) if beyond.any() else 0.0
 
-    def _sums(self, number: Any, sums: FloatArray) -> None:
-        right = self.ax_.twinx()
-        look: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1.2, "label": "cumulative (right)"}
-        if len(sums) <= _SINGLE:
-            look |= {"marker": "s", "markersize": 3.5, "markerfacecolor": "white"}
-        (self.cumulative_,) = right.plot(number, sums, **look)
-        right.set_ylim(0.0, 105.0)
-        right.set_ylabel(f"cumulative {self._of_what} (%)", color=INK)
-        right.spines[:].set_visible(False)
-        right.tick_params(colors=INK, length=0)
-        self.cumulative_ax_ = right
-
     def _write(self, share: FloatArray, shown: int) -> None:
         axes, count = self.ax_, len(share)
-        axes.set_xlabel("component")
-        axes.set_ylabel(self._meaning)
         if shown <= _TICKS:
             axes.set_xticks(range(1, shown + 1))
         else:
             axes.locator_params(axis="x", nbins=_TICKS, steps=[1, 2, 5, 10], integer=True)
         axes.set_xlim(0.3, shown + 0.7)
-        whole = f": {_percent(share.sum())} % in {count} component{'s' if count > 1 else ''}"
+        percent = f"{share.sum():#.3g}".removesuffix(".") if share.any() else "0"
+        if float(percent) >= 100.0 > share.sum() + 1e-9:  # 100 only if it is
+            percent = "over 99.9"
+        whole = f": {percent} % in {count} component{'s' if count > 1 else ''}"
         name = "Estimated spectrum" if self.estimate else "Spectrum"
         title = f"{name}{whole if self.total is not None else f': {count} eigenvalues'}"
         notes = []
@@ -207,14 +202,6 @@ class SpectrumDisplay:
         if len(handles) > 1:
             style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "columnspacing": 1.5, "ncols": len(handles)}
             axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.13), **style)
-
-
-def _percent(value: float) -> str:
-    """Return a percentage in three digits, and as 100 only if it is."""
-    if value == 0.0:
-        return "0"
-    text = f"{value:#.3g}".removesuffix(".")
-    return text if float(text) < 100.0 or value >= 100.0 - 1e-9 else "over 99.9"
 
 
 def spectrum(model: Any, **options: Any) -> Figure:

@@ -53,15 +53,23 @@ def gallery(
     >>> len(figure.axes)
     20
     """
-    images = _images(images, shape)
-    count, across = images.shape[:2]
+    size = shape[0] * shape[1]
+    must = f"images must be rows of lines of {shape[0]} x {shape[1]} = {size} finite numbers"
+    try:
+        array = np.asarray(images if isinstance(images, np.ndarray) else np.stack(list(images)), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{must}, equally many in each line of the grid; got {error}.") from error
+    if array.ndim != 3 or array.shape[2] != size or not array.size or not np.isfinite(array).all():
+        raise InputError(f"{must}, shape (r, c, {size}); got shape {array.shape} or a gap in it.")
+    count, across = array.shape[:2]
+    array = array.reshape(count, across, *shape)
     expected: list[tuple[str, Any, int]] = [("rows", rows, count), ("columns", columns, across)]
     expected += [("captions", captions, count), *(("each of the captions", line, across) for line in captions or ())]
     for name, texts, wanted in expected:
         if texts is not None and (isinstance(texts, str) or len(texts) != wanted):
             got = repr(texts) if isinstance(texts, str) else f"{len(texts)}"
             raise InputError(f"{name} must have {wanted} entries, one for each of its images; got {got}.")
-    low, high = (float(images.min()), float(images.max())) if limits is None else limits
+    low, high = (float(array.min()), float(array.max())) if limits is None else limits
     if not low <= high:
         raise InputError(f"limits must be a pair (black, white) of numbers in ascending order; got {limits!r}.")
     # in inches: an image is as large as ten inches allow, and never larger than is of use
@@ -82,7 +90,7 @@ def gallery(
         # the frame shows where an image ends whose edge is as white as the paper
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set(color=FAINT, linewidth=0.6)
-        axes.imshow(images[i, j], cmap="gray_r" if inverted else "gray", vmin=low, vmax=high, interpolation="nearest")
+        axes.imshow(array[i, j], cmap="gray_r" if inverted else "gray", vmin=low, vmax=high, interpolation="nearest")
         if captions:
             axes.set_xlabel(captions[i][j], fontsize=SMALL, color=INK, labelpad=2.5)
         if columns and i == 0:
@@ -92,18 +100,6 @@ def gallery(
     if title:
         figure.text(_EDGE, height - _EDGE, title, ha="left", va="top", fontsize=12, fontweight="bold", **style)
     return figure
-
-
-def _images(images: Any, shape: tuple[int, int]) -> FloatArray:
-    """Return images as an array.  # shape: (r, c, height, width)"""
-    wanted = f"images must be rows of lines of {shape[0]} x {shape[1]} = {shape[0] * shape[1]} finite numbers"
-    try:
-        array = np.asarray(images if isinstance(images, np.ndarray) else np.stack(list(images)), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{wanted}, equally many in each line of the grid; got {error}.") from error
-    if array.ndim != 3 or array.shape[2] != shape[0] * shape[1] or not array.size or not np.isfinite(array).all():
-        raise InputError(f"{wanted}, shape (r, c, {shape[0] * shape[1]}); got shape {array.shape} or a gap in it.")
-    return array.reshape(*array.shape[:2], *shape)
 
 
 # -- Traversals: what rows look like on the way along a component, from low scores to high ones -----------------------
@@ -278,7 +274,7 @@ def traversal(model: Any, X: Any = None, **options: Any) -> Figure:
 def _deviations(X: Any, d: int) -> FloatArray | None:
     """Return the standard deviation of each column of X, None where X is not given or has other columns."""
     try:
-        spread = None if X is None else np.sqrt(StandardScaler(with_mean=False).fit(X).var_)
+        spread: Any = None if X is None else np.sqrt(StandardScaler(with_mean=False).fit(X).var_)
     except (TypeError, ValueError):  # texts and dates have none
         return None
     return spread if np.shape(spread) == (d,) else None

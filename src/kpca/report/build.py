@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kpca import __version__
 from kpca._base.errors import InputError
-from kpca._base.files import NewFile
+from kpca._base.files import NewFile, write_failed, write_whole
 from kpca._base.progress import step_monitor
 from kpca._base.validation import check_data
 from kpca.data.frames import column_names, row_labels
@@ -100,19 +100,11 @@ def write_report(path: str | os.PathLike[str], subject: Subject) -> None:
         raise InputError(f"path must be the path of a file for the report, such as 'report.html'; got {path!r}.")
     if os.path.isdir(target):
         raise InputError(f"path must be the path of a file; {target!r} is a folder: add a name such as report.html.")
-    new = None
     try:
-        new = NewFile(target)  # before the work: a folder that cannot be written to is found out first
-        new.file.write(html_of(subject).encode("utf-8"))
-        new.finish()
-    except BaseException as error:
-        if new is not None:
-            new.abandon()
-        if isinstance(error, OSError):
-            why = error.strerror or type(error).__name__
-            text = f"The report cannot be written to {target!r} ({why}): name a file in a folder with room for it."
-            raise InputError(text) from error
-        raise
+        NewFile(target).abandon()  # before the work: a folder that cannot be written to is found out first
+    except OSError as error:
+        raise write_failed(repr(target), error, kept=True) from error
+    write_whole(target, html_of(subject).encode("utf-8"))
 
 
 def _check(subject: Subject) -> None:
@@ -208,7 +200,11 @@ def subject_of(
         columns = getattr(X, "columns", None)
         known = before.get_feature_names_out(None if columns is None else [str(name) for name in columns])
         names = known if len(known) == d else None
-    values = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    values: Any = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    digest = hashlib.sha256()  # of the bytes in C order; of a sparse array, of its three arrays
+    for part in (values.data, values.indices, values.indptr) if sparse.issparse(values) else (values,):
+        texts = repr(part.tolist()).encode("utf-8", "backslashreplace") if part.dtype.kind == "O" else None
+        digest.update(np.ascontiguousarray(part).tobytes() if texts is None else texts)
     seed = getattr(last, "random_state", None)
     return Subject(
         model=last,
@@ -218,7 +214,7 @@ def subject_of(
         names=column_names(names, None, rows, d),
         data=DataFacts(
             name="the data" if title is None else title,
-            digest=_digest(values),
+            digest=digest.hexdigest(),
             n_rows=m,
             n_columns=shape[1],
             treated=() if before is None else tuple(f"{type(step).__name__} was applied" for _, step in before.steps),
@@ -236,15 +232,6 @@ def _labels(labels: Any, m: int) -> NDArray[Any]:
         raise InputError(f"labels must be one for each of the {m} rows; got {labels!r:.80}.")
     found = np.asarray(labels)
     return found if found.ndim == 1 else np.array([str(label) for label in labels], dtype=object)
-
-
-def _digest(X: Any) -> str:
-    """Return the SHA-256 of an array: of its bytes in C order; of a sparse one, of its three arrays."""
-    digest = hashlib.sha256()
-    for part in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
-        texts = repr(part.tolist()).encode("utf-8", "backslashreplace") if part.dtype.kind == "O" else None
-        digest.update(np.ascontiguousarray(part).tobytes() if texts is None else texts)
-    return digest.hexdigest()
 
 
 def _code(model: Any, X: Any) -> str:

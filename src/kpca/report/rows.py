@@ -229,18 +229,13 @@ def _farthest(material: Material, found: UnusualRows) -> Iterator[Markup]:
         texts.append(len(titles))
         titles.append(tag("span", "Columns that contribute most: value here (median)", class_="texts"))
         for row, i, contributions in zip(rows, order, causes, strict=True):
-            row.append(_named(material, contributions, int(i)))
+            parts: list[Any] = []
+            for j in np.argsort(-contributions, kind="stable")[:_CAUSES]:
+                if contributions[j] > 0:
+                    column = material.column(int(j))
+                    usual = number(float(np.median(column)), 3)
+                    parts += [", " if parts else "", name(material.names[j], 32), f" {number(column[i], 3)} ({usual})"]
+            row.append(joined(parts or ["none stands out"]))
     yield table(titles, rows, caption=f"The {count(len(order), 'row')} farthest out.", left=texts)
     if isinstance(causes, Refusal):
         yield not_here("Which columns are behind it cannot be said.", causes)
-
-
-def _named(material: Material, contributions: FloatArray, row: int) -> Markup:
-    """Return the columns that contribute most to a row, with its values in them."""
-    parts: list[Any] = []
-    for j in np.argsort(-contributions, kind="stable")[:_CAUSES]:
-        if contributions[j] > 0:
-            column = material.column(int(j))
-            usual = number(float(np.median(column)), 3)
-            parts += [", " if parts else "", name(material.names[j], 32), f" {number(column[row], 3)} ({usual})"]
-    return joined(parts or ["none stands out"])

@@ -98,7 +98,16 @@ def data(material: Material) -> Iterator[Markup]:
         yield tag("p", before)
         yield bullets(sentence(text) for text in facts.treated)
     if subject.image_shape is None:
-        yield _columns(material)
+        d, rows = material.X.shape[1], []
+        for column, called in enumerate(material.names[:_SHOWN]):
+            values = material.column(column)
+            spread = [number(at) for at in np.quantile(values, [0.0, 0.5, 1.0])]
+            rows.append([name(called), *spread, f"{len(np.unique(values)):,}"])
+        which = "All columns" if d <= _SHOWN else f"The first {_SHOWN} of {d:,} columns"
+        units = ", as the model sees them" if facts.treated and subject.restore is None else ""
+        of = f", over {count(len(material.rows), 'row')}" if material.sampled else ""
+        titles = ["Column", "Lowest", "Median", "Highest", "Different values"]
+        yield table(titles, rows, caption=f"{which}{units}{of}.")
         return
     shown = [(material.dense[i], material.id_texts[i]) for i in material.spread_out(_PICTURES)]
     yield pictures(material.picture(row, f"row {visible(text)}", visible(text, 24)) for row, text in shown)
@@ -125,21 +134,6 @@ def _size(material: Material) -> list[Any]:
     if subject.labels is not None:
         text.append("Labels are shown, but the model has not seen them. ")
     return text
-
-
-def _columns(material: Material) -> Markup:
-    d = material.X.shape[1]
-    rows = []
-    for column in range(min(d, _SHOWN)):
-        values = material.column(column)
-        low, middle, high = np.quantile(values, [0.0, 0.5, 1.0])
-        distinct = len(np.unique(values))
-        rows.append([name(material.names[column]), number(low), number(middle), number(high), f"{distinct:,}"])
-    which = "All columns" if d <= _SHOWN else f"The first {_SHOWN} of {d:,} columns"
-    scaled = bool(material.subject.data.treated) and material.subject.restore is None
-    units = ", as the model sees them" if scaled else ""
-    of = f", over {count(len(material.rows), 'row')}" if material.sampled else ""
-    return table(["Column", "Lowest", "Median", "Highest", "Different values"], rows, caption=f"{which}{units}{of}.")
 
 
 # -- What a reader should take home, in a few sentences made from the numbers -----------------------------------------

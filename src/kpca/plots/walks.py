@@ -54,11 +54,11 @@ def gallery(
     20
     """
     size = shape[0] * shape[1]
-    must = f"images must be rows of lines of {shape[0]} x {shape[1]} = {size} finite numbers"
+    must = f"images must be rows of images of {shape[0]} x {shape[1]} = {size} finite numbers"
     try:
         array = np.asarray(images if isinstance(images, np.ndarray) else np.stack(list(images)), dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{must}, equally many in each line of the grid; got {error}.") from error
+        raise InputError(f"{must}, equally many in each row of the grid; got {error}.") from error
     if array.ndim != 3 or array.shape[2] != size or not array.size or not np.isfinite(array).all():
         raise InputError(f"{must}, shape (r, c, {size}); got shape {array.shape} or a gap in it.")
     count, across = array.shape[:2]

@@ -93,7 +93,7 @@ def test_lists_of_rows_will_do() -> None:
         (np.zeros((2, 4, 16)), {}, r"got shape \(2, 4, 16\)"),
         (np.zeros((2, 0, 15)), {}, r"got shape \(2, 0, 15\)"),
         (np.full((1, 1, 15), np.nan), {}, "finite"),
-        ([np.zeros((2, 15)), np.zeros((3, 15))], {}, "equally many in each line"),
+        ([np.zeros((2, 15)), np.zeros((3, 15))], {}, "equally many in each row"),
         (some_images(), {"rows": ["one"]}, "rows must have 2 entries.*got 1"),
         (some_images(), {"rows": "ab"}, "rows must have 2 entries.*got 'ab'"),
         (some_images(), {"columns": list("abc")}, "columns must have 4 entries.*got 3"),

@@ -16,7 +16,8 @@ from kpca._base import files
 
 def picture(count: int = 40) -> Any:
     rng = np.random.default_rng(0)
-    return plots.EmbeddingDisplay.from_scores(rng.normal(size=(count, 2)), np.arange(count) % 3).figure_
+    scores = rng.normal(size=(count, 2))  # rings, a scale of colours: identifiers of collections and images
+    return plots.EmbeddingDisplay.from_scores(scores, np.arange(count), annotate=2).figure_
 
 
 HEADS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}

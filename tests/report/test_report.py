@@ -25,8 +25,7 @@ from kpca import IncrementalKernelPCA, InputError, KernelPCA, Nystroem, kernels
 from kpca.io import Preparation, open_table
 from kpca.report import DataFacts, Subject, html_of, report_on, report_on_table, write_report
 from kpca.report import build as building
-from kpca.report.build import plotly_script
-from kpca.report.door import subject_of
+from kpca.report.build import plotly_script, subject_of
 from kpca.report.material import Influence, Material
 
 SECTIONS = [
@@ -425,7 +424,7 @@ def test_report_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match=r"cannot be written to .*report.html' \(No space left on device\)"):
+    with pytest.raises(InputError, match=r"must have room for .*report.html', and it is full"):
         write_report(path, subject)
     monkeypatch.undo()
     monkeypatch.setattr(building, "html_of", lambda _: 1 / 0)

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca import explain
 from kpca._base.errors import InputError
-from kpca.plots._cloud import density, dots, name_classes
+from kpca.plots._cloud import density, dot_size, dots, name_classes, place_names
 from kpca.plots._given import Facts, FloatArray, facts_of, how_many, number_of, numbers_of, power_of, times, without
-from kpca.plots._labels import Labels, labels_of, place_names, sample_of
-from kpca.plots.axes import INK, colour_bar, dot_size, headline, names_of, note_above, panels_for, tidy
+from kpca.plots._labels import Labels, labels_of, sample_of
+from kpca.plots.axes import INK, colour_bar, headline, names_of, note_above, panels_for, tidy
 
 if TYPE_CHECKING:
     from kpca.plots.axes import Axes, Figure
@@ -146,25 +145,18 @@ def _means(axes: Axes, P: FloatArray, mean: FloatArray, names: Sequence[str], un
 
 
 def _field(axes: Axes, P: FloatArray, arrows: FloatArray, name: str, unit: str) -> None:
-    """Draw the arrows of one variable at rows that are spread over the plane."""
-    rows = _spread(P)
+    """Draw the arrows of one variable at one row of each cell of a grid over the plane, the first that is in it."""
+    size = float(np.ptp(P, axis=0).max()) or 1.0
+    cells = np.minimum((P - P.min(axis=0)) / size * _CELLS, _CELLS - 1).astype(np.intp)
+    rows = np.sort(np.unique(cells[:, 0] * _CELLS + cells[:, 1], return_index=True)[1])
     lengths = np.hypot(*arrows[rows].T)
     typical = float(np.quantile(lengths, 0.9))
     if typical == 0.0:
         note_above(axes, f"{name} moves none of these rows", 2, 3)
         return
-    cell = float(np.ptp(P, axis=0).max()) / _CELLS or 1.0
-    step = _round_step(_FIELD * cell / typical)
+    step = _round_step(_FIELD * (float(np.ptp(P, axis=0).max()) / _CELLS or 1.0) / typical)
     axes.update_datalim(P[rows] + step * arrows[rows])
     axes.autoscale_view()
     style: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "width": 0.0035, "color": INK}
     axes.quiver(*P[rows].T, *(step * arrows[rows]).T, zorder=4, **style)
     note_above(axes, f"arrows: change of the scores for a step of +{step:g}{unit} in {name}", 2, 3)
-
-
-def _spread(P: FloatArray) -> NDArray[np.intp]:
-    """Return one row of each cell of a grid over the plane, the first that is in it."""
-    low, size = P.min(axis=0), float(np.ptp(P, axis=0).max()) or 1.0
-    cells = np.minimum((P - low) / size * _CELLS, _CELLS - 1).astype(np.intp)
-    _, first = np.unique(cells[:, 0] * _CELLS + cells[:, 1], return_index=True)
-    return np.sort(first)

@@ -27,11 +27,10 @@ COLOURS = ("#332288", "#CC6677", "#117733", "#D1B13C", "#AA4499", "#882255", "#4
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "p", "h")
 INK, FAINT, BAR = "#222222", "#D9D9D9", "#4C6A92"
 _LARGER = {"^": 1.15, "v": 1.15, "P": 1.15, "X": 1.15, "*": 1.45, "p": 1.1, "h": 1.1}  # to look as large as others
-NO_LABEL = "#B4B4B4"
 _MISSING = "Pictures need matplotlib, which is not installed: pip install 'kpca[plot]'."
 _RESOLUTION = 150  # dots per inch of a saved picture
 SMALL = 8  # a font size
-_LONG, LONG_CLASS = 28, 24  # letters of the name of a variable and of a class, before it is cut
+_LONG = 28  # letters of the name of a variable, before it is cut
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -54,7 +53,7 @@ def marker_path(marker: str) -> Any:
     return style.get_path().transformed(style.get_transform().frozen().scale(_LARGER.get(marker, 1.0)))
 
 
-def legend_marker(colour: str, marker: str, size: float = 6.0) -> Any:
+def legend_dot(colour: str, marker: str, size: float = 6.0) -> Any:
     """Return what stands for a class in a legend."""
     from matplotlib.lines import Line2D
 
@@ -79,23 +78,6 @@ def _characters(families: tuple[str, ...]) -> frozenset[int]:
         paths = {findfont(FontProperties(family=family, weight=weight)) for family in families}
         known.append({code for path in paths for code in get_font(path).get_charmap()})
     return frozenset(known[0] & known[1])
-
-
-def drawable(text: str) -> str:
-    """Return a text with a box for each character that the font of the pictures does not have."""
-    if text.isascii() and text.isprintable():
-        return text
-    try:
-        from matplotlib.font_manager import FontProperties
-    except ImportError as error:
-        raise ImportError(_MISSING) from error
-    known = _characters(tuple(FontProperties().get_family()))
-    return "".join(one if ord(one) in known else "□" for one in text if one.isprintable() or one == " ")
-
-
-def dot_size(count: int) -> float:
-    """Return the area of a dot: smaller the more there are."""
-    return float(np.clip(18000.0 / max(count, 1), 5.0, 40.0))
 
 
 def tidy(axes: Axes, *, grid: Literal["x", "y", "both"]) -> None:
@@ -148,8 +130,18 @@ def named(name: Any, number: int, most: int = _LONG) -> str:
 
 
 def plain(name: Any, most: int = _LONG) -> str:
-    """Return a name as a text of one line that is not too long, in which nothing is taken for mathematics."""
-    text = drawable(" ".join(str(name).split()))
+    """Return a name as a text of one line that is not too long, in which nothing is taken for mathematics.
+
+    A box stands for each character that the font of the pictures does not have.
+    """
+    text = " ".join(str(name).split())
+    if not (text.isascii() and text.isprintable()):
+        try:
+            from matplotlib.font_manager import FontProperties
+        except ImportError as error:
+            raise ImportError(_MISSING) from error
+        known = _characters(tuple(FontProperties().get_family()))
+        text = "".join(one if ord(one) in known else "□" for one in text if one.isprintable() or one == " ")
     return (text if len(text) <= most else f"{text[: most - 1]}…").replace("$", r"\$")
 
 
@@ -167,8 +159,7 @@ def headline(axes: Axes, text: str, *, size: int = 11, settle: bool = False, **s
     """Write a title at the left, wrapped to the width of the axes; `settle` lays the figure out to find that width."""
     if settle:
         lay_out(axes)
-    letters = max(int(_points(axes) / (0.56 * size)), 16)
-    axes.set_title(textwrap.fill(text, letters), loc="left", fontsize=size, color=INK, **style)
+    axes.set_title("\n".join(_wrapped(axes, text, 0.56 * size, 16)), loc="left", fontsize=size, color=INK, **style)
 
 
 def titled(axes: Axes, title: str, note: str) -> None:
@@ -176,13 +167,14 @@ def titled(axes: Axes, title: str, note: str) -> None:
     lines: list[str] = []
     if note:
         lay_out(axes)  # long names of classes leave less room than the figure has
-        lines = textwrap.wrap(note, max(int(_points(axes) / (0.54 * SMALL)), 24))
+        lines = _wrapped(axes, note, 0.54 * SMALL, 24)
         note_above(axes, "\n".join(lines))
     axes.set_title(title, loc="left", fontweight="bold", pad=6 + 1.5 * SMALL * len(lines))
 
 
-def _points(axes: Axes) -> float:
-    return float(axes.get_window_extent().width / axes.figure.dpi * 72.0)
+def _wrapped(axes: Axes, text: str, width: float, least: int) -> list[str]:
+    """Return a text in lines as wide as the axes, or of `least` letters, which are so many points wide."""
+    return textwrap.wrap(text, max(int(axes.get_window_extent().width / axes.figure.dpi * 72.0 / width), least))
 
 
 def lay_out(axes: Axes) -> None:
@@ -193,10 +185,11 @@ def lay_out(axes: Axes) -> None:
         engine.execute(root)
 
 
-def colour_bar(figure: Figure, mapped: Any, ax: Any, text: str, **style: Any) -> Any:
+def colour_bar(figure: Figure, mapped: Any, ax: Any, text: str, *, frame: bool = True, **style: Any) -> Any:
     """Draw the scale of colours beside the axes, with what it means; return it."""
     bar = figure.colorbar(mapped, ax=ax, **style)
     bar.set_label(text, color=INK)
+    bar.outline.set_visible(frame)
     return bar
 
 
@@ -208,7 +201,7 @@ _METADATA: dict[str, dict[str, Any]] = {
     ".svg": {"Date": None, "Creator": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-_IDENTIFIER = re.compile(r'\bid="([A-Za-z]{0,4}[0-9a-f]{10})"')
+_IDENTIFIER = re.compile(r'\bid="((?:C[0-9a-f]+_[0-9a-f]+_|[A-Za-z]{0,5})[0-9a-f]{10})"')
 
 
 def save(figure: Figure, path: str | os.PathLike[str], *, resolution: int = 150) -> None:
@@ -238,16 +231,12 @@ def save(figure: Figure, path: str | os.PathLike[str], *, resolution: int = 150)
     dpi = whole("resolution", resolution, "a whole number of pixels per inch, 20 to 2400", 20, 2400)
     buffer = io.BytesIO()
     figure.savefig(buffer, format=ending[1:], dpi=dpi, metadata=_METADATA[ending])
-    write_whole(target, _renamed(buffer.getvalue()) if ending == ".svg" else buffer.getvalue())
-
-
-def _renamed(document: bytes) -> bytes:
-    """Return an SVG whose identifiers follow from its content: a setting of matplotlib would do it for all users."""
-    text = document.decode("utf-8")
-    number = {name: f"{order:x}" for order, name in enumerate(dict.fromkeys(_IDENTIFIER.findall(text)))}
-    if not number:
-        return document
-    any_of_them = re.compile(rf"\b({'|'.join(map(re.escape, number))})\b")
-    numbered = any_of_them.sub(lambda found: f"\0{number[found[1]]}\0", text)
-    digest = hashlib.sha256(numbered.encode("utf-8")).hexdigest()[:8]
-    return re.sub("\0([0-9a-f]+)\0", lambda found: f"i{digest}-{found[1]}", numbered).encode("utf-8")
+    document = buffer.getvalue()
+    names = list(dict.fromkeys(_IDENTIFIER.findall(document.decode("utf-8")))) if ending == ".svg" else []
+    if names:  # identifiers that follow from the content: a setting of matplotlib would do it for all users
+        number = {name: f"{order:x}" for order, name in enumerate(names)}
+        any_of_them = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b")
+        numbered = any_of_them.sub(lambda found: f"\0{number[found[1]]}\0", document.decode("utf-8"))
+        digest = hashlib.sha256(numbered.encode("utf-8")).hexdigest()[:8]
+        document = re.sub("\0([0-9a-f]+)\0", lambda found: f"i{digest}-{found[1]}", numbered).encode("utf-8")
+    write_whole(target, document)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta, timezone
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
+from kpca.data.rows import is_missing
 from kpca.plots._given import FloatArray, power_of, short, times, whole, without
 from kpca.plots.axes import COLOURS, INK, SMALL, headline, note, panels_for, plain, tidy
 
@@ -69,6 +71,7 @@ def control_chart(
     return display.plot(ax, statistic=statistic).figure_
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ControlChartDisplay:
     """T², SPE and both combined, row after row, with their limits; drawn as often as wanted.
 
@@ -83,32 +86,35 @@ class ControlChartDisplay:
     figure_, axes_ : of the last picture, one axes per statistic.
     """
 
-    def __init__(
-        self, *, statistics: Any, limits: Any, alarm: Any = None, onset: int | None = None, index: Any = None
-    ) -> None:
-        self.statistics, self.limits = _statistics(statistics, limits)
-        self.alarm, self.onset, self.index = alarm, onset, index
+    statistics: Any
+    limits: Any
+    alarm: Any = None
+    onset: int | None = None
+    index: Any = None
+
+    def __post_init__(self) -> None:
+        given = self.statistics
+        if hasattr(given, "limits_"):  # a detector; the limits are rows
+            self.statistics, self.limits = given.statistics(self.limits), given.limits_
+            return
+        if callable(getattr(given, "statistics", None)):
+            raise InputError("The detector must be fitted before its chart can be drawn: call fit first.")
+        self.limits = getattr(self.limits, "limits_", self.limits)
+        if isinstance(given, list | tuple) and given and all(hasattr(row, "alarm") for row in given):
+            parts = {name: np.array([getattr(row, name) for row in given]) for name in (*_LABELS, "alarm")}
+            self.statistics = SimpleNamespace(**parts)
 
     @classmethod
-    def from_estimator(
-        cls, detector: Any, X: Any, *, alarm: Any = None, onset: int | None = None, index: Any = None, **options: Any
-    ) -> Self:
-        """Draw the statistics that a fitted detector gives the rows of X; `options` are those of `plot`."""
-        return cls(statistics=detector, limits=X, alarm=alarm, onset=onset, index=index).plot(**options)
+    def from_estimator(cls, detector: Any, X: Any, **options: Any) -> Self:
+        """Draw the statistics that a fitted detector gives the rows of X; `options` as in `from_statistics`."""
+        return cls.from_statistics(detector, X, **options)
 
     @classmethod
     def from_statistics(
-        cls,
-        statistics: Any,
-        limits: Any,
-        *,
-        alarm: Any = None,
-        onset: int | None = None,
-        index: Any = None,
-        **options: Any,
+        cls, statistics: Any, limits: Any, *, ax: Any = None, statistic: Any = None, **options: Any
     ) -> Self:
-        """Draw statistics that were computed before; `options` are those of `plot`."""
-        return cls(statistics=statistics, limits=limits, alarm=alarm, onset=onset, index=index).plot(**options)
+        """Draw statistics that were computed before; `ax` and `statistic` as in `plot`, `options` as in the class."""
+        return cls(statistics=statistics, limits=limits, **options).plot(ax, statistic=statistic)
 
     def plot(self, ax: Any = None, *, statistic: str | Sequence[str] | None = None) -> Self:
         """Draw the chart: the statistics that are named, of "t2", "spe" and "combined"; None all.
@@ -129,30 +135,29 @@ class ControlChartDisplay:
         windows = _windows(getattr(self.statistics, "alarm", None) if self.alarm is None else self.alarm, count)
         if onset is not None:
             onset = whole("onset", onset, f"a row number from 0 to {count - 1}, or None", 0, count - 1)
+        # the middles between a row and the next one, so that no line hides the row itself
+        edges = np.concatenate([places[:1], places[:-1] + np.diff(places) / 2, places[-1:]])
         self.figure_, self.axes_ = panels_for(ax, len(names), 9.0, 0.9 + 2.1 * len(names))
         for axes, name, value, bound in zip(self.axes_, names, values, bounds, strict=True):
-            _shade(axes, places, windows)
+            _shade(axes, edges, windows)
             if onset is not None:
-                axes.axvline(_before(places, onset), color=INK, linestyle=":", linewidth=1.4, zorder=1, label="onset")
+                axes.axvline(edges[onset], color=INK, linestyle=":", linewidth=1.4, zorder=1, label="onset")
             power = power_of(value[np.isfinite(value)], bound[np.isfinite(bound)], usual=_USUAL)
             _panel(axes, places, without(value, power), without(bound, power))
             axes.set_ylabel(_LABELS[name] + times(power))
             headline(axes, _summary(name, value, bound, onset), size=10)
         self.axes_[-1].set_xlabel(place_name)
-        _legend(self.figure_, self.axes_, own=ax is None)
+        # what is drawn, said once: below the panels, or in the first of axes that are not ours
+        entries: dict[str, Any] = {}
+        for axes in self.axes_:
+            handles: tuple[list[Any], list[str]] = axes.get_legend_handles_labels()
+            for handle, label in zip(*handles, strict=True):
+                if label != "beyond the limit" or len(handle.get_offsets()):
+                    entries.setdefault(label, handle)
+        style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "markerscale": 1.6}
+        style |= {"loc": "outside lower center", "ncols": len(entries)} if ax is None else {"loc": "best"}
+        (self.figure_ if ax is None else self.axes_[0]).legend(entries.values(), entries.keys(), **style)
         return self
-
-
-def _statistics(source: Any, against: Any) -> tuple[Any, Any]:
-    if hasattr(source, "limits_"):
-        return source.statistics(against), source.limits_
-    if callable(getattr(source, "statistics", None)):
-        raise InputError("The detector must be fitted before its chart can be drawn: call fit first.")
-    limits = getattr(against, "limits_", against)
-    if isinstance(source, list | tuple) and source and all(hasattr(row, "alarm") for row in source):
-        parts = {name: np.array([getattr(row, name) for row in source]) for name in (*_LABELS, "alarm")}
-        return SimpleNamespace(**parts), limits
-    return source, limits
 
 
 def _values(name: str, found: Any) -> FloatArray:
@@ -182,8 +187,12 @@ def _places(index: Any, count: int) -> tuple[NDArray[Any], str]:
     if index is None:
         return np.arange(count), "row"
     places = np.asarray(index)
-    if places.dtype.kind == "O":
-        places = _times(places)
+    if places.dtype.kind == "O" and places.ndim == 1 and all(isinstance(place, date) for place in places):
+        # by the clock of the first row that has a zone, without summer time, by which clocks go back
+        offset = next((place.utcoffset() for place in places if getattr(place, "tzinfo", None)), None)
+        zone = timezone(offset or timedelta())
+        local = [p.astimezone(zone).replace(tzinfo=None) if getattr(p, "tzinfo", None) else p for p in places]
+        places = np.array([np.datetime64("NaT" if is_missing(place) else place, "us") for place in local])
     if places.shape != (count,) or places.dtype.kind not in "iufM":
         got = f"got shape {places.shape}, {places.dtype}"
         raise InputError(f"index must be {count} numbers or times, one per row; {got}.")
@@ -193,69 +202,52 @@ def _places(index: Any, count: int) -> tuple[NDArray[Any], str]:
     return places, plain(name) if name else "time" if places.dtype.kind == "M" else "row"
 
 
-def _times(places: NDArray[Any]) -> NDArray[Any]:
-    """Return points in time that came as objects as numpy's; if they have a zone, by the clock of the first row."""
-    if places.ndim != 1 or not all(isinstance(place, date) for place in places):
-        return places
-    offset = next((place.utcoffset() for place in places if getattr(place, "tzinfo", None)), timedelta())
-    zone = timezone(offset or timedelta())  # without summer time, by which clocks go back
-
-    def clock(place: Any) -> Any:
-        if place != place:  # noqa: PLR0124 (pandas has a date that is none)
-            return "NaT"
-        return place.astimezone(zone).replace(tzinfo=None) if getattr(place, "tzinfo", None) else place
-
-    return np.array([np.datetime64(clock(place), "us") for place in places])
-
-
-def _shade(axes: Axes, places: NDArray[Any], windows: list[tuple[int, int]]) -> None:
+def _shade(axes: Axes, edges: NDArray[Any], windows: list[list[int]]) -> None:
     """Colour the background from the first row of each alarm to its last."""
     if len(windows) <= _SINGLE_WINDOWS:
         for start, stop in windows:
-            ends = _before(places, start), _before(places, stop)
-            axes.axvspan(*ends, facecolor=_ALARM, edgecolor="#B5A36A", linewidth=0.8, zorder=0, label="alarm")
+            style: dict[str, Any] = {"facecolor": _ALARM, "edgecolor": "#B5A36A", "linewidth": 0.8, "zorder": 0}
+            axes.axvspan(edges[start], edges[stop], label="alarm", **style)
         return
-    width = -(-len(places) // _COLUMNS)
-    alarms = np.zeros(-(-len(places) // width), dtype=bool)  # of the columns of the picture: none is lost
+    count = len(edges) - 1
+    width = -(-count // _COLUMNS)
+    alarms = np.zeros(-(-count // width), dtype=bool)  # of the columns of the picture: none is lost
     for start, stop in windows:
         alarms[start // width : -(-stop // width)] = True
-    joined = [(start * width, min(stop * width, len(places))) for start, stop in _windows(alarms, len(alarms))]
-    spans: Any = [(_before(places, start), _before(places, stop) - _before(places, start)) for start, stop in joined]
+    joined = [(edges[i * width], edges[min(j * width, count)]) for i, j in _windows(alarms, len(alarms))]
+    spans: Any = [(low, high - low) for low, high in joined]
     whole: Any = axes.get_xaxis_transform()
     axes.broken_barh(spans, (0.0, 1.0), transform=whole, facecolor=_ALARM, linewidth=0.0, zorder=0, label="alarm")
 
 
-def _windows(alarm: Any, count: int) -> list[tuple[int, int]]:
+def _windows(alarm: Any, count: int) -> list[list[int]]:
     """Return pairs (start, stop), the stop not included."""
-    if alarm is None:
-        return []
     if isinstance(alarm, list | tuple) and alarm and all(isinstance(window, slice) for window in alarm):
         alarm = [window.indices(count)[:2] for window in alarm]
     given = np.asarray(alarm)
     if given.dtype == bool and given.shape == (count,):
         turns = np.flatnonzero(np.diff(given.astype(np.int8), prepend=0, append=0))
-        return [(int(start), int(stop)) for start, stop in turns.reshape(-1, 2)]
-    if given.size == 0:
+        return list(turns.reshape(-1, 2).tolist())
+    if alarm is None or given.size == 0:
         return []
     whole = given.dtype.kind in "iu" and given.ndim == 2 and given.shape[1] == 2
     if not whole or (given < 0).any() or (given > count).any() or (given[:, 0] >= given[:, 1]).any():
         wanted = f"a truth value for each of {count} rows, slices, or pairs of row numbers (start, stop), start < stop"
         raise InputError(f"alarm must be {wanted}; got shape {given.shape}, {given.dtype}.")
-    return [(int(start), int(stop)) for start, stop in given]
-
-
-def _before(places: NDArray[Any], row: int) -> Any:
-    """Return the middle between a row and the one before it, so that no line hides the row itself."""
-    if row in {0, len(places)}:
-        return places[min(row, len(places) - 1)]
-    return places[row - 1] + (places[row] - places[row - 1]) / 2
+    return list(given.tolist())
 
 
 def _panel(axes: Axes, places: NDArray[Any], values: FloatArray, limit: FloatArray) -> None:
     shown = _columns(values, limit)
     x, y, bound = places[shown], values[shown], limit[shown]
     beyond = y > bound
-    log, low, high = _range(y, bound)
+    finite = np.concatenate([y[np.isfinite(y)], bound[np.isfinite(bound)]])
+    highest, least = float(finite.max()), float(bound.min())
+    low, high = min(0.0, 1.05 * float(finite.min())), 1.08 * highest if highest > 0.0 else 1.0
+    if least > 0.0 and highest > _STEEP * least:
+        lowest = max(0.7 * float(y.min(initial=np.inf, where=y > 0.0)), _DEPTH * least)
+        low, high = min(lowest, 0.7 * least), 1.6 * highest
+        axes.set_yscale("log", nonpositive="clip")
     y = np.minimum(y, high)  # infinity is at the upper edge
     axes.plot(x, y, color=_LINE, linewidth=0.8, label="statistic")
     if len(values) <= 60:  # few enough to be seen one by one
@@ -267,24 +259,12 @@ def _panel(axes: Axes, places: NDArray[Any], values: FloatArray, limit: FloatArr
     text = f"limit {short(float(bound[-1]))}" if bounded else "no limit"
     place = (1.0, float(bound[-1]) if bounded else high)
     note(axes, text, place, (3, 0), xycoords=("axes fraction", "data"), va="center")
-    if log:
-        axes.set_yscale("log", nonpositive="clip")
     axes.set_ylim(low, high)
     axes.margins(x=0.01)
     if places.dtype.kind in "iu":
         axes.locator_params(axis="x", integer=True)
     tidy(axes, grid="y")
     axes.tick_params(which="minor", length=0)
-
-
-def _range(y: FloatArray, bound: FloatArray) -> tuple[bool, float, float]:
-    """Return whether the scale is logarithmic, and its two ends."""
-    finite = np.concatenate([y[np.isfinite(y)], bound[np.isfinite(bound)]])
-    highest, least = float(finite.max()), float(bound.min())
-    if least > 0.0 and highest > _STEEP * least:
-        lowest = max(0.7 * float(y.min(initial=np.inf, where=y > 0.0)), _DEPTH * least)
-        return True, min(lowest, 0.7 * least), 1.6 * highest
-    return False, min(0.0, 1.05 * float(finite.min())), 1.08 * highest if highest > 0.0 else 1.0
 
 
 def _columns(values: FloatArray, limit: FloatArray) -> NDArray[np.intp]:
@@ -304,27 +284,13 @@ def _columns(values: FloatArray, limit: FloatArray) -> NDArray[np.intp]:
 
 
 def _summary(name: str, values: FloatArray, limit: FloatArray, onset: int | None) -> str:
+    def share(beyond: NDArray[np.bool_]) -> str:
+        percent = f" ({100.0 * beyond.mean():.1f} %)" if len(beyond) > 20 else ""  # of a few rows it says nothing
+        return f"{beyond.sum():,} of {len(beyond):,} rows{percent}"
+
     beyond, missing = values > limit, int(np.isnan(values).sum())
     gaps = f"; {missing:,} missing" if missing else ""
     if not onset:  # none, or from the first row
-        return f"{_LABELS[name]}: {_share(beyond)} beyond the limit{gaps}"
-    parts = f"{_share(beyond[:onset])} before the onset, {_share(beyond[onset:])} after"
+        return f"{_LABELS[name]}: {share(beyond)} beyond the limit{gaps}"
+    parts = f"{share(beyond[:onset])} before the onset, {share(beyond[onset:])} after"
     return f"{_LABELS[name]}: beyond the limit {parts}{gaps}"
-
-
-def _share(beyond: NDArray[np.bool_]) -> str:
-    percent = f" ({100.0 * beyond.mean():.1f} %)" if len(beyond) > 20 else ""  # of a few rows it says nothing
-    return f"{beyond.sum():,} of {len(beyond):,} rows{percent}"
-
-
-def _legend(figure: Figure, panels: Sequence[Axes], *, own: bool) -> None:
-    """Write once what is drawn: below the panels, or into the first of axes that are not ours."""
-    entries: dict[str, Any] = {}
-    for axes in panels:
-        handles: tuple[list[Any], list[str]] = axes.get_legend_handles_labels()
-        for handle, label in zip(*handles, strict=True):
-            if label != "beyond the limit" or len(handle.get_offsets()):
-                entries.setdefault(label, handle)
-    style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "markerscale": 1.6}
-    style |= {"loc": "outside lower center", "ncols": len(entries)} if own else {"loc": "best"}
-    (figure if own else panels[0]).legend(entries.values(), entries.keys(), **style)

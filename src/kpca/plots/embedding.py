@@ -10,8 +10,8 @@ from kpca._base.errors import InputError
 from kpca.data.frames import row_labels
 from kpca.plots import _cloud as cloud
 from kpca.plots._given import Facts, FloatArray, as_scores, components_of, facts_of, power_of, times, whole, without
-from kpca.plots._labels import Labels, labels_of, place_names, sample_of
-from kpca.plots.axes import BAR, INK, NO_LABEL, SMALL, dot_size, named, panels_for, plain, tidy, titled
+from kpca.plots._labels import Labels, labels_of, sample_of
+from kpca.plots.axes import BAR, INK, SMALL, colour_bar, named, panels_for, plain, tidy, titled
 
 if TYPE_CHECKING:
     from kpca.plots.axes import Figure
@@ -129,8 +129,7 @@ class EmbeddingDisplay:
         self.names_: list[Any] = []
         self.annotations_: list[Any] = []
         self._own = ax is None
-        lines = cloud.legend_lines(self.labels, 6.4) if legend else 0
-        height = 6.0 + 0.22 * lines if len(chosen) > 1 else 4.2
+        height = 6.0 if len(chosen) > 1 else 4.2
         self.figure_, (self.ax_,) = panels_for(ax, 1, 6.4, height, three=len(chosen) == 3)
         P = self.scores[:, list(chosen)]  # shape: (m, 1 to 3)
         power = power_of(P)
@@ -138,29 +137,37 @@ class EmbeddingDisplay:
         many = len(P) >= _MANY if density is None else bool(density)
         note = ""
         if len(P):
-            draw = (self._line, self._plane, self._space)[len(chosen) - 1]
-            note = draw(P, shaded=many, equal=equal, legend=legend)
+            spans = np.ptp(P, axis=0)
+            comparable = spans.min() > 0.0 and spans.max() <= _COMPARABLE * spans.min()
+            same = bool(comparable if equal is None else equal)
+            if len(chosen) == 1:
+                note, self.points_ = cloud.strips(self.ax_, P[:, 0], self.labels)
+            else:
+                note = self._plane(P, same, shaded=many) if len(chosen) == 2 else self._space(P, same)
+            if legend and len(chosen) > 1 and self.labels is not None and self.labels.codes is not None:
+                if self._own:
+                    self.legend_, lines = cloud.class_legend(self.figure_, self.labels, counts=True)
+                    self.figure_.set_figheight(height + 0.22 * lines)
+                else:
+                    style: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": SMALL}
+                    self.legend_ = self.ax_.legend(*cloud.class_entries(self.labels), frameon=False, **style)
         self._write(chosen, power, title, note)
         if len(chosen) == 2 and len(P):
             # a name that finds no room nearby would cover other classes: it is in the legend
             most = np.inf if self.legend_ is None else _NEARBY
             self.names_ = cloud.name_classes(self.ax_, P, self.labels, large=self._own, most=most)
-            self._annotate(P, wanted)
+            if wanted:
+                self._annotate(P, wanted)
         return self
 
-    # -- two components ---------------------------------------------------------------------------------------------
-
-    def _plane(self, P: FloatArray, *, shaded: bool, equal: bool | None, legend: bool) -> str:
+    def _plane(self, P: FloatArray, same: bool, *, shaded: bool) -> str:
         x, y = P.T
-        same = _comparable(P) if equal is None else bool(equal)
         note = self._shades(x, y, same) if shaded else ""
         if not shaded:
-            mapped = cloud.dots(self.ax_, x, y, self.labels, area=dot_size(len(x)))
+            mapped = cloud.dots(self.ax_, x, y, self.labels, area=cloud.dot_size(len(x)))
             self.points_ = self.ax_.collections[-1]
             if mapped is not None:
                 self._bar(mapped)
-        if legend:
-            self._legend()
         if self._own:
             self.ax_.set_box_aspect(1)
         if same:
@@ -192,8 +199,6 @@ class EmbeddingDisplay:
 
     def _annotate(self, P: FloatArray, count: int) -> None:
         """Write the ids of the rows that are the most standard deviations away from the middle."""
-        if not count:
-            return
         middle, spread = P.mean(axis=0), P.std(axis=0)
         away = (P - middle) / np.where(spread > 0.0, spread, 1.0)
         rows = np.argsort(-np.hypot(*away.T), kind="stable")[:count]
@@ -201,61 +206,39 @@ class EmbeddingDisplay:
         before = len(self.ax_.texts)
         ring: dict[str, Any] = {"s": 46, "facecolors": "none", "edgecolors": INK, "linewidths": 1.0, "zorder": 5}
         self.ax_.scatter(*P[rows].T, **ring)
-        place_names(self.ax_, P[rows], 0.05 * (P[rows] - middle), names)
+        cloud.place_names(self.ax_, P[rows], 0.05 * (P[rows] - middle), names)
         self.annotations_ = list(self.ax_.texts[before:])
 
-    # -- one and three components -----------------------------------------------------------------------------------
-
-    def _line(self, P: FloatArray, *, shaded: bool, equal: bool | None, legend: bool) -> str:
-        note, self.points_ = cloud.strips(self.ax_, P[:, 0], self.labels)
-        return note
-
-    def _space(self, P: FloatArray, *, shaded: bool, equal: bool | None, legend: bool) -> str:
+    def _space(self, P: FloatArray, same: bool) -> str:
         """Draw dots in space, class by class: the shapes of one collection cannot be sorted by depth."""
         axes: Any = self.ax_
         rows = np.arange(len(P))
         if len(P) > _SPACE:
             rows = np.sort(np.random.default_rng(0).choice(len(P), _SPACE, replace=False))
-        area = dot_size(len(rows))
-        style: dict[str, Any] = {"s": area, "alpha": 0.7, "linewidths": 0, "rasterized": len(rows) > cloud.VECTOR_DOTS}
+        style: dict[str, Any] = {"alpha": 0.7, "linewidths": 0, "rasterized": len(rows) > cloud.VECTOR_DOTS}
+        layers: list[tuple[Any, dict[str, Any]]] = [(np.ones(len(rows), dtype=bool), {"color": BAR})]
         labels = None if self.labels is None else self.labels.only(rows)
-        if labels is None:
-            self.points_ = axes.scatter(*P[rows].T, color=BAR, **style)
-        else:
-            gone = labels.missing
-            if gone.any():
-                self.points_ = axes.scatter(*P[rows][gone].T, color=NO_LABEL, **style)
-            if labels.codes is not None:
-                for number, look in enumerate(zip(*cloud.class_style(labels), strict=True)):
-                    mine = labels.codes == number
-                    if mine.any():
-                        self.points_ = axes.scatter(*P[rows][mine].T, color=look[0], marker=look[1], **style)
-            elif not gone.all():
-                values = np.asarray(labels.values)[~gone]
-                self.points_ = axes.scatter(*P[rows][~gone].T, c=values, cmap=cloud.SCALE, **style)
-                self._bar(self.points_)
-        if legend:
-            self._legend()
-        same = _comparable(P) if equal is None else bool(equal)
+        if labels is not None:
+            there = ~labels.missing
+            layers = [(~there, {"color": cloud.NO_LABEL})]
+            if labels.codes is None:
+                layers.append((there, {"c": np.asarray(labels.values)[there], "cmap": cloud.SCALE}))
+            else:
+                looks = enumerate(zip(*cloud.class_style(labels), strict=True))
+                layers += [(labels.codes == code, {"color": look[0], "marker": look[1]}) for code, look in looks]
+        for mine, look in layers:
+            if mine.any():
+                self.points_ = axes.scatter(*P[rows][mine].T, s=cloud.dot_size(len(rows)), **look, **style)
+                if "cmap" in look:
+                    self._bar(self.points_)
         spans = np.maximum(np.ptp(P, axis=0), 1e-3 * float(np.ptp(P, axis=0).max() or 1.0))
         axes.set_box_aspect(spans if same else (1.0, 1.0, 0.9), zoom=0.85)
         return f"{len(rows):,} of them drawn" if len(rows) < len(P) else ""
 
-    # -- words ------------------------------------------------------------------------------------------------------
-
     def _bar(self, mapped: Any, meaning: str = "") -> None:
         assert self.labels is not None
         text = plain(meaning, 40) + times(self.labels.power) if meaning else self.labels.scale_name()
-        self.colorbar_ = cloud.value_bar(self.figure_, self.ax_, mapped, text)
-
-    def _legend(self) -> None:
-        if self.labels is None or self.labels.codes is None:
-            return
-        if self._own:
-            self.legend_ = cloud.class_legend(self.figure_, self.labels, counts=True)
-            return
-        style: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": SMALL}
-        self.legend_ = self.ax_.legend(*cloud.class_entries(self.labels), frameon=False, **style)
+        self.colorbar_ = colour_bar(self.figure_, mapped, self.ax_, text, shrink=0.7, pad=0.02, frame=False)
 
     def _write(self, chosen: tuple[int, ...], power: int, title: str | None, note: str) -> None:
         axes: Any = self.ax_
@@ -267,12 +250,6 @@ class EmbeddingDisplay:
                 axis.label.set_size(SMALL + 1)
         heading = f"Scores of {len(self.scores):,} rows" if title is None else plain(title, 70)
         titled(self.ax_, heading, note)
-
-
-def _comparable(P: FloatArray) -> bool:
-    """Whether one scale for all axes leaves none of them flat."""
-    spans = np.ptp(P, axis=0)
-    return bool(spans.min() > 0.0 and spans.max() <= _COMPARABLE * spans.min())
 
 
 def scores(model: Any, X: Any, y: Any = None, components: Any = None, **options: Any) -> Figure:

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.errors import InputError
+from kpca._base.linalg import FloatArray
 from kpca.data.frames import column_names, is_frame
 from kpca.plots._cloud import class_legend, dots
-from kpca.plots._given import (
-    FloatArray,
-    as_array,
-    components_of,
-    facts_of,
-    final_step,
-    number_of,
-    power_of,
-    short,
-    times,
-    whole,
-    without,
-)
-from kpca.plots._labels import Labels, labels_of, sample_of
+from kpca.plots._given import components_of, facts_of, final_step, number_of, power_of, short, times, whole, without
+from kpca.plots._labels import labels_of, sample_of
 from kpca.plots.axes import FAINT, INK, SMALL, named, panels_for, shades
 
 if TYPE_CHECKING:
@@ -40,6 +30,7 @@ _LEVELS = 12  # contours of a map, about
 _COLOURS = ("PuOr", 0.1, 0.9)  # dark at both ends, light in the middle
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ComponentMapDisplay:
     """The values of components on a grid over two variables, with the rows on top; drawn as often as wanted.
 
@@ -72,30 +63,25 @@ class ComponentMapDisplay:
     (4, (4, 30, 30))
     """
 
-    def __init__(
-        self,
-        *,
-        x: FloatArray,
-        y: FloatArray,
-        values: FloatArray,
-        components: Sequence[int],
-        points: FloatArray,
-        labels: Any = None,
-        eigenvalues: FloatArray | None = None,
-        shares: FloatArray | None = None,
-        names: tuple[str, str] = ("x0", "x1"),
-        note: str = "",
-    ) -> None:
-        self.x, self.y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        self.values = np.asarray(values, dtype=np.float64)
-        self.components = tuple(components)
+    x: FloatArray
+    y: FloatArray
+    values: FloatArray
+    components: Sequence[int]
+    points: FloatArray
+    labels: Any = None
+    eigenvalues: FloatArray | None = None
+    shares: FloatArray | None = None
+    names: tuple[str, str] = ("x0", "x1")
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        self.x, self.y, self.values = (np.asarray(a, dtype=np.float64) for a in (self.x, self.y, self.values))
+        self.components = tuple(self.components)
         wanted = (len(self.components), len(self.y), len(self.x))
         if self.values.shape != wanted:
             raise InputError(f"values must have shape (components, y, x), {wanted}; got {self.values.shape}.")
-        self.points = np.asarray(points, dtype=np.float64).reshape(-1, 2)
-        self.labels: Labels | None = labels_of(labels, len(self.points))
-        self.eigenvalues, self.shares = eigenvalues, shares
-        self.names, self.note = names, note
+        self.points = np.asarray(self.points, dtype=np.float64).reshape(-1, 2)
+        self.labels = labels_of(self.labels, len(self.points))
 
     @classmethod
     def from_estimator(
@@ -127,12 +113,24 @@ class ComponentMapDisplay:
         """
         facts = facts_of(model)
         plane = _Plane(model, X, names)
-        pair = plane.pair(features)
+        given = features if isinstance(features, tuple | list) else ()
+        pair = [j for j in (number_of(one, plane.names) for one in given) if j is not None]
+        if len(pair) != 2 or len(features) != 2 or pair[0] == pair[1]:
+            wanted = f"two columns, by name ({plane.names[0]!r}, say) or number from 0 to {len(plane.names) - 1}"
+            raise InputError(f"features must be {wanted}; got {features!r}.")
         words = f"how many maps to draw, 1 to {_MOST}, or at most {_MOST}"
         chosen = components_of(8 if components is None else components, plane.n_components, words, _MOST, counted=True)
         resolution = whole("resolution", resolution, "a whole number from 2 to 1000", 2, 1000)
-        P = plane.columns(pair)  # shape: (m, 2)
-        sides = [_side(P[:, i], resolution, float(margin)) for i in range(2)]
+        P = np.column_stack([plane.column(j) for j in pair])  # shape: (m, 2)
+        if not np.isfinite(P).all():
+            raise InputError("The two columns of a component map must be finite: fill or drop rows with gaps.")
+        sides = []
+        for low, high in zip(P.min(axis=0).tolist(), P.max(axis=0).tolist(), strict=True):
+            room = float(margin) * (high - low) or 0.5 * abs(low) or 0.5
+            sides.append(np.linspace(low - room, high + room, resolution))
+        known: dict[str, Any] = {"eigenvalues": facts.eigenvalues, "shares": facts.shares}
+        for what, values in known.items():
+            known[what] = None if values is None or max(chosen) >= len(values) else values[list(chosen)]
         return cls(
             x=sides[0],
             y=sides[1],
@@ -140,10 +138,9 @@ class ComponentMapDisplay:
             components=chosen,
             points=P,
             labels=y,
-            eigenvalues=_picked(facts.eigenvalues, chosen),
-            shares=_picked(facts.shares, chosen),
             names=(plane.names[pair[0]], plane.names[pair[1]]),
             note=plane.note(pair),
+            **known,
         ).plot(**options)
 
     def plot(self, ax: Any = None, *, levels: int = _LEVELS, filled: bool = True, points: bool = True) -> Self:
@@ -162,62 +159,61 @@ class ComponentMapDisplay:
         self.figure_, self.axes_ = panels_for(ax, count, size * across + 0.2, height, across=_ACROSS)
         self.contours_: list[Any] = []
         self.fills_: list[Any] = []
-        self._powers = power_of(self.x, self.points[:, 0]), power_of(self.y, self.points[:, 1])
-        self._sides = without(self.x, self._powers[0]), without(self.y, self._powers[1])
+        powers = power_of(self.x, self.points[:, 0]), power_of(self.y, self.points[:, 1])
+        sides = without(self.x, powers[0]), without(self.y, powers[1])
         for number, axes in enumerate(self.axes_):
-            self._map(axes, number, levels, filled)
+            self._map(axes, sides, self.values[number], levels, filled)
             if points:
-                self._rows(axes)
-            self._words(axes, number)
+                self._rows(axes, *(without(self.points[:, i], powers[i]) for i in range(2)))
+                axes.set(xlim=sides[0][[0, -1]], ylim=sides[1][[0, -1]])
+            parts = [f"component {self.components[number] + 1}"]
+            if self.eigenvalues is not None:
+                parts.append(f"λ = {short(float(self.eigenvalues[number]))}")
+            if self.shares is not None:
+                parts.append(f"{100.0 * float(self.shares[number]):.1f} %")
+            axes.set_title(", ".join(parts), loc="left", fontsize=SMALL + 1, color=INK)
+            for which, axis in enumerate((axes.xaxis, axes.yaxis)):
+                text = named(self.names[which], which) + times(powers[which])
+                axis.set_label_text(text, fontsize=SMALL, color=INK)
+            axes.tick_params(labelsize=SMALL - 1, colors=INK, length=2)
+            axes.spines[:].set(color=FAINT, linewidth=0.8)
+            axes.locator_params(nbins=4)
         if ax is None and points and self.labels is not None and self.labels.codes is not None:
             class_legend(self.figure_, self.labels, counts=True)
         if ax is None and self.note:
             self.figure_.suptitle(self.note, x=0.01, ha="left", fontsize=SMALL + 1, color=INK)
         return self
 
-    def _map(self, axes: Axes, number: int, count: int, filled: bool) -> None:
-        V = without(self.values[number], power_of(self.values[number]))  # what their unit is does not show
-        levels = _levels(V, count)
-        top = float(np.abs(V).max()) or 1.0
+    def _map(self, axes: Axes, sides: Sequence[FloatArray], V: FloatArray, count: int, filled: bool) -> None:
+        V = without(V, power_of(V))  # what their unit is does not show
+        low, high, top = float(V.min()), float(V.max()), float(np.abs(V).max()) or 1.0
+        levels = np.zeros(1)
+        if high > low:  # round values, 0 among them where it is between the least and the largest
+            step = (high - low) / count
+            power = 10.0 ** np.floor(np.log10(step))
+            step = float(min((s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0)), key=lambda s: abs(np.log(s / step))))
+            levels = np.arange(np.ceil(low / step), np.floor(high / step) + 1.0) * step
         if filled:
             style: dict[str, Any] = {"cmap": shades(*_COLOURS), "vmin": -top, "vmax": top}
             edges = np.unique([-top * 1.0001, *levels, top * 1.0001])
-            self.fills_.append(axes.contourf(*self._sides, V, levels=edges, **style))
+            self.fills_.append(axes.contourf(*sides, V, levels=edges, **style))
         lines = None
-        drawn = levels[(levels > V.min()) & (levels < V.max())]
+        drawn = levels[(levels > low) & (levels < high)]
         if len(drawn):
             styles = ["dashed" if level < 0.0 else "solid" for level in drawn]
             widths = [1.4 if level == 0.0 else 0.8 for level in drawn]
-            lines = axes.contour(*self._sides, V, levels=drawn, colors="#333333", linestyles=styles, linewidths=widths)
+            lines = axes.contour(*sides, V, levels=drawn, colors="#333333", linestyles=styles, linewidths=widths)
         self.contours_.append(lines)
 
-    def _rows(self, axes: Axes) -> None:
-        x, y = (without(self.points[:, i], self._powers[i]) for i in range(2))
+    def _rows(self, axes: Axes, x: FloatArray, y: FloatArray) -> None:
         labels, area = self.labels, float(np.clip(2_500.0 / max(len(x), 1), 5.0, 16.0))
         if len(x) > _MANY:
+            rows, area = np.random.default_rng(0).choice(len(x), _MANY, replace=False), 3.0
             if labels is not None and labels.codes is not None:
                 rows, area = sample_of(labels, _MANY, 40), 5.0
-            else:
-                rows, area = np.random.default_rng(0).choice(len(x), _MANY, replace=False), 3.0
             x, y, labels = x[rows], y[rows], None if labels is None else labels.only(rows)
         dots(axes, x, y, labels, area=area, colour=INK)
         axes.collections[-1].set(edgecolor="white", linewidth=0.3, alpha=0.9)  # seen on dark and on light shades
-        (left, *_, right), (low, *_, high) = self._sides
-        axes.set(xlim=(left, right), ylim=(low, high))
-
-    def _words(self, axes: Axes, number: int) -> None:
-        parts = [f"component {self.components[number] + 1}"]
-        if self.eigenvalues is not None:
-            parts.append(f"λ = {short(float(self.eigenvalues[number]))}")
-        if self.shares is not None:
-            parts.append(f"{100.0 * float(self.shares[number]):.1f} %")
-        axes.set_title(", ".join(parts), loc="left", fontsize=SMALL + 1, color=INK)
-        texts = [named(self.names[which], which) + times(self._powers[which]) for which in range(2)]
-        axes.set_xlabel(texts[0], fontsize=SMALL, color=INK)
-        axes.set_ylabel(texts[1], fontsize=SMALL, color=INK)
-        axes.tick_params(labelsize=SMALL - 1, colors=INK, length=2)
-        axes.spines[:].set(color=FAINT, linewidth=0.8)
-        axes.locator_params(nbins=4)
 
 
 def component_maps(model: Any, X: Any, y: Any = None, **options: Any) -> Figure:
@@ -228,27 +224,6 @@ def component_maps(model: Any, X: Any, y: Any = None, **options: Any) -> Figure:
     return ComponentMapDisplay.from_estimator(model, X, y, **options).figure_
 
 
-def _levels(V: FloatArray, count: int) -> FloatArray:
-    """Return round values for contours, 0 among them where it is between the least and the largest."""
-    low, high = float(V.min()), float(V.max())
-    if not high > low:
-        return np.zeros(1)
-    step = (high - low) / count
-    power = 10.0 ** np.floor(np.log10(step))
-    step = float(min((s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0)), key=lambda s: abs(np.log(s / step))))
-    return np.asarray(np.arange(np.ceil(low / step), np.floor(high / step) + 1.0) * step)
-
-
-def _side(values: FloatArray, count: int, margin: float) -> FloatArray:
-    low, high = float(values.min()), float(values.max())
-    room = margin * (high - low) or 0.5 * abs(low) or 0.5
-    return np.linspace(low - room, high + room, count)
-
-
-def _picked(values: FloatArray | None, chosen: Sequence[int]) -> FloatArray | None:
-    return None if values is None or max(chosen) >= len(values) else values[list(chosen)]
-
-
 class _Plane:
     """The rows of a model and the plane of two of their columns, where the others are at their medians."""
 
@@ -257,55 +232,38 @@ class _Plane:
         X = np.asarray(X) if isinstance(X, list) else X
         if isinstance(getattr(final, "kernel", None), str) and final.kernel == "precomputed":
             raise InputError("Component maps need rows with columns; a precomputed kernel has none.")
-        known = getattr(final, "feature_names_in_", None)
+        known = None if head is not None else getattr(final, "feature_names_in_", None)
         if head is not None and not _is_numbers(X):  # what comes before makes numbers of it
-            X, known = head.transform(X), _names_after(head)
-            head, model = None, final
+            X, model = head.transform(X), final
+            with suppress(AttributeError, ValueError):  # a step that does not know its names
+                known = head.get_feature_names_out()
         if not _is_numbers(X):
             raise InputError("Component maps need rows of numbers in memory: take a sample of them.")
         self._model, self._X = model, X
         self._d = int(X.shape[1])
         if self._d < 2 or not X.shape[0]:
             raise InputError(f"Component maps need rows with 2 columns or more; got shape {tuple(X.shape)}.")
-        self.names = column_names(names, None if head is not None else known, X, self._d)
+        self.names = column_names(names, known, X, self._d)
         self._frame = is_frame(X)
-        self._medians = self._middle()
+        every = max(1, -(-int(X.shape[0]) // _MEDIAN_ROWS))
+        if sparse.issparse(X):
+            some = sparse.csc_array(X[::every])
+            self._medians = np.zeros(self._d)  # the median of a column that is mostly zeros
+            for j in np.flatnonzero(2 * np.diff(some.indptr) >= some.shape[0]):
+                self._medians[j] = np.median(some[:, [j]].toarray())
+        else:
+            self._medians = np.array([np.nanmedian(self.column(j)[::every]) for j in range(self._d)])
+        self._medians = np.nan_to_num(self._medians)
         self.n_components = int(np.shape(self._scores(self._medians[None]))[1])
 
-    def pair(self, features: Any) -> tuple[int, int]:
-        """Return the numbers of two columns that are given by name or number."""
-        given = features if isinstance(features, tuple | list) else ()
-        found = [j for j in (number_of(one, self.names) for one in given) if j is not None]
-        if len(found) != 2 or len(features) != 2 or found[0] == found[1]:
-            wanted = f"two columns, by name ({self.names[0]!r}, say) or number from 0 to {self._d - 1}"
-            raise InputError(f"features must be {wanted}; got {features!r}.")
-        return found[0], found[1]
-
-    def columns(self, pair: tuple[int, int]) -> FloatArray:
-        """Return two columns.  # shape: (m, 2)"""
-        found = np.column_stack([self._column(j) for j in pair])
-        if not np.isfinite(found).all():
-            raise InputError("The two columns of a component map must be finite: fill or drop rows with gaps.")
-        return found
-
-    def _column(self, j: int) -> FloatArray:
+    def column(self, j: int) -> FloatArray:
+        """Return a column.  # shape: (m,)"""
         X = self._X
         if self._frame:
             return np.asarray(X[X.columns[j]].to_numpy(), dtype=np.float64)
         if sparse.issparse(X):
             return np.asarray(X[:, [j]].toarray(), dtype=np.float64).ravel()
         return np.asarray(X[:, j], dtype=np.float64)
-
-    def _middle(self) -> FloatArray:
-        """Return the median of each column, of at most this many rows.  # shape: (d,)"""
-        every = max(1, -(-int(self._X.shape[0]) // _MEDIAN_ROWS))
-        if not sparse.issparse(self._X):
-            return as_array(np.nan_to_num([np.nanmedian(self._column(j)[::every]) for j in range(self._d)]))
-        some = sparse.csc_array(self._X[::every])
-        middle = np.zeros(self._d)  # the median of a column that is mostly zeros
-        for j in np.flatnonzero(2 * np.diff(some.indptr) >= some.shape[0]):
-            middle[j] = np.median(some[:, [j]].toarray())
-        return np.nan_to_num(middle)
 
     def _scores(self, rows: FloatArray) -> FloatArray:
         """Return the scores of rows, given to the model in the container it knows."""
@@ -314,9 +272,9 @@ class _Plane:
             given = type(self._X)({name: rows[:, j] for j, name in enumerate(self._X.columns)})
         elif getattr(self._X, "dtype", None) == np.float32:
             given = rows.astype(np.float32)
-        return as_array(self._model.transform(given))
+        return np.asarray(self._model.transform(given), dtype=np.float64)
 
-    def values(self, pair: tuple[int, int], sides: Sequence[FloatArray], chosen: Sequence[int]) -> FloatArray:
+    def values(self, pair: Sequence[int], sides: Sequence[FloatArray], chosen: Sequence[int]) -> FloatArray:
         """Return components on the grid, whose rows are made in parts.  # shape: (k, b, a)"""
         x, y = sides
         grid = np.column_stack([np.tile(x, len(y)), np.repeat(y, len(x))])  # shape: (b a, 2)
@@ -329,7 +287,7 @@ class _Plane:
             found[start : start + step] = self._scores(rows)[:, list(chosen)]
         return np.ascontiguousarray(found.T).reshape(len(chosen), len(y), len(x))
 
-    def note(self, pair: tuple[int, int]) -> str:
+    def note(self, pair: Sequence[int]) -> str:
         """Return what is to be said of the columns that are not shown."""
         rest = [j for j in range(self._d) if j not in pair]
         if not rest:
@@ -340,20 +298,10 @@ class _Plane:
 
 
 def _is_numbers(X: Any) -> bool:
-    if is_frame(X):
-        return all(_is_numeric(dtype) for dtype in X.dtypes)
-    return (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "iufb") or bool(sparse.issparse(X))
-
-
-def _is_numeric(dtype: Any) -> bool:
-    kind = getattr(dtype, "kind", None)
-    if kind is not None:  # pandas
-        return kind in tuple("iufb")
-    return bool(getattr(dtype, "is_numeric", lambda: False)()) or str(dtype) == "Boolean"  # polars
-
-
-def _names_after(head: Any) -> NDArray[Any] | None:
-    try:
-        return np.asarray(head.get_feature_names_out(), dtype=object)
-    except (AttributeError, ValueError):  # a step that does not know them
-        return None
+    if not is_frame(X):
+        return (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "iufb") or bool(sparse.issparse(X))
+    # the types of pandas have a kind, those of polars a method
+    return all(
+        getattr(dtype, "kind", "") in tuple("iufb") or getattr(dtype, "is_numeric", bool)() or str(dtype) == "Boolean"
+        for dtype in X.dtypes
+    )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpca.estimators.plan import time_words
-from kpca.plots._cloud import class_legend, density, dots
-from kpca.plots._given import FloatArray, power_of, without
+from kpca.plots._cloud import class_legend, density, dot_size, dots
+from kpca.plots._given import power_of, without
 from kpca.plots._labels import Labels, labels_of, sample_of
-from kpca.plots.axes import BAR, COLOURS, FAINT, INK, SMALL, colour_bar, dot_size, note, panels_for, tidy
+from kpca.plots.axes import BAR, COLOURS, FAINT, INK, SMALL, colour_bar, note, panels_for, tidy
 
 if TYPE_CHECKING:
     from kpca.comparison import Comparison, MethodResult
@@ -62,20 +62,6 @@ def comparison(result: Comparison, y: Any = None) -> Figure:
     return figure
 
 
-def _cloud(axes: Axes, x: FloatArray, y: FloatArray, labels: Labels | None, names: int) -> tuple[Any, str]:
-    """Draw rows: all of a few, of many how dense they are, or some of each class; return a scale, and what to note."""
-    if len(x) < _MANY or (labels is not None and labels.codes is None and len(x) <= 5 * _MANY):
-        return dots(axes, x, y, labels, area=dot_size(len(x)) / 3.0, names=names), ""
-    if labels is None:
-        density(axes, x, y, equal=True)
-        return None, ""
-    if labels.codes is None:
-        rows = np.random.default_rng(0).choice(len(x), _MANY, replace=False)
-    else:
-        rows = sample_of(labels, _DOTS, 40)
-    return dots(axes, x[rows], y[rows], labels.only(rows), area=2.5, names=names), f", {len(rows):,} dots"
-
-
 def _embedding(axes: Axes, row: MethodResult, labels: Labels | None, *, names: int) -> Any:
     """Draw one method of a comparison; return what a colour bar is made for, if anything."""
     axes.set(xticks=[], yticks=[], box_aspect=1)
@@ -91,7 +77,17 @@ def _embedding(axes: Axes, row: MethodResult, labels: Labels | None, *, names: i
     second = E[:, 1] if E.shape[1] > 1 else np.zeros(len(E))
     power = power_of(E[:, 0], second)
     first, second = without(E[:, 0], power), without(second, power)
-    points, shown = _cloud(axes, first, second, labels, names)
+    points, shown = None, ""
+    if len(E) < _MANY or (labels is not None and labels.codes is None and len(E) <= 5 * _MANY):
+        points = dots(axes, first, second, labels, area=dot_size(len(E)) / 3.0, names=names)
+    elif labels is None:
+        density(axes, first, second, equal=True)
+    else:  # some rows, of each class a few
+        rows = np.random.default_rng(0).choice(len(E), _MANY, replace=False)
+        if labels.codes is not None:
+            rows = sample_of(labels, _DOTS, 40)
+        points = dots(axes, first[rows], second[rows], labels.only(rows), area=2.5, names=names)
+        shown = f", {len(rows):,} dots"
     axes.set_aspect("equal", adjustable="datalim")
     kept = "" if row.trustworthiness is None else f"trustworthiness {row.trustworthiness:.2f}, "
     axes.text(0.0, 1.03, kept + time_words(row.seconds or 0.0) + shown, ha="left", va="bottom", **style)
@@ -119,7 +115,15 @@ def path(found: Path) -> Figure:
     """
     judged = found.scores is not None
     figure, panels = panels_for(None, 3 if judged else 2, 7.0, 7.6 if judged else 5.6)
-    _path_shares(panels[0], found)
+    shares = np.nan_to_num(found.explained_variance_ratio)
+    edges, k = np.cumsum(np.insert(shares, 0, 0.0, axis=1), axis=1).T, shares.shape[1]
+    for j in range(k):  # on top of each other: the upper edge is what all explain together
+        shade = 0.25 + 0.65 * j / max(k - 1, 1)
+        panels[0].fill_between(found.values, edges[j], edges[j + 1], color=BAR, alpha=1.0 - shade, linewidth=0)
+        panels[0].plot(found.values, edges[j + 1], color=INK, linewidth=0.5)
+    panels[0].set(ylabel="share of variance", ylim=(0.0, 1.02))
+    words = f"components 1 to {k}, the first at the bottom" if k > 1 else "component 1"
+    note(panels[0], words, (1.0, 1.0), (0, 4), xycoords="axes fraction", ha="right", va="bottom")
     spread = found.participation / max(found.n_rows - 1, 1)
     mark: dict[str, Any] = {"marker": "o", "markersize": 3}
     panels[1].plot(found.values, found.alignment, color=COLOURS[0], label="linear: alignment", **mark)
@@ -127,8 +131,15 @@ def path(found: Path) -> Figure:
     panels[1].plot(found.values, spread, color=COLOURS[1], label="lost: participation ratio / (n − 1)", **mark)
     panels[1].set(ylabel="from 0 to 1", ylim=(-0.03, 1.05))
     panels[1].legend(frameon=False, loc="center left")
-    if found.scores is not None:
-        _path_scores(panels[2], found)
+    if found.scores is not None and found.standard_errors is not None:
+        panels[2].plot(found.values, found.scores, color=COLOURS[2], marker="o", markersize=3)
+        if np.isfinite(found.standard_errors).any():
+            low, high = found.scores - found.standard_errors, found.scores + found.standard_errors
+            panels[2].fill_between(found.values, low, high, color=COLOURS[2], alpha=0.2, linewidth=0)
+        panels[2].axvline(found.best_value, color=INK, linestyle=":", linewidth=1.2)
+        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xytext": (4, 0), "textcoords": "offset points"}
+        panels[2].annotate(f"best: {found.best_value:.3g}", (found.best_value, 0.04), **place)
+        panels[2].set_ylabel(str(found.criterion))
     for axes in panels:
         if found.parameter == "gamma":
             axes.set_xscale("log")
@@ -140,29 +151,3 @@ def path(found: Path) -> Figure:
     panels[-1].set_xlabel(f"{found.parameter}{narrow}")
     panels[0].set_title(f"{found.kernel} kernel, {found.n_rows:,} rows", loc="left", fontweight="bold")
     return figure
-
-
-def _path_shares(axes: Axes, found: Path) -> None:
-    """Draw the shares of the first components on top of each other: the upper edge is what all explain together."""
-    shares = np.nan_to_num(found.explained_variance_ratio)
-    edges = np.column_stack([np.zeros(len(shares)), np.cumsum(shares, axis=1)])
-    k = shares.shape[1]
-    for j in range(k):
-        shade = 0.25 + 0.65 * j / max(k - 1, 1)
-        axes.fill_between(found.values, edges[:, j], edges[:, j + 1], color=BAR, alpha=1.0 - shade, linewidth=0)
-        axes.plot(found.values, edges[:, j + 1], color=INK, linewidth=0.5)
-    axes.set(ylabel="share of variance", ylim=(0.0, 1.02))
-    words = f"components 1 to {k}, the first at the bottom" if k > 1 else "component 1"
-    note(axes, words, (1.0, 1.0), (0, 4), xycoords="axes fraction", ha="right", va="bottom")
-
-
-def _path_scores(axes: Axes, found: Path) -> None:
-    assert found.scores is not None and found.standard_errors is not None
-    axes.plot(found.values, found.scores, color=COLOURS[2], marker="o", markersize=3)
-    if np.isfinite(found.standard_errors).any():
-        low, high = found.scores - found.standard_errors, found.scores + found.standard_errors
-        axes.fill_between(found.values, low, high, color=COLOURS[2], alpha=0.2, linewidth=0)
-    axes.axvline(found.best_value, color=INK, linestyle=":", linewidth=1.2)
-    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xytext": (4, 0), "textcoords": "offset points"}
-    axes.annotate(f"best: {found.best_value:.3g}", (found.best_value, 0.04), **place)
-    axes.set_ylabel(str(found.criterion))

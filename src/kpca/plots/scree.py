@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from kpca._base.errors import InputError
 from kpca.plots._cloud import class_legend
-from kpca.plots._given import FloatArray, factored, facts_of, how_many, short
+from kpca.plots._given import FloatArray, factored, facts_of, short, whole
 from kpca.plots.axes import BAR, INK, SMALL, new_figure, panels_for, tidy, titled
 from kpca.plots.embedding import EmbeddingDisplay
 
@@ -23,6 +24,7 @@ _TICKS = 12
 _DECADES = 18.5  # below the largest: what is further down is rounding
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SpectrumDisplay:
     """The shares of variance of the components, with bounds, and what they add up to; drawn as often as wanted.
 
@@ -52,25 +54,21 @@ class SpectrumDisplay:
     'log'
     """
 
-    def __init__(
-        self,
-        *,
-        eigenvalues: Any,
-        total: float | None = None,
-        bounds: Any = None,
-        estimate: bool = False,
-        centred: bool = True,
-    ) -> None:
-        self.eigenvalues = np.asarray(eigenvalues, dtype=np.float64)  # shape: (k,)
+    eigenvalues: Any
+    total: float | None = None
+    bounds: Any = None
+    estimate: bool = False
+    centred: bool = True
+
+    def __post_init__(self) -> None:
+        self.eigenvalues = np.asarray(self.eigenvalues, dtype=np.float64)  # shape: (k,)
         if self.eigenvalues.ndim != 1 or not self.eigenvalues.size or not np.isfinite(self.eigenvalues).all():
             raise InputError(f"eigenvalues must be finite numbers, 1 or more; got shape {self.eigenvalues.shape}.")
-        self.total = None if total is None else float(total)
-        self.bounds = None if bounds is None else np.asarray(bounds, dtype=np.float64)  # shape: (k, 2)
+        self.total = None if self.total is None else float(self.total)
+        self.bounds = None if self.bounds is None else np.asarray(self.bounds, dtype=np.float64)  # shape: (k, 2)
         if self.bounds is not None and self.bounds.shape != (len(self.eigenvalues), 2):
             raise InputError(f"bounds must be a pair per eigenvalue, {len(self.eigenvalues)}; got {self.bounds.shape}.")
-        self.estimate = bool(estimate)
-        self.centred = bool(centred)
-        self._of_what = "variance" if centred else "second moment"
+        self._of_what = "variance" if self.centred else "second moment"
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any = None, y: Any = None, **options: Any) -> Self:
@@ -104,30 +102,37 @@ class SpectrumDisplay:
         cumulative : show what the components explain together, on a scale at the right. Needs the total.
         n : show the first n components; None is all.
         """
-        shown = len(self.eigenvalues) if n is None else min(how_many(n), len(self.eigenvalues))
+        count = len(self.eigenvalues)
+        wanted = count if n is None else whole("n", n, "a whole number of components to show, 1 or more", 1)
+        shown = min(wanted, count)
         self.figure_, (self.ax_,) = panels_for(ax, 1, 6.8, 4.3)
-        share, low, high = self._shares()
+        values = self.eigenvalues
+        found = np.column_stack([values, np.column_stack([values, values]) if self.bounds is None else self.bounds])
+        if self.total is None:
+            found, meaning = factored(found, "eigenvalue")
+        else:
+            with np.errstate(invalid="ignore"):
+                scaled = found * (100.0 / self.total if self.total > 0.0 else 0.0)
+            found, meaning = np.nan_to_num(scaled, nan=0.0, posinf=np.inf), f"{self._of_what} explained (%)"
+        share = found[:, 0]
+        low, high = np.minimum(found[:shown, 1], share[:shown]), np.maximum(found[:shown, 2], share[:shown])
+        self.ax_.set(xlabel="component", ylabel=meaning)
         none: Any = None
         self.bars_ = self.whiskers_ = self.cumulative_ = self.cumulative_ax_ = none
         number = np.arange(1, shown + 1)
-        self._values(number, share[:shown], low[:shown], high[:shown], log=log)
+        self._values(number, share[:shown], low, high, log=log)
         if cumulative and self.total:
-            self._sums(number, np.cumsum(share)[:shown])
+            right = self.cumulative_ax_ = self.ax_.twinx()
+            look: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1.2, "label": "cumulative (right)"}
+            if shown <= _SINGLE:
+                look |= {"marker": "s", "markersize": 3.5, "markerfacecolor": "white"}
+            (self.cumulative_,) = right.plot(number, np.cumsum(share)[:shown], **look)
+            right.set_ylim(0.0, 105.0)
+            right.set_ylabel(f"cumulative {self._of_what} (%)", color=INK)
+            right.spines[:].set_visible(False)
+            right.tick_params(colors=INK, length=0)
         self._write(share, shown)
         return self
-
-    def _shares(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what is drawn, and its bounds: per cent of the total, or eigenvalues.  # shape: (k,) each"""
-        values = self.eigenvalues
-        bounds = np.column_stack([values, values]) if self.bounds is None else self.bounds
-        scale = 1.0 if self.total is None else 100.0 / self.total if self.total > 0.0 else 0.0
-        self._meaning = f"{self._of_what} explained (%)"
-        if self.total is None:
-            found, self._meaning = factored(np.column_stack([values, bounds]), "eigenvalue")
-            return found[:, 0], found[:, 1], found[:, 2]
-        with np.errstate(invalid="ignore"):
-            low, high = np.nan_to_num(bounds.T * scale, nan=0.0, posinf=np.inf)
-        return values * scale, np.minimum(low, values * scale), np.maximum(high, values * scale)
 
     def _values(self, number: Any, share: FloatArray, low: FloatArray, high: FloatArray, *, log: bool) -> None:
         axes, top = self.ax_, float(share.max(initial=0.0))
@@ -153,48 +158,29 @@ class SpectrumDisplay:
             axes.set_ylim(0.0, 1.06 * max(reached, top) or 1.0)
         self.bars_.set_label("share" if self.total is not None else "eigenvalue")
         if wide.any():
-            self._bounds(number, share, low, high, wide=wide, many=many)
+            words = "estimated bounds" if self.estimate else "certified bounds"
+            upper = np.where(np.isfinite(high), high, axes.get_ylim()[1] * 10.0)
+            if many:  # a band in place of whiskers
+                style: dict[str, Any] = {"step": "mid", "facecolor": "#9A9A9A", "alpha": 0.45, "linewidth": 0}
+                self.whiskers_ = axes.fill_between(number, np.maximum(low, 0.0), upper, label=words, **style)
+            else:
+                gaps = np.array([share - low, upper - share])[:, wide]  # shape: (2, w)
+                style = {"fmt": "none", "ecolor": INK, "elinewidth": 1.0, "capsize": 3}
+                self.whiskers_ = axes.errorbar(number[wide], share[wide], yerr=gaps, label=words, **style)
         beyond = wide & (high > axes.get_ylim()[1])
         self._beyond = float(high[beyond].max()) if beyond.any() else 0.0
 
-    def _bounds(
-        self, number: Any, share: FloatArray, low: FloatArray, high: FloatArray, *, wide: Any, many: bool
-    ) -> None:
-        """Draw bounds as whiskers, of many components as a band."""
-        words = "estimated bounds" if self.estimate else "certified bounds"
-        ceiling = self.ax_.get_ylim()[1] * 10.0
-        upper = np.where(np.isfinite(high), high, ceiling)
-        if many:
-            style: dict[str, Any] = {"step": "mid", "facecolor": "#9A9A9A", "alpha": 0.45, "linewidth": 0}
-            self.whiskers_ = self.ax_.fill_between(number, np.maximum(low, 0.0), upper, label=words, **style)
-            return
-        gaps = np.array([share - low, upper - share])[:, wide]  # shape: (2, w)
-        self.whiskers_ = self.ax_.errorbar(
-            number[wide], share[wide], yerr=gaps, fmt="none", ecolor=INK, elinewidth=1.0, capsize=3, label=words
-        )
-
-    def _sums(self, number: Any, sums: FloatArray) -> None:
-        right = self.ax_.twinx()
-        look: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1.2, "label": "cumulative (right)"}
-        if len(sums) <= _SINGLE:
-            look |= {"marker": "s", "markersize": 3.5, "markerfacecolor": "white"}
-        (self.cumulative_,) = right.plot(number, sums, **look)
-        right.set_ylim(0.0, 105.0)
-        right.set_ylabel(f"cumulative {self._of_what} (%)", color=INK)
-        right.spines[:].set_visible(False)
-        right.tick_params(colors=INK, length=0)
-        self.cumulative_ax_ = right
-
     def _write(self, share: FloatArray, shown: int) -> None:
         axes, count = self.ax_, len(share)
-        axes.set_xlabel("component")
-        axes.set_ylabel(self._meaning)
         if shown <= _TICKS:
             axes.set_xticks(range(1, shown + 1))
         else:
             axes.locator_params(axis="x", nbins=_TICKS, steps=[1, 2, 5, 10], integer=True)
         axes.set_xlim(0.3, shown + 0.7)
-        whole = f": {_percent(share.sum())} % in {count} component{'s' if count > 1 else ''}"
+        percent = f"{share.sum():#.3g}".removesuffix(".") if share.any() else "0"
+        if float(percent) >= 100.0 > share.sum() + 1e-9:  # 100 only if it is
+            percent = "over 99.9"
+        whole = f": {percent} % in {count} component{'s' if count > 1 else ''}"
         name = "Estimated spectrum" if self.estimate else "Spectrum"
         title = f"{name}{whole if self.total is not None else f': {count} eigenvalues'}"
         notes = []
@@ -211,22 +197,11 @@ class SpectrumDisplay:
         titled(axes, title, "; ".join(notes))
         tidy(axes, grid="y")
         axes.tick_params(which="minor", length=0)
-        self._legend()
-
-    def _legend(self) -> None:
-        """Say what is drawn, below the axes: inside there may be no room."""
+        # what is drawn, below the axes: inside there may be no room
         handles = [artist for artist in (self.bars_, self.whiskers_, self.cumulative_) if artist is not None]
         if len(handles) > 1:
             style: dict[str, Any] = {"fontsize": SMALL, "frameon": False, "columnspacing": 1.5, "ncols": len(handles)}
-            self.ax_.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.13), **style)
-
-
-def _percent(value: float) -> str:
-    """Return a percentage in three digits, and as 100 only if it is."""
-    if value == 0.0:
-        return "0"
-    text = f"{value:#.3g}".removesuffix(".")
-    return text if float(text) < 100.0 or value >= 100.0 - 1e-9 else "over 99.9"
+            axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.13), **style)
 
 
 def spectrum(model: Any, **options: Any) -> Figure:

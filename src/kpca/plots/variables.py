@@ -6,7 +6,6 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca.plots._given import FloatArray, factored, how_many, numbers_of, short, whole
@@ -37,29 +36,25 @@ def importance(found: Any, *, n: int = 20, by_component: bool = False, ax: Any =
     labels = [names[j] for j in order]
     title = f"Importance of {len(order)} of {len(values)} variables"
     if by_component:
-        return _map_of_components(found, order, labels, title, ax)
+        each = np.maximum(numbers_of("importance by component", found.by_component, 2), 0.0)
+        if each.shape[1] != len(values):
+            raise InputError(f"by_component must have a column for each of {len(values)} names; got {each.shape}.")
+        wide = float(np.clip(2.0 + 0.08 * max(map(len, labels)) + 0.5 * len(each), 4.8, 12.0))
+        figure, (axes,) = panels_for(ax, 1, wide, max(1.5 + 0.28 * len(order), 3.6))
+        _heat(axes, each[:, order].T, _meaning(found))
+        axes.set_yticks(range(len(order)), labels)
+        axes.set_xlabel("component")
+        numbers = np.asarray(getattr(found, "components", np.arange(len(each))))
+        some = range(0, len(each), -(-len(each) // 24))
+        axes.set_xticks(some, [str(numbers[j] + 1) for j in some])
+        headline(axes, title, settle=True, fontweight="bold")
+        return figure
     figure, (axes,) = panels_for(ax, 1, 7.0, 1.3 + 0.26 * len(order))
     spread = getattr(found, "deviations", np.zeros_like(values))
     lengths, meaning = factored(np.array([values[order], spread[order]]), _meaning(found))
     axes.set_xlabel(meaning)
     _bars(axes, labels, *lengths)
     headline(axes, title, fontweight="bold")
-    return figure
-
-
-def _map_of_components(found: Any, order: NDArray[np.intp], labels: list[str], title: str, ax: Any) -> Figure:
-    each = np.maximum(numbers_of("importance by component", found.by_component, 2), 0.0)
-    if each.shape[1] != len(found.values):
-        raise InputError(f"by_component must have a column for each of {len(found.values)} names; got {each.shape}.")
-    wide = float(np.clip(2.0 + 0.08 * max(map(len, labels)) + 0.5 * len(each), 4.8, 12.0))
-    figure, (axes,) = panels_for(ax, 1, wide, max(1.5 + 0.28 * len(order), 3.6))
-    _heat(axes, each[:, order].T, _meaning(found))
-    axes.set_yticks(range(len(order)), labels)
-    axes.set_xlabel("component")
-    numbers = np.asarray(getattr(found, "components", np.arange(len(each))))
-    some = range(0, len(each), -(-len(each) // 24))
-    axes.set_xticks(some, [str(numbers[j] + 1) for j in some])
-    headline(axes, title, settle=True, fontweight="bold")
     return figure
 
 
@@ -132,19 +127,16 @@ def _bars(
     axes.set_ylim(len(values) - 0.4, -0.6)
     axes.locator_params(axis="x", nbins=6)
     tidy(axes, grid="x")
-    _leave_room(axes, values if spread is None else np.concatenate([values - spread, ends]))
-
-
-def _leave_room(axes: Axes, values: FloatArray) -> None:
-    """Set the horizontal limits such that bars from 0 and the texts at their ends are inside."""
-    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+    # leave room for bars from 0 and for the texts at their ends
+    reached = values if spread is None else np.concatenate([values - spread, ends])
+    low, high = min(float(reached.min()), 0.0), max(float(reached.max()), 0.0)
     axes.set_xlim(low, high if high > low else 1.0)
     lay_out(axes)  # now it is known how wide the axes are
     width = axes.get_window_extent().width
     text = max(label.get_window_extent().width for label in axes.texts) + 8.0 / 72.0 * axes.figure.canvas.figure.dpi
-    left, right = (text if low < 0.0 else 0.0), (text if high > 0.0 or low == 0.0 else 0.0)
-    scale = (high - low or 1.0) / max(width - left - right, 0.2 * width)
-    axes.set_xlim(low - scale * left, (high if high > low else 1.0) + scale * right)
+    before, after = (text if low < 0.0 else 0.0), (text if high > 0.0 or low == 0.0 else 0.0)
+    scale = (high - low or 1.0) / max(width - before - after, 0.2 * width)
+    axes.set_xlim(low - scale * before, (high if high > low else 1.0) + scale * after)
 
 
 def _heat(axes: Axes, values: FloatArray, meaning: str) -> None:

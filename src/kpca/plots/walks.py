@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.preprocessing import StandardScaler
 
 from kpca._base.errors import InputError
 from kpca.data.frames import column_names
-from kpca.plots._given import Facts, FloatArray, as_array, components_of, factored, facts_of, final_step, how_many
+from kpca.plots._given import Facts, FloatArray, components_of, factored, facts_of, final_step, how_many
 from kpca.plots.axes import COLOURS, FAINT, INK, MARKERS, SMALL, headline, names_of, new_figure, panels_for, tidy
 from kpca.preimage import traverse
 
@@ -51,14 +53,23 @@ def gallery(
     >>> len(figure.axes)
     20
     """
-    images = _images(images, shape)
-    count, across = images.shape[:2]
-    _expect_texts("rows", rows, count)
-    _expect_texts("columns", columns, across)
-    _expect_texts("captions", captions, count)
-    for line in captions or ():
-        _expect_texts("each of the captions", line, across)
-    low, high = (float(images.min()), float(images.max())) if limits is None else limits
+    size = shape[0] * shape[1]
+    must = f"images must be rows of images of {shape[0]} x {shape[1]} = {size} finite numbers"
+    try:
+        array = np.asarray(images if isinstance(images, np.ndarray) else np.stack(list(images)), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{must}, equally many in each row of the grid; got {error}.") from error
+    if array.ndim != 3 or array.shape[2] != size or not array.size or not np.isfinite(array).all():
+        raise InputError(f"{must}, shape (r, c, {size}); got shape {array.shape} or a gap in it.")
+    count, across = array.shape[:2]
+    array = array.reshape(count, across, *shape)
+    expected: list[tuple[str, Any, int]] = [("rows", rows, count), ("columns", columns, across)]
+    expected += [("captions", captions, count), *(("each of the captions", line, across) for line in captions or ())]
+    for name, texts, wanted in expected:
+        if texts is not None and (isinstance(texts, str) or len(texts) != wanted):
+            got = repr(texts) if isinstance(texts, str) else f"{len(texts)}"
+            raise InputError(f"{name} must have {wanted} entries, one for each of its images; got {got}.")
+    low, high = (float(array.min()), float(array.max())) if limits is None else limits
     if not low <= high:
         raise InputError(f"limits must be a pair (black, white) of numbers in ascending order; got {limits!r}.")
     # in inches: an image is as large as ten inches allow, and never larger than is of use
@@ -79,7 +90,7 @@ def gallery(
         # the frame shows where an image ends whose edge is as white as the paper
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set(color=FAINT, linewidth=0.6)
-        axes.imshow(images[i, j], cmap="gray_r" if inverted else "gray", vmin=low, vmax=high, interpolation="nearest")
+        axes.imshow(array[i, j], cmap="gray_r" if inverted else "gray", vmin=low, vmax=high, interpolation="nearest")
         if captions:
             axes.set_xlabel(captions[i][j], fontsize=SMALL, color=INK, labelpad=2.5)
         if columns and i == 0:
@@ -91,30 +102,13 @@ def gallery(
     return figure
 
 
-def _images(images: Any, shape: tuple[int, int]) -> FloatArray:
-    """Return images as an array.  # shape: (r, c, height, width)"""
-    wanted = f"images must be rows of lines of {shape[0]} x {shape[1]} = {shape[0] * shape[1]} finite numbers"
-    try:
-        array = np.asarray(images if isinstance(images, np.ndarray) else np.stack(list(images)), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{wanted}, equally many in each line of the grid; got {error}.") from error
-    if array.ndim != 3 or array.shape[2] != shape[0] * shape[1] or not array.size or not np.isfinite(array).all():
-        raise InputError(f"{wanted}, shape (r, c, {shape[0] * shape[1]}); got shape {array.shape} or a gap in it.")
-    return array.reshape(*array.shape[:2], *shape)
-
-
-def _expect_texts(name: str, texts: Any, count: int) -> None:
-    if texts is not None and (isinstance(texts, str) or len(texts) != count):
-        found = repr(texts) if isinstance(texts, str) else f"{len(texts)}"
-        raise InputError(f"{name} must have {count} entries, one for each of its images; got {found}.")
-
-
 # -- Traversals: what rows look like on the way along a component, from low scores to high ones -----------------------
 
 _LINES = 6  # variables of a panel
 _STYLES = ("-", "--", "-.", ":", (0, (6, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TraversalDisplay:
     """The pre-images of points along components: rows of pictures, or lines of the variables that change most.
 
@@ -144,28 +138,24 @@ class TraversalDisplay:
     (10, (2, 5, 64))
     """
 
-    def __init__(
-        self,
-        *,
-        positions: Any,
-        rows: Any,
-        components: Sequence[int],
-        shares: Any = None,
-        names: Any = None,
-        scale: Any = None,
-        image_shape: tuple[int, int] | None = None,
-    ) -> None:
-        self.positions = np.asarray(positions, dtype=np.float64)
-        self.rows = np.asarray(rows, dtype=np.float64)
-        self.components = tuple(int(component) for component in components)
+    positions: Any
+    rows: Any
+    components: Sequence[int]
+    shares: Any = None
+    names: Any = None
+    scale: Any = None
+    image_shape: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.positions = np.asarray(self.positions, dtype=np.float64)
+        self.rows = np.asarray(self.rows, dtype=np.float64)
+        self.components = tuple(int(component) for component in self.components)
         wanted = (len(self.components), len(self.positions))
         if self.rows.ndim != 3 or self.rows.shape[:2] != wanted or not np.isfinite(self.rows).all():
             got = f"got shape {self.rows.shape} or a gap in it"
             raise InputError(f"rows must be finite, shape {(*wanted, 'd')}; {got}.")
-        self.facts = Facts.of(shares)
-        self.names = names
-        self.scale = None if scale is None else np.asarray(scale, dtype=np.float64)
-        self.image_shape = image_shape
+        self.facts = Facts.of(self.shares)
+        self.scale = None if self.scale is None else np.asarray(self.scale, dtype=np.float64)
 
     @classmethod
     def from_estimator(
@@ -232,7 +222,7 @@ class TraversalDisplay:
             self.figure_ = gallery(
                 self.rows,
                 self.image_shape,
-                rows=[self._name(number).replace(" (", "\n(") for number in range(len(self.components))],
+                rows=[self.facts.axis_name(component).replace(" (", "\n(") for component in self.components],
                 columns=["0" if at == 0.0 else f"{at:+.3g}".replace("-", "−") for at in self.positions],
                 inverted=inverted,
                 title="Along the components: pre-images, in standard deviations from the middle",
@@ -246,9 +236,6 @@ class TraversalDisplay:
             self._panel(axes, number, names, shown)
         self.axes_[-1].set_xlabel("position along the component (standard deviations)")
         return self
-
-    def _name(self, number: int) -> str:
-        return self.facts.axis_name(self.components[number])
 
     def _panel(self, axes: Axes, number: int, names: Sequence[str], count: int) -> None:
         """Draw the variables that change most, each with its name at its end."""
@@ -272,7 +259,7 @@ class TraversalDisplay:
         if drawn:
             axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), fontsize=SMALL, frameon=False, handlelength=3.0)
         whole = f"{len(order)} of {rows.shape[1]} variables" if len(order) else "no variable changes"
-        headline(axes, f"{self._name(number)}: {whole}", size=10, fontweight="bold")
+        headline(axes, f"{self.facts.axis_name(self.components[number])}: {whole}", size=10, fontweight="bold")
 
 
 def traversal(model: Any, X: Any = None, **options: Any) -> Figure:
@@ -286,15 +273,8 @@ def traversal(model: Any, X: Any = None, **options: Any) -> Figure:
 
 def _deviations(X: Any, d: int) -> FloatArray | None:
     """Return the standard deviation of each column of X, None where X is not given or has other columns."""
-    if X is None:
+    try:
+        spread: Any = None if X is None else np.sqrt(StandardScaler(with_mean=False).fit(X).var_)
+    except (TypeError, ValueError):  # texts and dates have none
         return None
-    if hasattr(X, "toarray"):
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        squares = np.asarray(X.multiply(X).mean(axis=0)).ravel()
-        spread = np.sqrt(np.maximum(squares - mean**2, 0.0))
-    else:
-        try:
-            spread = np.nanstd(as_array(X), axis=0)
-        except (TypeError, ValueError):  # texts and dates have none
-            return None
-    return spread if spread.shape == (d,) else None
+    return spread if np.shape(spread) == (d,) else None

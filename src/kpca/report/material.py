@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from kpca import diagnostics, explain
 from kpca._base.config import config
 from kpca._base.errors import InputError
 from kpca.detector import KernelPCADetector
-from kpca.report.packing import Markup, grey_picture, paragraph, picture
+from kpca.report.packing import Markup, picture, tag
 from kpca.report.words import id_texts, sentence
 
 
@@ -67,26 +67,15 @@ _MOST_LEARNED, _FEWEST_LEARNED, _SPARSE_WORK = 2e7, 1000, 60
 _MOST_GRADIENTS = 2e8  # numbers of all Jacobians: rows x components x columns
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part of the page: HTML, and the data of its interactive pictures."""
+class Refusal(str):
+    """The sentence that says why something is not in the report."""
 
-    id: str
-    title: str
-    body: Markup
-    data: Mapping[str, Any] = field(default_factory=dict)  # for the script, by the name of the picture
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why something is not in the report."""
-
-    sentence: str
+    __slots__ = ()
 
 
 def not_here(what: str, refusal: Refusal) -> Markup:
     """Return the sentence that stands in the place of something that this model does not serve."""
-    return paragraph(f"{what} ", sentence(refusal.sentence), class_="refusal")
+    return tag("p", f"{what} ", sentence(refusal), class_="refusal")
 
 
 @dataclass(frozen=True)
@@ -132,34 +121,21 @@ class Material:
         self.subject = subject
         self.model = subject.model
         m = subject.X.shape[0]
-        # rows of the map: all, or a sample that is always the same
-        self.rows = np.arange(m) if m <= MOST_DOTS else np.sort(_drawn(m, MOST_DOTS))
+        self.rows = _drawn(m, MOST_DOTS)  # those of the map
         self.numbers = self.rows if subject.numbers is None else np.asarray(subject.numbers)[self.rows]
         self.of_rows = m if subject.drawn_from is None else subject.drawn_from
         self.X = subject.X if m <= MOST_DOTS else subject.X[self.rows]
-        self.ids = np.asarray(subject.ids)[self.rows]
+        self.id_texts = id_texts(np.asarray(subject.ids)[self.rows])
         self.labels = None if subject.labels is None else np.asarray(subject.labels)[self.rows]
         self.names = subject.names
-
-    @property
-    def sampled(self) -> bool:
-        """True if the rows of the map are not all rows."""
-        return len(self.rows) < self.of_rows
-
-    @property
-    def sparse(self) -> bool:
-        """True if the rows are sparse."""
-        return bool(sparse.issparse(self.X))
+        self.sampled = len(self.rows) < self.of_rows  # the rows of the map are not all rows
+        self.sparse = bool(sparse.issparse(self.X))
+        self.drawings: dict[str, Any] = {}  # what the script of the page draws, by the name of the picture
 
     @cached_property
     def scores(self) -> FloatArray:
         """Scores of the rows of the map.  # shape: (m, k)"""
         return np.asarray(self.model.transform(self.X), dtype=np.float64)
-
-    @cached_property
-    def id_texts(self) -> list[str]:
-        """What the rows of the map are called."""
-        return id_texts(self.ids)
 
     def restored(self, rows: Any) -> FloatArray:
         """Return rows in the units of the file.  # shape: (m, d)"""
@@ -187,13 +163,11 @@ class Material:
     ) -> Markup:
         """Return a row as a picture, with what it shows in words."""
         assert self.subject.image_shape is not None
-        values = row.reshape(self.subject.image_shape)
-        return picture(grey_picture(values, *(limits or self.picture_range)), text, caption)
+        return picture(row.reshape(self.subject.image_shape), limits or self.picture_range, text, caption)
 
     def spread_out(self, most: int) -> NDArray[np.intp]:
         """Return the numbers of a few rows from all over the map."""
-        m = len(self.rows)
-        return np.unique(np.linspace(0, m - 1, min(most, m)).astype(np.intp))
+        return np.unique(np.linspace(0, len(self.rows) - 1, min(most, len(self.rows))).astype(np.intp))
 
     def column(self, number: int) -> FloatArray:
         """Return one column of the rows of the map, in the units of the file.  # shape: (m,)"""
@@ -245,9 +219,12 @@ class Material:
         return attempt(self._judged)
 
     def _judged(self) -> UnusualRows:
+        m, d = self.X.shape
+        width = _SPARSE_WORK * self.X.nnz / m if self.sparse else d  # of wide rows a sample, to bound the time
+        most = int(max(_FEWEST_LEARNED, _MOST_LEARNED / max(width, 1)))
+        some = self.X if m <= most else self.X[_drawn(m, most)]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            some = self._learned_from()
             detector = KernelPCADetector(random_state=self.subject.seed, n_jobs=self.model.n_jobs).fit(some)
             statistic = detector.statistics(self.X)[detector.statistic]
         told = tuple(dict.fromkeys(" ".join(str(w.message).split()) for w in caught if w.category is UserWarning))
@@ -255,13 +232,6 @@ class Material:
             if other.category is not UserWarning:  # told to the user of Python, not to the reader
                 warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
         return UnusualRows(detector, statistic, -float(detector.offset_), some.shape[0], told)
-
-    def _learned_from(self) -> Any:
-        """Return the rows that the detector learns from: all, or of wide rows a sample, to bound the time."""
-        m, d = self.X.shape
-        width = _SPARSE_WORK * self.X.nnz / m if self.sparse else d
-        most = int(max(_FEWEST_LEARNED, _MOST_LEARNED / max(width, 1)))
-        return self.X if m <= most else self.X[np.sort(_drawn(m, most))]
 
 
 def attempt(function: Callable[[], Made]) -> Made | Refusal:
@@ -274,4 +244,5 @@ def attempt(function: Callable[[], Made]) -> Made | Refusal:
 
 
 def _drawn(m: int, most: int) -> NDArray[np.intp]:
-    return np.random.default_rng(0).choice(m, most, replace=False)
+    """Return the numbers of all of m rows, or of a sample that is always the same."""
+    return np.arange(m) if m <= most else np.sort(np.random.default_rng(0).choice(m, most, replace=False))

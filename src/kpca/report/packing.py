@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import math
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
@@ -17,7 +18,6 @@ from kpca.plots.axes import COLOURS
 from kpca.report.words import LONG, id_texts, shown, visible
 
 _STEPS = 65534  # of a range; one more stands for "no number"
-_MISSING = 65535
 
 
 def packed(values: Any) -> dict[str, Any]:
@@ -26,23 +26,14 @@ def packed(values: Any) -> dict[str, Any]:
     finite = np.isfinite(numbers)
     # halves: the difference of two numbers of 1e308 is no number
     low, high = (float(end(numbers[finite]) / 2) if finite.any() else 0.0 for end in (np.min, np.max))
-    steps = np.full(numbers.shape, _MISSING, dtype="<u2")
+    steps = np.full(numbers.shape, _STEPS + 1)
     steps[finite] = np.rint((numbers[finite] / 2 - low) / (high - low) * _STEPS) if high > low else 0
-    return {"low": 2 * low, "high": 2 * high, "steps": _base64(steps)}
+    return {"low": 2 * low, "high": 2 * high, "steps": whole(steps, "<u2")}
 
 
-def codes(values: NDArray[Any]) -> str:
-    """Return small whole numbers, two bytes each."""
-    return _base64(np.asarray(values, dtype="<u2"))
-
-
-def whole(values: NDArray[Any]) -> str:
-    """Return whole numbers below 2^32, four bytes each."""
-    return _base64(np.asarray(values, dtype="<u4"))
-
-
-def _base64(values: NDArray[Any]) -> str:
-    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
+def whole(values: NDArray[Any], kind: str = "<u4") -> str:
+    """Return whole numbers below 2^32, four bytes each, or in another kind of numbers."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
 
 
 def numbers(values: Sequence[float] | NDArray[Any]) -> list[float | None]:
@@ -56,9 +47,8 @@ def shortened(texts: Sequence[str], budget: int) -> tuple[list[str], int | None]
     if lengths.sum() <= budget:
         return list(texts), None
     # a few lengths to try: every one of the short ones, fewer of the long ones
-    limits = np.unique(np.geomspace(1, int(lengths.max()), 200).astype(int))
-    fitting = [int(limit) for limit in limits if np.minimum(lengths, limit).sum() <= budget]
-    limit = max(fitting[-1] if fitting else 4, 4)
+    limits = np.unique(np.geomspace(1, int(lengths.max()), 200).astype(int)).tolist()
+    limit = max([4, *(limit for limit in limits if np.minimum(lengths, limit).sum() <= budget)])
     return [text if len(text) <= limit else f"{text[: limit - 1]}…" for text in texts], limit
 
 
@@ -81,39 +71,23 @@ def classes_or_numbers(values: NDArray[Any], most: int = len(PALETTE)) -> dict[s
     """Return values as classes with names if they are texts or at most `most` different numbers, else as numbers."""
     array = np.asarray(values)
     if array.dtype.kind in "iuf" and len(np.unique(array[~np.isnan(array.astype(np.float64))])) > most:
-        return {"kind": "numbers", "values": packed(array), **_middle(array)}
-    return _classes(id_texts(array) if array.dtype.kind != "O" else [_text(value) for value in array])
-
-
-def _text(value: Any) -> str:
-    missing = value is None or (isinstance(value, float) and np.isnan(value))
-    return "(none)" if missing else id_texts(np.array([value], dtype=object))[0]
-
-
-def _middle(array: NDArray[Any]) -> dict[str, Any]:
-    """Return where the scale of colours begins and ends: a few far values are not to take it all."""
-    finite = array[np.isfinite(array.astype(np.float64))].astype(np.float64)
-    low, high = np.quantile(finite, [0.01, 0.99])
-    if not low < high:
-        low, high = float(finite.min()), float(finite.max())
-    return {"low": float(low), "high": float(high)}
-
-
-def _classes(texts: list[str]) -> dict[str, Any]:
-    texts_shown = np.array([visible(text, 40) for text in texts], dtype=object)
-    names, member, sizes = np.unique(texts_shown.astype(str), return_inverse=True, return_counts=True)
+        finite = array[np.isfinite(array.astype(np.float64))].astype(np.float64)
+        low, high = np.quantile(finite, [0.01, 0.99])  # a few far values are not to take the whole scale of colours
+        if not low < high:
+            low, high = finite.min(), finite.max()
+        return {"kind": "numbers", "values": packed(array), "low": float(low), "high": float(high)}
+    texts = id_texts(array)
+    if array.dtype.kind == "O":
+        gaps = [value is None or (isinstance(value, float) and np.isnan(value)) for value in array]
+        texts = ["(none)" if gap else text for gap, text in zip(gaps, texts, strict=True)]
+    names, member, sizes = np.unique([visible(text, 40) for text in texts], return_inverse=True, return_counts=True)
     order = np.array(sorted(range(len(names)), key=lambda i: _natural(str(names[i]))), dtype=np.intp)
     if len(names) > len(PALETTE):  # the largest have colours of their own
         order = order[np.argsort(-sizes[order], kind="stable")]
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
-    names, member, sizes = names[order], place[member], sizes[order]
-    member = np.minimum(member, _MOST_NAMES)
-    kept = [str(name) for name in names[:_MOST_NAMES]]
-    if len(names) > _MOST_NAMES:
-        kept.append("(another)")
-    largest = [int(size) for size in sizes[: len(PALETTE)]]
-    return {"kind": "classes", "names": kept, "sizes": largest, "count": len(names), "codes": codes(member)}
+    kept = [str(name) for name in names[order[:_MOST_NAMES]]] + ["(another)"] * (len(names) > _MOST_NAMES)
+    codes = whole(np.minimum(np.argsort(order)[member], _MOST_NAMES), "<u2")
+    largest = sizes[order[: len(PALETTE)]].tolist()
+    return {"kind": "classes", "names": kept, "sizes": largest, "count": len(names), "codes": codes}
 
 
 def _natural(text: str) -> tuple[int, float, str]:
@@ -121,32 +95,8 @@ def _natural(text: str) -> tuple[int, float, str]:
     try:
         value = float(text)
     except ValueError:
-        return 1, 0.0, text
-    return (0, value, text) if np.isfinite(value) else (1, 0.0, text)
-
-
-# -- Small grey pictures as PNG inside the page, by nothing but the standard library ----------------------------------
-
-
-def grey_picture(values: NDArray[Any], low: float, high: float) -> str:
-    """Return rows of numbers as the address of a picture: `low` is black, `high` is white."""
-    span = high - low if high > low else 1.0
-    levels = np.nan_to_num(np.clip((np.asarray(values, np.float64) - low) / span, 0.0, 1.0))
-    return png(np.rint(255 * levels).astype(np.uint8))
-
-
-def png(levels: NDArray[np.uint8]) -> str:
-    """Return grey levels as a `data:` address of a PNG file."""
-    height, width = levels.shape
-    lines = np.zeros((height, width + 1), dtype=np.uint8)  # each begins with the number of its filter, 0
-    lines[:, 1:] = levels
-    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    file = b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", head) + _chunk(b"IDAT", zlib.compress(lines.tobytes(), 9))
-    return "data:image/png;base64," + base64.b64encode(file + _chunk(b"IEND", b"")).decode("ascii")
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        value = math.nan
+    return (0, value, text) if math.isfinite(value) else (1, 0.0, text)
 
 
 # -- Pieces of HTML from texts; every text is escaped here, and nowhere else ------------------------------------------
@@ -183,11 +133,6 @@ def tag(kind: str, *parts: Any, **attributes: Any) -> Markup:
     return Markup(f"<{kind}{written}>{joined(parts)}</{kind}>\n")
 
 
-def paragraph(*parts: Any, class_: str | None = None) -> Markup:
-    """Return a paragraph."""
-    return tag("p", *parts, class_=class_)
-
-
 def bullets(items: Iterable[Any]) -> Markup:
     """Return a list, or nothing where there are no items."""
     made = [tag("li", item) for item in items]
@@ -221,10 +166,9 @@ def bar(share: float, text: str) -> Markup:
     )
 
 
-def picture(source: str, text: str, caption: Any = None) -> Markup:
-    """Return an image with what it shows in words."""
-    image = Markup(f'<img src="{source}" alt="{html.escape(visible(text), quote=True)}">')
-    return tag("figure", image, tag("figcaption", caption) if caption is not None else "", class_="picture")
+def plot(id_: str, text: str) -> Markup:
+    """Return the place of an interactive picture, with what it shows in words."""
+    return tag("div", id=id_, class_="plot", role="figure", aria_label=text)
 
 
 def pictures(made: Iterable[Markup]) -> Markup:
@@ -232,6 +176,21 @@ def pictures(made: Iterable[Markup]) -> Markup:
     return tag("div", *made, class_="pictures")
 
 
-def plot(id_: str, text: str) -> Markup:
-    """Return the place of an interactive picture, with what it shows in words."""
-    return tag("div", id=id_, class_="plot", role="figure", aria_label=text)
+def picture(values: NDArray[Any], limits: tuple[float, float], text: str, caption: Any = None) -> Markup:
+    """Return rows of numbers as a grey image, with what it shows in words; `limits` are black and white."""
+    low, high = limits
+    levels = np.nan_to_num(np.clip((values - low) / (high - low if high > low else 1.0), 0.0, 1.0))
+    source = png(np.rint(255 * levels).astype(np.uint8))
+    image = Markup(f'<img src="{source}" alt="{html.escape(visible(text), quote=True)}">')
+    return tag("figure", image, tag("figcaption", caption) if caption is not None else "", class_="picture")
+
+
+def png(levels: NDArray[np.uint8]) -> str:
+    """Return grey levels as a `data:` address of a PNG file, by nothing but the standard library."""
+    height, width = levels.shape
+    lines = np.pad(levels, ((0, 0), (1, 0)))  # each begins with the number of its filter, 0
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    file = b"\x89PNG\r\n\x1a\n"
+    for kind, body in ((b"IHDR", head), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b"")):
+        file += struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    return "data:image/png;base64," + base64.b64encode(file).decode("ascii")

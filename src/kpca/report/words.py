@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from kpca import kernels
-
 LONG = 80  # letters of a name or id on the page
 # Letters that print nothing, and what is shown in their place: the picture of a control character, or a sign for one
 # that has none and for marks that turn the direction of the text after them.
@@ -41,35 +39,29 @@ def shown(text: Any) -> str:
 
 def number(value: float, digits: int = 4) -> str:
     """Return a number in a few digits, with a true minus."""
-    value = float(value)
-    if math.isnan(value):
-        return "—"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if value == 0:
-        return "0"
-    if value == round(value) and abs(value) < 1e6:
-        text = f"{value:,.0f}"
-    elif 1e-4 <= abs(value) < 1e6:
-        text = f"{value:,.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
+    value = float(value) + 0.0  # which makes 0 of -0
+    if not math.isfinite(value):
+        return "—" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    text, power = f"{value:,.0f}", ""
+    if value != round(value) or abs(value) >= 1e6:
+        if 1e-4 <= abs(value) < 1e6:
+            text = f"{value:,.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
+        else:
+            text, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+            power = f" × 10{str(int(exponent)).translate(_RAISED)}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
-    else:
-        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
-        mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-        text = f"{mantissa} × 10{str(int(power)).translate(_RAISED)}"
-    return text.replace("-", "−")
+    return f"{text}{power}".replace("-", "−")
 
 
 def aligned(values: Sequence[float], digits: int = 3) -> list[str]:
     """Return numbers of one kind with the same decimals: as many as the largest differences between them ask for."""
-    numbers = [float(value) for value in values]
-    span = max(numbers) - min(numbers) or max(map(abs, numbers))
-    if not math.isfinite(span) or not 1e-4 <= span < 1e6 or max(map(abs, numbers)) >= 1e6:
-        return [number(value, digits) for value in numbers]
+    span = max(values) - min(values) or max(map(abs, values))
+    if not math.isfinite(span) or not 1e-4 <= span < 1e6 or max(map(abs, values)) >= 1e6:
+        return [number(value, digits) for value in values]
     decimals = max(0, digits - 1 - math.floor(math.log10(span)))
-    if decimals and all(round(value, decimals) == round(value) for value in numbers):
+    if all(round(value, decimals) == round(value) for value in values):
         decimals = 0
-    return [f"{value + 0.0:,.{decimals}f}".replace("-", "−") for value in numbers]
+    return [f"{value + 0.0:,.{decimals}f}".replace("-", "−") for value in values]
 
 
 def label(value: Any) -> str:
@@ -84,7 +76,7 @@ def percent(share: float) -> str:
         return "—"
     if 0 < abs(value) < 0.05:
         return f"{value:.1g} %" if abs(value) >= 1e-4 else "below 0.0001 %"
-    return f"{value:.1f} %".replace(".0 %", " %") if value in (0.0, 100.0) else f"{value:.1f} %"
+    return f"{value:.0f} %" if value in (0.0, 100.0) else f"{value:.1f} %"
 
 
 def count(number_of: int, noun: str, plural: str | None = None) -> str:
@@ -100,9 +92,7 @@ def listed(items: Sequence[str]) -> str:
 def sentence(text: str) -> str:
     """Return a text that begins with a capital letter and ends with a full stop."""
     text = " ".join(text.split())
-    if not text:
-        return text
-    return f"{text[0].upper()}{text[1:]}" + ("" if text[-1] in ".!?" else ".")
+    return f"{text[:1].upper()}{text[1:]}{'.' if text and text[-1] not in '.!?' else ''}"
 
 
 def id_texts(ids: Any) -> list[str]:
@@ -110,19 +100,5 @@ def id_texts(ids: Any) -> list[str]:
     values = np.asarray(ids)
     if values.dtype.kind == "f" and np.isfinite(values).all() and (values == np.round(values)).all():
         return [f"{value:.0f}" for value in values.tolist()]
-    if values.dtype.kind in "Mm":
-        return [str(value) for value in values]
-    return [plain(value) for value in values.tolist()]
-
-
-# -- A kernel as a formula with its numbers, and what it means in a sentence ------------------------------------------
-
-
-def formula(kernel: kernels.Kernel) -> str:
-    """Return k(x, y) written out, with the parameters as numbers."""
-    return f"k(x, y) = {kernel.formula(number)}"
-
-
-def meaning(kernel: kernels.Kernel) -> str:
-    """Return in a sentence what rows are alike to a kernel."""
-    return kernel.meaning(number)
+    # of times NumPy's own texts, for `tolist` would make others of them
+    return [plain(value) for value in (values if values.dtype.kind in "Mm" else values.tolist())]

@@ -105,16 +105,18 @@ class ControlChartDisplay:
             self.statistics = SimpleNamespace(**parts)
 
     @classmethod
-    def from_estimator(cls, detector: Any, X: Any, **options: Any) -> Self:
-        """Draw the statistics that a fitted detector gives the rows of X; `options` as in `from_statistics`."""
-        return cls.from_statistics(detector, X, **options)
+    def from_estimator(
+        cls, detector: Any, X: Any, *, alarm: Any = None, onset: int | None = None, index: Any = None, **options: Any
+    ) -> Self:
+        """Draw the statistics that a fitted detector gives the rows of X; `options` are those of `plot`."""
+        return cls(statistics=detector, limits=X, alarm=alarm, onset=onset, index=index).plot(**options)
 
     @classmethod
     def from_statistics(
-        cls, statistics: Any, limits: Any, *, ax: Any = None, statistic: Any = None, **options: Any
+        cls, statistics: Any, limits: Any, *, alarm: Any = None, onset: Any = None, index: Any = None, **options: Any
     ) -> Self:
-        """Draw statistics that were computed before; `ax` and `statistic` as in `plot`, `options` as in the class."""
-        return cls(statistics=statistics, limits=limits, **options).plot(ax, statistic=statistic)
+        """Draw statistics that were computed before; `options` are those of `plot`."""
+        return cls(statistics=statistics, limits=limits, alarm=alarm, onset=onset, index=index).plot(**options)
 
     def plot(self, ax: Any = None, *, statistic: str | Sequence[str] | None = None) -> Self:
         """Draw the chart: the statistics that are named, of "t2", "spe" and "combined"; None all.

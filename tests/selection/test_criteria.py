@@ -330,8 +330,9 @@ def test_scores_are_larger_the_better_and_never_minus_zero(name: str) -> None:
 
 def test_nothing_said_is_by_what_there_is() -> None:
     assert check_criterion(None, None) == Restoration()
-    assert check_criterion(None, CLASSES) == Prediction(False)
-    assert check_criterion(None, NUMBERS) == Prediction(True)
+    for y, continuous in ((CLASSES, False), (NUMBERS, True)):
+        found = check_criterion(None, y)
+        assert isinstance(found, Prediction) and found.continuous is continuous
     own = Restoration(neighbours=1)
     assert check_criterion(own, None) is own
 

@@ -155,16 +155,16 @@ def n_components(
     for name, share in (("fraction", fraction), ("threshold", threshold)):
         if isinstance(share, bool) or not isinstance(share, Real) or not 0.0 < float(share) < 1.0:
             raise InputError("must be a number between 0 and 1", param=name, value=share)
+    max_rows = whole_number("max_rows", _ROWS.get(method, 2000) if max_rows is None else max_rows, 3)
     limits = {"n_neighbors": (n_neighbors, 1), "resamples": (resamples, 2), "permutations": (permutations, 2)}
-    how = {name: whole_number(name, *limit) for name, limit in limits.items()}
-    how["seed"] = whole_number("seed", seed, 0)
+    how = {name: whole_number(name, *limit) for name, limit in (limits | {"seed": (seed, 0)}).items()}
     if _is_matrix(model) and method in ("parallel", "horn", "reconstruction", "stability"):
         given, remedy = Setting("kernel", "precomputed"), "take 'elbow' or 'fraction'"
         raise InputError((f"method={method!r} must have rows of data; ", given, " has none"), remedy=remedy)
     if method in _ROWS:
         searched = _searched_matrix if _is_matrix(model) else searched_rows
         y = y if method == "knn" else None
-        X, y = searched(X, y, _ROWS[method] if max_rows is None else max_rows, how["seed"], cv)
+        X, y = searched(X, y, max_rows, how["seed"], cv)
     share = float(fraction if method == "fraction" else threshold)
     return _METHODS[method](_Question(model, X, y, most, share, cv, **how))
 

@@ -6,11 +6,11 @@ space compare parameters of one kernel only, because every kernel has a variance
 
 from __future__ import annotations
 
-import abc
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,19 +29,15 @@ from kpca.selection.trials import FittedFold
 _RESAMPLES = 5
 
 
-class Criterion(abc.ABC):
+class Criterion:
     """How a fitted kernel is judged; losses are smaller the better."""
 
-    name: str  # what the user calls it
-    held_out: ClassVar[bool] = True  # judged by rows that the fit has not seen
-    comparable: ClassVar[bool] = True  # between kernels of different kinds
-    lossless: ClassVar[float] = 1.0  # the score without any loss: 1 is perfect, and 0 no better than nothing
-    beyond: ClassVar[int] = 0  # eigenvalues that are looked at after the last component
-
-    @property
-    @abc.abstractmethod
-    def title(self) -> str:
-        """What the score is, in words."""
+    name = ""  # what the user calls it
+    title = ""  # what the score is, in words
+    held_out = True  # judged by rows that the fit has not seen
+    comparable = True  # between kernels of different kinds
+    lossless = 1.0  # the score without any loss: 1 is perfect, and 0 no better than nothing
+    beyond = 0  # eigenvalues that are looked at after the last component
 
     def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
         """Return the loss of each held-out row, or one for all, by number of components.  # shape: (len(counts), m)"""
@@ -73,7 +69,6 @@ class Restoration(Criterion):
         return restoration_errors(fitted.X, scores, fitted.held_out, new, self.neighbours) / fitted.variance
 
 
-@dataclass(frozen=True)
 class HeldOutVariance(Criterion):
     """How much of the variance of new rows, in feature space, the components explain."""
 
@@ -90,23 +85,19 @@ class HeldOutVariance(Criterion):
         return np.array([(left + squares[:, count:].sum(axis=1)) / total for count in counts])
 
 
-@dataclass(frozen=True)
 class Prediction(Criterion):
     """How well labels of held-out rows are predicted from scores, by nearest neighbours."""
 
-    continuous: bool
-    neighbours: int = NEIGHBOURS
     name = "knn"
 
-    @property
-    def title(self) -> str:
-        return "R² of k nearest neighbours" if self.continuous else "accuracy of k nearest neighbours"
+    def __init__(self, continuous: bool) -> None:
+        self.continuous, self.title = continuous, f"{'R²' if continuous else 'accuracy'} of k nearest neighbours"
 
     def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
         """Return 1 for a wrong class, or the squared error over the variance of y.  # shape: (m,)"""
         y, truth, spread = fitted.y, fitted.held_out_y, fitted.y_variance
         assert y is not None and truth is not None
-        predicted = _neighbours(self.continuous, min(self.neighbours, len(y))).fit(scores, y).predict(new)
+        predicted = _neighbours(self.continuous, len(y)).fit(scores, y).predict(new)
         if not self.continuous:
             return np.asarray(predicted != truth, dtype=np.float64)
         assert spread is not None
@@ -114,35 +105,25 @@ class Prediction(Criterion):
         return np.asarray((gap / np.where(spread > 0, spread, 1.0)).mean(axis=1))
 
 
-@dataclass(frozen=True)
 class Scored(Criterion):
     """What a scorer of scikit-learn says of a predictor that is fitted to scores; one number a fold."""
 
-    name: str
-    scorer: Any
-    predictor: Any  # None: k nearest neighbours
-    continuous: bool
     lossless = 0.0
 
-    @property
-    def title(self) -> str:
-        predictor = _neighbours(self.continuous, NEIGHBOURS) if self.predictor is None else self.predictor
-        return f"{self.name} of {type(predictor).__name__}"
+    def __init__(self, name: str, scorer: Any, predictor: Callable[[int], Any]) -> None:
+        self.name, self._scorer, self._predictor = name, scorer, predictor
+        self.title = f"{name} of {type(predictor(1)).__name__}"
 
     def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
-        if self.predictor is None:
-            predictor = _neighbours(self.continuous, min(NEIGHBOURS, len(scores)))
-        else:
-            predictor = clone(self.predictor)
+        predictor = self._predictor(len(scores))
         try:
-            return -np.array([float(self.scorer(predictor.fit(scores, fitted.y), new, fitted.held_out_y))])
+            return -np.array([float(self._scorer(predictor.fit(scores, fitted.y), new, fitted.held_out_y))])
         except (AttributeError, TypeError, ValueError) as error:
             said = " ".join(str(error).split()).rstrip(".")
             judged = f"must be able to judge {type(predictor).__name__} on these labels; it says: {said}."
             raise InputError(f"{self.name!r} {judged}", param="criterion") from error
 
 
-@dataclass(frozen=True)
 class Excess(Criterion):
     """How far the leading eigenvalues stand out of those of data without structure (parallel analysis)."""
 
@@ -158,7 +139,6 @@ class Excess(Criterion):
         return -np.array([[summed[min(count, len(summed)) - 1]] for count in counts])
 
 
-@dataclass(frozen=True)
 class Gap(Criterion):
     """How far the last eigenvalue that is kept lies above the first that is not, relative to it."""
 
@@ -174,7 +154,6 @@ class Gap(Criterion):
         return -np.array(known)[:, None]
 
 
-@dataclass(frozen=True)
 class Steadiness(Criterion):
     """How little the span of the components changes when rows are drawn again."""
 
@@ -191,8 +170,8 @@ _UNLABELLED = {kind.name: kind for kind in (Restoration, Excess, HeldOutVariance
 NAMES = (*_UNLABELLED, "knn")
 
 
-def _neighbours(continuous: bool, count: int) -> Any:
-    return (KNeighborsRegressor if continuous else KNeighborsClassifier)(count)
+def _neighbours(continuous: bool, rows: int) -> Any:
+    return (KNeighborsRegressor if continuous else KNeighborsClassifier)(min(NEIGHBOURS, rows))
 
 
 def check_criterion(criterion: Any, y: NDArray[Any] | None, predictor: Any = None) -> Criterion:
@@ -201,11 +180,13 @@ def check_criterion(criterion: Any, y: NDArray[Any] | None, predictor: Any = Non
     if criterion is None:
         criterion = "reconstruction" if y is None else "knn"
     named = isinstance(criterion, str)
-    if isinstance(criterion, Criterion) or (named and criterion in _UNLABELLED):
+    if named and criterion in _UNLABELLED:
+        criterion = _UNLABELLED[criterion]()
+    if isinstance(criterion, Criterion):
         if predictor is not None:
-            rest = f" {criterion!r} uses none."
+            rest = f" {criterion.name!r} uses none."
             raise InputError(("A predictor must go with a scorer of scikit-learn; ", Setting("criterion"), rest))
-        return _UNLABELLED[criterion]() if named else criterion
+        return criterion
     if named and criterion not in ("knn", *get_scorer_names()):
         close = difflib.get_close_matches(criterion, [*NAMES, *get_scorer_names()], n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -224,4 +205,5 @@ def check_criterion(criterion: Any, y: NDArray[Any] | None, predictor: Any = Non
         message = "'knn' brings its own predictor: name a scorer, such as 'accuracy', for another."
         raise InputError(message, param="criterion")
     name = criterion if named else getattr(criterion, "__name__", type(criterion).__name__)
-    return Scored(name, get_scorer(criterion), predictor, continuous)
+    chosen = partial(_neighbours, continuous) if predictor is None else lambda _: clone(predictor)
+    return Scored(name, get_scorer(criterion), chosen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
 from kpca._base.progress import step_monitor
 from kpca._base.threads import single_threaded
-from kpca._base.validation import check_jobs, seed_of, whole_number
+from kpca._base.validation import check_parameters, seed_of, whole_number
 from kpca.estimators.cost import Request
+from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.plan import FINEST_TOL
 from kpca.estimators.warm_start import Follower
 from kpca.gram import Gram
@@ -138,9 +139,8 @@ def path(
     clock = Clock(None)
     seed = seed_of(random_state)
     whole_number("n_components", n_components, 1)
-    check_jobs(n_jobs)
-    if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < float("inf"):
-        raise InputError("must be a number of at least 0", param="tol", value=tol)
+    whole_number("max_rows", max_rows, 4)
+    check_parameters(KernelPCA(tol=tol, n_jobs=n_jobs))
     rows, labels = searched_rows(X, y, max_rows, seed, cv)
     k = min(int(n_components), rows.shape[0] - 1)
     name, along = _along(kernel, parameter, grid, rows, fixed)

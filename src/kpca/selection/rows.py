@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from kpca._base.config import config, progress_callback
 from kpca._base.errors import Cancelled, InputError, InPython, Setting
-from kpca._base.validation import check_data, check_rows, whole_number
+from kpca._base.validation import check_data, check_rows
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.estimators.kernel_pca import KernelPCA
 
@@ -33,7 +33,6 @@ _UNITS |= {"hour": 3600.0, "ms": 1e-3}
 
 def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> tuple[Any, NDArray[Any] | None]:
     """Return the rows of a search with their labels: all, or a sample of at most this many."""
-    whole_number("max_rows", max_rows, 3)
     numbered = not (isinstance(cv, Integral) or cv is None or hasattr(cv, "split") or isinstance(cv, str))
     loaded = in_memory(X)
     if not loaded and y is not None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from kpca.estimators.exact import Decomposition
 from kpca.estimators.fitted import total_variance
 from kpca.estimators.warm_start import Follower
 from kpca.selection.candidates import Candidate
-from kpca.selection.rows import Indices
+from kpca.selection.rows import FOLDS, Indices, folds_of, row_sample
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class KernelTrial:
         return float(np.std(losses, ddof=1) / np.sqrt(losses.size)) if losses.size > 1 else float("nan")
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Bench:
     """Rows cut into folds, on which candidates are tried one after the other; what fits have in common is kept."""
 
@@ -83,15 +85,29 @@ class Bench:
     request: Request
     fewer: bool = False  # take all components there are, where there are fewer than asked for
 
-    def __post_init__(self) -> None:
+    def sampled(self, count: int, cv: Any) -> Bench:
+        """Return the same bench with a sample of the rows."""
+        seed, some = self.request.seed, row_sample(self.X.shape[0], count, self.request.seed)
+        if some is None:
+            return self
+        cv = cv if isinstance(cv, Integral) and cv <= count else FOLDS  # row numbers of others mean other rows
+        labels = None if self.y is None else self.y[some]
+        folds = folds_of(cv, count, labels, seed) if self.criterion.held_out else []
+        return replace(self, X=self.X[some], y=labels, folds=folds)
+
+    @cached_property
+    def _fits(self) -> list[tuple[Indices, Indices, Follower]]:
+        """The rows to fit to and to judge by, and what fits kernel after kernel."""
         whole = np.arange(self.X.shape[0])
-        self.folds = self.folds if self.criterion.held_out else [(whole, whole[:0])]
-        shared = memory_budget() // (2 * len(self.folds))
-        kernels = [candidate.kernel for candidate in self.candidates]
-        self._followers = [Follower(kernels, self.X[fit], self.request, budget=shared) for fit, _ in self.folds]
-        self._variance, y = total_variance(self.X), self.y
+        folds = self.folds if self.criterion.held_out else [(whole, whole[:0])]
+        kernels, room = [candidate.kernel for candidate in self.candidates], memory_budget() // (2 * len(folds))
+        return [(fit, rest, Follower(kernels, self.X[fit], self.request, budget=room)) for fit, rest in folds]
+
+    @cached_property
+    def _variances(self) -> tuple[float, FloatArray | None]:
         with np.errstate(over="ignore"):
-            self._y_variance = None if y is None or y.dtype.kind != "f" else y.reshape(len(y), -1).var(axis=0)
+            numbers = None if self.y is None or self.y.dtype.kind != "f" else self.y.reshape(len(self.y), -1)
+            return total_variance(self.X), None if numbers is None else numbers.var(axis=0)
 
     def try_(self, candidate: Candidate) -> KernelTrial:
         """Return what comes of a candidate; a kernel that fails on these rows is a result, too."""
@@ -103,7 +119,7 @@ class Bench:
             warnings.simplefilter("ignore")
             try:
                 candidate.kernel.check(self.X)
-                parts = [self._losses(candidate, number) for number in range(len(self.folds))]
+                parts = [self._losses(candidate, *fit) for fit in self._fits]
             except ValueError as error:  # InputError, or scikit-learn's of a kernel that is far from positive
                 failure = " ".join(str(error).split())
         missing = np.full((len(self.counts), 1), np.nan)
@@ -112,9 +128,10 @@ class Bench:
         seconds = time.perf_counter() - started
         return KernelTrial(candidate, tuple(self.counts), losses, self.X.shape[0], seconds, failure, found)
 
-    def _losses(self, candidate: Candidate, number: int) -> tuple[FloatArray, int]:
+    def _losses(
+        self, candidate: Candidate, fit: Indices, held_out: Indices, follower: Follower
+    ) -> tuple[FloatArray, int]:
         """Return the losses on one fold, and how many components there were.  # shape: (len(counts), m)"""
-        (fit, held_out), follower = self.folds[number], self._followers[number]
         found = follower(candidate.kernel)
         keep = int(np.count_nonzero(found.spectrum.values > 0))
         found, rows = found.head(keep), self.X[held_out]
@@ -123,8 +140,8 @@ class Bench:
         if not np.isfinite(scores).all():
             raise InputError(f"Scores of held-out rows must be finite; under {candidate.label} some are not.")
         y, new_y = (None, None) if self.y is None else (self.y[fit], self.y[held_out])
-        spreads, both = (self._variance, self._y_variance), (found.spectrum.scores(), scores)
-        fitted = FittedFold(candidate, found, follower.X, rows, y, new_y, *spreads, *both, self.request)
+        both = (found.spectrum.scores(), scores)
+        fitted = FittedFold(candidate, found, follower.X, rows, y, new_y, *self._variances, *both, self.request)
         asked = [min(count, keep) for count in self.counts] if self.fewer and keep else self.counts
         counts = [count for count in asked if count <= keep]
         judged = self.criterion.losses(fitted, counts) if counts else np.empty((0, 1))

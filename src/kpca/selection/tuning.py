@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from numbers import Integral
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
@@ -24,19 +22,9 @@ from kpca.estimators.plan import plan, time_words
 from kpca.kernels import Linear
 from kpca.preimage.back import check_preimage
 from kpca.selection.candidates import Candidate, candidates
-from kpca.selection.criteria import Criterion, check_criterion
+from kpca.selection.criteria import check_criterion
 from kpca.selection.outcome import RULES, Tuning, choose, reason_of, reason_of_none, table_of
-from kpca.selection.rows import (
-    FOLDS,
-    Clock,
-    Indices,
-    TimeUp,
-    component_counts,
-    folds_of,
-    parse_seconds,
-    row_sample,
-    searched_rows,
-)
+from kpca.selection.rows import FOLDS, Clock, TimeUp, component_counts, folds_of, parse_seconds, searched_rows
 from kpca.selection.trials import Bench, KernelTrial
 
 BANDWIDTHS, MAX_ROWS = 15, 5000
@@ -116,6 +104,7 @@ def tune(
     if estimator is not None and not isinstance(estimator, KernelPCA):
         raise InputError(f"estimator must be a kpca.KernelPCA; got {type(estimator).__name__}.")
     whole_number("bandwidths", bandwidths, 1)
+    whole_number("max_rows", max_rows, 4)
     model = KernelPCA() if estimator is None else clone(estimator).set_params(kernel="linear", n_components=None)
     check_parameters(model)
     check_preimage(model.preimage)
@@ -131,8 +120,9 @@ def tune(
     reserve = 0.0
     if refit and clock.budget is not None:
         reserve = min(_LAST * clock.budget, _seconds_to_refit(model, tried, max(counts), X))
-    search = _Search(rows, labels, folds, tried, counts, judged, cv, model, seed, clock, reserve)
-    trials, complete = search.run()
+    threads = thread_count(model.n_jobs)
+    request = Request(max(counts) + judged.beyond, TOL, center=bool(model.center), seed=seed, threads=threads)
+    trials, complete = _tried(Bench(tried, rows, labels, folds, judged, counts, request), cv, clock, reserve)
     choice = choose(trials, rule)
     if choice is None:
         raise InputError(reason_of_none(trials, judged))
@@ -146,79 +136,58 @@ def tune(
     return Tuning(best, params, choice.scores(judged)[0], reason, judged.name, table, seconds, complete, tuple(trials))
 
 
-@dataclass(frozen=True)
-class _Search:
-    """What is tried, on what, and how it is judged; all of it checked."""
+def _tried(bench: Bench, cv: Any, clock: Clock, reserve: float) -> tuple[list[KernelTrial], bool]:
+    """Return the trials, all on the same rows, and whether they are all; those most worth it come first."""
+    n = bench.X.shape[0]
+    in_rounds = clock.budget is not None and n > _FEW_ROWS
+    report = step_monitor(len(bench.candidates) * (2 if in_rounds else 1), "trial")
+    a_round = partial(_round, clock=clock, reserve=reserve, report=report)
+    if not in_rounds:
+        return a_round(bench, bench.candidates)
+    # all are tried on few rows: a bandwidth that is no good there is no good
+    first, complete = a_round(bench.sampled(_FEW_ROWS, cv), bench.candidates)
+    if not complete:
+        return first, False
+    order = sorted(first, key=lambda trial: np.nanmin(trial.means, initial=np.inf))
+    # then on as many rows as leave time for some of the best
+    one = max(order[0].seconds, 1e-3)
+    growth = max(0.0, clock.left - reserve) / (_SOME_OF_THE_BEST * one)
+    rows = min(n, int(_FEW_ROWS * growth ** (1 / _GROWTH)))
+    if rows <= _FEW_ROWS:
+        return first, False
+    again, expected = [trial.candidate for trial in order], one * (rows / _FEW_ROWS) ** _GROWTH
+    second, complete = a_round(bench.sampled(rows, cv), again, expected=expected, needed=False)
+    if not any(np.isfinite(trial.means).any() for trial in second):
+        return first, False
+    return second, complete and rows == n
 
-    X: Any  # the rows of the search
-    y: NDArray[Any] | None
-    folds: list[tuple[Indices, Indices]]
-    candidates: list[Candidate]
-    counts: tuple[int, ...]
-    criterion: Criterion
-    cv: Any
-    model: KernelPCA
-    seed: int
-    clock: Clock
-    reserve: float  # seconds to keep for the last fit
 
-    def run(self) -> tuple[list[KernelTrial], bool]:
-        """Return the trials, all on the same rows, and whether they are all; those most worth it come first."""
-        n = self.X.shape[0]
-        in_rounds = self.clock.budget is not None and n > _FEW_ROWS
-        report = step_monitor(len(self.candidates) * (2 if in_rounds else 1), "trial")
-        if not in_rounds:
-            return self._round(self.candidates, report)
-        # all are tried on few rows: a bandwidth that is no good there is no good
-        first, complete = self._of_some_rows(_FEW_ROWS)._round(self.candidates, report)
-        if not complete:
-            return first, False
-        order = sorted(first, key=lambda trial: np.nanmin(trial.means, initial=np.inf))
-        # then on as many rows as leave time for some of the best
-        one = max(order[0].seconds, 1e-3)
-        growth = max(0.0, self.clock.left - self.reserve) / (_SOME_OF_THE_BEST * one)
-        rows = min(n, int(_FEW_ROWS * growth ** (1 / _GROWTH)))
-        if rows <= _FEW_ROWS:
-            return first, False
-        again, expected = [trial.candidate for trial in order], one * (rows / _FEW_ROWS) ** _GROWTH
-        second, complete = self._of_some_rows(rows)._round(again, report, expected=expected, needed=False)
-        if not any(np.isfinite(trial.means).any() for trial in second):
-            return first, False
-        return second, complete and rows == n
-
-    def _of_some_rows(self, count: int) -> _Search:
-        """Return the same search on a sample of the rows."""
-        some = row_sample(self.X.shape[0], count, self.seed)
-        if some is None:
-            return self
-        number = isinstance(self.cv, Integral) and self.cv <= count
-        cv = self.cv if number else FOLDS  # row numbers of others mean other rows
-        labels = None if self.y is None else self.y[some]
-        folds = folds_of(cv, count, labels, self.seed) if self.criterion.held_out else []
-        return replace(self, X=self.X[some], y=labels, folds=folds)
-
-    def _round(
-        self, order: Sequence[Candidate], report: Any, *, expected: float = 0.0, needed: bool = True
-    ) -> tuple[list[KernelTrial], bool]:
-        """Try one after the other while there is time; the first in any case, if a result is needed."""
-        count, threads = max(self.counts) + self.criterion.beyond, thread_count(self.model.n_jobs)
-        request = Request(count, TOL, center=bool(self.model.center), seed=self.seed, threads=threads)
-        bench = Bench(self.candidates, self.X, self.y, self.folds, self.criterion, self.counts, request)
-        trials: list[KernelTrial] = []
-        for candidate in order:
-            must = needed and not trials
-            if not must and self.clock.left - self.reserve < expected:
-                return trials, False
-            try:
-                with self.clock.stopping(float("-inf") if must else self.reserve):
-                    trials.append(bench.try_(candidate))
-            except TimeUp:
-                return trials, False
-            expected = max(trial.seconds for trial in trials)
-            if report is not None:
-                best = choose(trials, "best")
-                report(label=candidate.label, score=None if best is None else best.scores(self.criterion)[1])
-        return trials, True
+def _round(
+    bench: Bench,
+    order: Sequence[Candidate],
+    *,
+    clock: Clock,
+    reserve: float,  # seconds to keep for the last fit
+    report: Any,
+    expected: float = 0.0,
+    needed: bool = True,
+) -> tuple[list[KernelTrial], bool]:
+    """Try one after the other while there is time; the first in any case, if a result is needed."""
+    trials: list[KernelTrial] = []
+    for candidate in order:
+        must = needed and not trials
+        if not must and clock.left - reserve < expected:
+            return trials, False
+        try:
+            with clock.stopping(float("-inf") if must else reserve):
+                trials.append(bench.try_(candidate))
+        except TimeUp:
+            return trials, False
+        expected = max(trial.seconds for trial in trials)
+        if report is not None:
+            best = choose(trials, "best")
+            report(label=candidate.label, score=None if best is None else best.scores(bench.criterion)[1])
+    return trials, True
 
 
 def _seconds_to_refit(estimator: KernelPCA, tried: Sequence[Candidate], count: int, X: Any) -> float:

@@ -19,10 +19,9 @@ from kpca.estimators.cost import Request
 from kpca.estimators.fitted import restoration_errors, total_variance
 from kpca.estimators.n_components import parallel_analysis
 from kpca.selection.candidates import candidates
-from kpca.selection.criteria import NAMES, Gap, HeldOutVariance, Prediction, Restoration, check_criterion
 from kpca.selection.rows import check_labels, folds_of
 from kpca.selection.stability import bootstrap_stability
-from kpca.selection.trials import Bench
+from kpca.selection.trials import NAMES, Bench, Gap, HeldOutVariance, Prediction, Restoration, check_criterion
 
 RNG = np.random.default_rng(1)
 N, COUNTS = 45, (1, 2, 4)

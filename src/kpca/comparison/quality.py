@@ -103,7 +103,10 @@ class Yardstick:
         self._wanted, self._seed = n_neighbors, seed
         self._X = _normalised(X[self.rows])
         self._distances = _distances(self._X)  # shape: (m, m)
-        self.pairs = _some_pairs(m, rng)  # of rows whose distances are correlated
+        # pairs of different rows whose distances are correlated: all, or always the same ones of many
+        first = rng.integers(0, m, _PAIRS)
+        some = (first, (first + rng.integers(1, m, _PAIRS)) % m)
+        self.pairs = np.triu_indices(m, k=1) if m * (m - 1) // 2 <= _PAIRS else some
         self._targets = [TargetColumn(t.name, t.values[self.rows], t.classes) for t in targets]
 
     def __call__(self, embedding: FloatArray) -> tuple[dict[str, Any], list[str]]:
@@ -160,14 +163,6 @@ def _distances(X: Any) -> FloatArray:
     found: FloatArray = euclidean_distances(X)
     np.fill_diagonal(found, 0.0)
     return found
-
-
-def _some_pairs(m: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return pairs of different rows: all, or always the same ones of many."""
-    if m * (m - 1) // 2 <= _PAIRS:
-        return np.triu_indices(m, k=1)
-    first = rng.integers(0, m, _PAIRS)
-    return first, (first + rng.integers(1, m, _PAIRS)) % m
 
 
 def _correlation(a: FloatArray, b: FloatArray) -> float | None:

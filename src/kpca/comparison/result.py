@@ -129,25 +129,24 @@ class Comparison:
         titles = ["method", "seconds", "peak memory", "trustworthiness", "continuity", "distances", "ranks"]
         titles += [f"{measure} of {name}" if name != "y" else measure for name, measure in self.targets]
         titles.append("new rows")
-        cells = [self._cells(row) if row.outcome == "done" else [row.name, *[""] * (len(titles) - 1)] for row in self]
+        cells = [[row.name, *[""] * (len(titles) - 1)] for row in self]
+        for line, row in zip(cells, self.rows, strict=True):
+            quality = (row.trustworthiness, row.continuity, row.distance_correlation, row.rank_correlation, *row.knn)
+            if row.outcome == "done":
+                line[1:] = [
+                    "-"
+                    if row.seconds is None
+                    else f"{row.seconds:.3g}"
+                    if row.seconds < 100
+                    else f"{row.seconds:,.0f}",
+                    "not measured" if row.peak_bytes is None else size_words(row.peak_bytes),
+                    *("-" if value is None else f"{value:.3f}" for value in quality),
+                    "yes" if row.places_new_rows else "no",
+                ]
         header, rule, *lines = text_table(titles, cells)
-        width = len(rule.split()[0])
         for place, row in enumerate(self.rows):
             if row.outcome != "done":
-                lines[place] = f"{row.name:{width}}  {row.error}"
-        return "\n".join([header, rule, *lines, "", *self._remarks()])
-
-    def _cells(self, row: MethodResult) -> list[str]:
-        quality = (row.trustworthiness, row.continuity, row.distance_correlation, row.rank_correlation, *row.knn)
-        return [
-            row.name,
-            "-" if row.seconds is None else f"{row.seconds:.3g}" if row.seconds < 100 else f"{row.seconds:,.0f}",
-            "not measured" if row.peak_bytes is None else size_words(row.peak_bytes),
-            *("-" if value is None else f"{value:.3f}" for value in quality),
-            "yes" if row.places_new_rows else "no",
-        ]
-
-    def _remarks(self) -> list[str]:
+                lines[place] = f"{row.name:{len(rule.split()[0])}}  {row.error}"
         (n, d), some = self.shape, self.quality_rows
         looked_at = f"all {n:,} rows" if some == n else f"{some:,} of the {n:,} rows"
         nearest = f"{self.n_neighbors} neighbour{'s' if self.n_neighbors > 1 else ''}"
@@ -156,8 +155,7 @@ class Comparison:
             f"{nearest}; distances and ranks are Pearson's and Spearman's correlation of the distances of "
             f"{self.quality_pairs:,} pairs. Quality is that of {looked_at}."
         )
-        remarks = textwrap.wrap(sentences, _WIDTH)
-        notes = [*self.notes, *(f"{row.name}: {note}" for row in self.rows for note in row.notes)]
-        for note in notes:
-            remarks += textwrap.wrap(note, _WIDTH, initial_indent="- ", subsequent_indent="  ")
-        return remarks
+        lines += ["", *textwrap.wrap(sentences, _WIDTH)]
+        for note in (*self.notes, *(f"{row.name}: {note}" for row in self.rows for note in row.notes)):
+            lines += textwrap.wrap(note, _WIDTH, initial_indent="- ", subsequent_indent="  ")
+        return "\n".join([header, rule, *lines])

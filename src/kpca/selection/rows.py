@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 import warnings
@@ -18,6 +17,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from kpca._base.config import config, progress_callback
 from kpca._base.errors import Cancelled, InputError, InPython, Setting
 from kpca._base.validation import check_data, check_rows
+from kpca.data.rows import is_missing
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.estimators.kernel_pca import KernelPCA
 
@@ -108,9 +108,7 @@ def plain_labels(entries: NDArray[Any]) -> NDArray[Any] | None:
         whole = all(issubclass(kind, Integral | np.bool_) for kind in kinds)
         whole = whole and all(abs(int(entry)) < 2**63 for entry in entries.ravel())
         return entries.astype(np.int64 if whole else np.float64)
-    missing = any(kind.__name__ in ("NoneType", "NAType", "NaTType") for kind in kinds)
-    gaps = missing or any(isinstance(entry, float) and math.isnan(entry) for entry in entries.ravel())
-    return None if gaps else entries.astype(str)
+    return None if any(map(is_missing, entries.ravel())) else entries.astype(str)
 
 
 def component_counts(wanted: Any, most: int) -> tuple[int, ...]:

@@ -257,8 +257,7 @@ class KernelTrial:
     @property
     def means(self) -> FloatArray:
         """The mean loss for each number of components.  # shape: (len(counts),)"""
-        means: FloatArray = self.losses.mean(axis=1)
-        return means
+        return np.asarray(self.losses.mean(axis=1))
 
     def error(self, place: int) -> float:
         """Return the standard error of a mean loss; NaN where it is a single number."""
@@ -305,8 +304,7 @@ class Bench:
 
     def try_(self, candidate: Candidate) -> KernelTrial:
         """Return what comes of a candidate; a kernel that fails on these rows is a result, too."""
-        started = time.perf_counter()
-        parts, failure = [], ""
+        started, parts, failure = time.perf_counter(), [], ""
         # Neighbours are found before threads have met, and of equal ones the same whatever the threads.
         with warnings.catch_warnings(), no_openmp_threads():
             # what there is to say of one of many kernels is said by its loss
@@ -316,10 +314,8 @@ class Bench:
                 parts = [self._losses(candidate, *fit) for fit in self._fits]
             except ValueError as error:  # InputError, or scikit-learn's of a kernel that is far from positive
                 failure = " ".join(str(error).split())
-        missing = np.full((len(self.counts), 1), np.nan)
-        losses = np.concatenate([part for part, _ in parts], axis=1) if parts else missing
-        found = min((components for _, components in parts), default=0)
-        seconds = time.perf_counter() - started
+        losses = np.hstack([part for part, _ in parts]) if parts else np.full((len(self.counts), 1), np.nan)
+        found, seconds = min((components for _, components in parts), default=0), time.perf_counter() - started
         return KernelTrial(candidate, tuple(self.counts), losses, self.X.shape[0], seconds, failure, found)
 
     def _losses(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -78,7 +79,17 @@ def choose(trials: Sequence[KernelTrial], rule: str) -> Chosen | None:
     best = trials[first]
     if rule == "best" or best.losses.shape[1] < 2:
         return Chosen(best, best_place, best, best_place, "")
-    as_good = np.array([[_as_good(trial, j, best, best_place) for j in range(table.shape[1])] for trial in trials])
+
+    def as_good_as_best(trial: KernelTrial, place: int) -> bool:
+        """Return True if the loss is no larger than the best by more than a standard error of the difference."""
+        if trial is best and place == best_place:
+            return True
+        gap = trial.losses[place] - best.losses[best_place] if trial.losses.shape[1] == best.losses.shape[1] else np.nan
+        if not np.isfinite(gap).all():
+            return False
+        return bool(np.mean(gap) <= float(np.std(gap, ddof=1)) / np.sqrt(np.size(gap)))
+
+    as_good = np.array([[as_good_as_best(trial, place) for place in range(table.shape[1])] for trial in trials])
     fewest = int(np.argmax(as_good.any(axis=0)))
     among = [int(i) for i in np.flatnonzero(as_good[:, fewest])]
     linear = [i for i in among if isinstance(trials[i].candidate.kernel, Linear)]
@@ -89,17 +100,6 @@ def choose(trials: Sequence[KernelTrial], rule: str) -> Chosen | None:
     elif fewest != best_place:
         simpler = "fewer components"
     return Chosen(trials[taken], fewest, best, best_place, simpler)
-
-
-def _as_good(trial: KernelTrial, place: int, best: KernelTrial, best_place: int) -> bool:
-    """Return True if the loss is no larger than the best by more than a standard error of the difference."""
-    if trial is best and place == best_place:
-        return True
-    gap = trial.losses[place] - best.losses[best_place] if trial.losses.shape[1] == best.losses.shape[1] else np.nan
-    if not np.isfinite(gap).all():
-        return False
-    error = float(np.std(gap, ddof=1)) / np.sqrt(np.size(gap))
-    return bool(np.mean(gap) <= error)
 
 
 @dataclass(frozen=True)
@@ -139,14 +139,12 @@ def table_of(trials: Sequence[KernelTrial], criterion: Criterion) -> tuple[dict[
     for trial in trials:
         scores = criterion.score(trial.means)
         for place, count in enumerate(trial.counts):
-            if not np.isfinite(trial.losses[place]).all():
-                continue
-            entry = {"label": trial.candidate.label, **trial.candidate.parameters, "n_components": count}
-            error = trial.error(place)
-            entry |= {"score": float(scores[place]), "standard_error": None if np.isnan(error) else error}
-            entries.append({**entry, "rows": trial.rows, "seconds": trial.seconds})
-    entries.sort(key=lambda entry: -entry["score"])
-    return tuple(entries)
+            if np.isfinite(trial.losses[place]).all():
+                entry = {"label": trial.candidate.label, **trial.candidate.parameters, "n_components": count}
+                error = trial.error(place)
+                entry |= {"score": float(scores[place]), "standard_error": None if np.isnan(error) else error}
+                entries.append({**entry, "rows": trial.rows, "seconds": trial.seconds})
+    return tuple(sorted(entries, key=lambda entry: -entry["score"]))
 
 
 def reason_of(
@@ -166,32 +164,17 @@ def reason_of(
         text += f", the best of {tried}." if len(trials) > 1 else ", the only one tried."
     if not criterion.comparable and kinds > 1:
         text += " Different kernels have different variances: compare this score within one kind of kernel only."
-    if _at_edge(choice.trial.candidate, asked):
-        text += " Its gamma is the largest that was tried: try a wider grid."
+    chosen = choice.trial.candidate
+    grid = [other.parameters.get("gamma") for other in asked if other.name == chosen.name]
+    numbers = [gamma for gamma in grid if isinstance(gamma, float)]
+    if len(numbers) == len(grid) and len(set(grid)) >= 3 and chosen.parameters.get("gamma") == max(numbers):
+        text += " Its gamma is the largest that was tried: try a wider grid."  # a better one may lie beyond
     failed = [trial for trial in trials if trial.failure]
     if failed:
         text += f" {len(failed)} could not be tried, the first because: {failed[0].failure}"
     if not complete:
         text += f" The time was up before all {len(asked)} had been tried on all rows."
     return text
-
-
-def reason_of_none(trials: Sequence[KernelTrial], criterion: Criterion) -> str:
-    """Return why there is nothing to choose."""
-    failures = [trial.failure for trial in trials if trial.failure]
-    if failures:
-        return failures[0]
-    if any(trial.components for trial in trials):
-        return f"Criterion {criterion.name!r} must give a finite number for some kernel; it gave none on these rows."
-    return "No kernel has a component of variance on these rows."
-
-
-def _at_edge(chosen: Candidate, asked: Sequence[Candidate]) -> bool:
-    """Return True if a bandwidth lies at the narrow end of its grid: a better one may lie beyond."""
-    gamma = chosen.parameters.get("gamma")
-    grid = [other.parameters.get("gamma") for other in asked if other.name == chosen.name]
-    numbers = [one for one in (gamma, *grid) if isinstance(one, float)]
-    return len(numbers) == len(grid) + 1 and len(set(grid)) >= 3 and gamma == max(numbers)
 
 
 def tune(
@@ -270,14 +253,21 @@ def tune(
     counts = component_counts(n_components, max(1, fewest - 1))
     tried = candidates(kernels, rows, bandwidths, model.get_params(deep=False))
     reserve = 0.0
-    if refit and clock.budget is not None:
-        reserve = min(_LAST * clock.budget, _seconds_to_refit(model, tried, max(counts), X))
+    if refit and clock.budget is not None:  # about what the fit to all rows will take for the costliest kind of kernel
+        costly = next((one for one in tried if not isinstance(one.kernel, Linear)), tried[0])
+        with suppress(InputError):  # of a kernel that does not take these rows, which its trial will say
+            last = clone(model).set_params(**costly.parameters, n_components=max(counts))
+            reserve = min(_LAST * clock.budget, _SAFETY * _seconds(last, X))
     threads = thread_count(model.n_jobs)
     request = Request(max(counts) + judged.beyond, TOL, center=bool(model.center), seed=seed, threads=threads)
     trials, complete = _tried(Bench(tried, rows, labels, folds, judged, counts, request), cv, clock, reserve)
     choice = choose(trials, rule)
     if choice is None:
-        raise InputError(reason_of_none(trials, judged))
+        failures = [trial.failure for trial in trials if trial.failure]
+        none = f"Criterion {judged.name!r} must give a finite number for some kernel; it gave none on these rows."
+        if not any(trial.components for trial in trials):
+            none = "No kernel has a component of variance on these rows."
+        raise InputError(failures[0] if failures else none)
     params = {**choice.trial.candidate.parameters, "n_components": choice.count}
     best = clone(model).set_params(**params)
     reason = reason_of(choice, judged, trials, tried, complete)
@@ -340,16 +330,6 @@ def _round(
             best = choose(trials, "best")
             report(label=candidate.label, score=None if best is None else best.scores(bench.criterion)[1])
     return trials, True
-
-
-def _seconds_to_refit(estimator: KernelPCA, tried: Sequence[Candidate], count: int, X: Any) -> float:
-    """Return about how long the fit to all rows of X will take, for the costliest kind of candidate."""
-    costly = next((one for one in tried if not isinstance(one.kernel, Linear)), tried[0])
-    model = clone(estimator).set_params(**costly.parameters, n_components=count)
-    try:
-        return _SAFETY * _seconds(model, X)
-    except InputError:  # of a kernel that does not take these rows, which its trial will say
-        return 0.0
 
 
 def _seconds(model: KernelPCA, X: Any) -> float:

@@ -218,20 +218,17 @@ def without_bandwidth(case: Case) -> Look:
         size = f"their variance is {max(spread, 0.0):.1g} of k(x, x)"
         sentence = f"The bandwidth is so large that rows are alike but for rounding: {size}."
         return Look(spread, "problem", sentence, remedy)
+    distances = {"l1": "-|x - y|_1, the sum of absolute differences", "chi2": "minus the additive chi-squared distance"}
+    name = distances.get(case.kernel.shared[0] if case.kernel.shared else "", "an infinite bandwidth")
+    if isinstance(case.kernel, kernels.RadialKernel) and case.kernel.singular_at_zero:
+        name = "-|x - y|"
     sentence = (
         f"The bandwidth is so large that it no longer matters: scores differ from those of the kernel of "
-        f"{_limit_name(case.kernel)} in {_share(left)} of their variance (alignment {alignment:.4f}{case.sampled})."
+        f"{name} in {_share(left)} of their variance (alignment {alignment:.4f}{case.sampled})."
     )
     if isinstance(case.kernel, kernels.Chi2):
         remedy += " Or take kernel='additive_chi2', which is the same."
     return Look(alignment, severity, sentence, remedy)
-
-
-def _limit_name(kernel: Kernel) -> str:
-    if isinstance(kernel, kernels.RadialKernel) and kernel.singular_at_zero:
-        return "-|x - y|"
-    distances = {"l1": "-|x - y|_1, the sum of absolute differences", "chi2": "minus the additive chi-squared distance"}
-    return distances.get(kernel.shared[0] if kernel.shared else "", "an infinite bandwidth")
 
 
 def _narrower(case: Case, factor: float) -> str:
@@ -243,19 +240,14 @@ def _share(left: float) -> str:
     return "less than 0.1 %" if left < _SAME else f"{100 * left:.1f} %"
 
 
-def _compared(case: Case, A: FloatArray, B: FloatArray) -> tuple[float, float, Severity | None]:
-    """Return the alignment of two matrices, what Procrustes leaves of the scores of A, and how grave that is."""
-    count = min(len(case.values), _COMPONENTS)
-    alignment, left = alignment_of(A, B), left_by_procrustes(_scores(A, count), _scores(B, count))
+def _compared(case: Case, *matrices: FloatArray) -> tuple[float, float, Severity | None]:
+    """Return the alignment of two matrices, what Procrustes leaves of the first one's scores, and how grave that is."""
+    with single_threaded():
+        found = [largest_eigenpairs(M.copy(), min(len(case.values), _COMPONENTS, len(M))) for M in matrices]
+    scores = [pairs.vectors * np.sqrt(np.maximum(pairs.values, 0.0)) for pairs in found]  # shapes: (m, count)
+    alignment, left = alignment_of(*matrices), left_by_procrustes(*scores)
     same = alignment >= _ALIGNED and left < _NEARLY
     return alignment, left, ("warning" if left < _SAME else "note") if same else None
-
-
-def _scores(M: FloatArray, count: int) -> FloatArray:
-    """Return U sqrt(lambda) of the largest eigenvalues.  # shape: (m, count)"""
-    with single_threaded():
-        found = largest_eigenpairs(M.copy(), min(count, len(M)))
-    return found.vectors * np.sqrt(np.maximum(found.values, 0.0))
 
 
 def left_by_procrustes(T: FloatArray, P: FloatArray) -> float:

@@ -103,6 +103,13 @@ class Half:
         assert not isinstance(self.projection, MatrixProjection)
         return self.projection.parts(X, threads=threads)
 
+    def explained_outside(self, threads: int) -> float:
+        """Return the share of the variance of held-out rows that the components of the others explain."""
+        scores, left = self.parts(self.held, threads)
+        explained = np.einsum("ij,ij->i", scores, scores)
+        total = float(self.held_weights @ (explained + left))
+        return float(self.held_weights @ explained) / total if total > 0 else float("nan")
+
 
 class Case:
     """A fitted model, its rows and new ones. `rows` is None where the model keeps none and none were given."""
@@ -196,23 +203,21 @@ class Case:
     @cached_property
     def groups(self) -> NDArray[np.intp]:
         """The same number for rows that are the same to the kernel, in order of appearance.  # shape: (n,)"""
-        seen = self._seen_by_kernel()
-        if not (isinstance(seen, np.ndarray) or sparse.issparse(seen)):
-            return np.arange(seen.shape[0])  # a LinearOperator has no rows to compare
+        seen, kernel = self.rows, self.kernel
+        if isinstance(kernel, Entries):
+            some = self.rows[:, 0].astype(np.intp)
+            if isinstance(kernel.K, LinearOperator):  # which has no rows to compare
+                return np.arange(len(some))
+            seen = kernel.K if len(some) == kernel.K.shape[0] else kernel.K[some]
+        elif isinstance(kernel, Cosine) or (isinstance(kernel, ArcCosine) and kernel.order == 0):
+            seen = Cosine().prepare(self.rows)  # these see directions only
+            digits = _UNIT_DIGITS[seen.dtype]
+            if sparse.issparse(seen):
+                seen.data = np.round(seen.data, digits)
+            else:
+                seen = np.round(seen, digits)
         numbers: dict[bytes, int] = {}
         return np.array([numbers.setdefault(key, len(numbers)) for key in row_keys(seen)], dtype=np.intp)
-
-    def _seen_by_kernel(self) -> Any:
-        if isinstance(self.kernel, Entries):
-            K, some = self.kernel.K, self.rows[:, 0].astype(np.intp)
-            return K if len(some) == K.shape[0] else K[some]
-        if isinstance(self.kernel, Cosine) or (isinstance(self.kernel, ArcCosine) and self.kernel.order == 0):
-            unit = Cosine().prepare(self.rows)  # these see directions only
-            if not sparse.issparse(unit):
-                return np.round(unit, _UNIT_DIGITS[unit.dtype])
-            unit.data = np.round(unit.data, _UNIT_DIGITS[unit.dtype])
-            return unit
-        return self.rows
 
     @cached_property
     def sample(self) -> NDArray[np.intp]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kpca._base.linalg import FloatArray
 from kpca.diagnostics.bandwidth import in_words, usual_factor
-from kpca.diagnostics.case import Case, Half
+from kpca.diagnostics.case import Case
 from kpca.diagnostics.report import Look, NotLooked, Severity, graded
 from kpca.features import IdentityMap
 from kpca.kernels import AdditiveChi2, Composite, Kernel, Polynomial, Sigmoid
@@ -81,8 +81,7 @@ def _measured(case: Case, exact: FloatArray) -> FloatArray:
     features -= np.multiply.outer(case.roots, (case.roots @ features) / float(case.roots @ case.roots))
     small = features.T @ features if features.shape[1] <= len(features) else features @ features.T
     values = np.maximum(np.linalg.eigvalsh(small)[::-1][: len(exact)], 0.0)
-    errors: FloatArray = np.abs(np.pad(values, (0, len(exact) - len(values))) - exact) / exact
-    return errors
+    return np.asarray(np.abs(np.pad(values, (0, len(exact) - len(values))) - exact) / exact)
 
 
 def _more_features(case: Case, exact: FloatArray | None, worst: float, count: int) -> str:
@@ -233,7 +232,7 @@ def overfitting(case: Case) -> Look:
     if case.halves[0].variance < _DIGITS * case.halves[0].length:
         raise NotLooked("the variance is too small beside k(x, x) for residuals to have digits left")
     inside = float(np.mean([half.explained for half in case.halves]))
-    outside = float(np.mean([_explained_outside(half, case.threads) for half in case.halves]))
+    outside = float(np.mean([half.explained_outside(case.threads) for half in case.halves]))
     if not (inside > 0 and np.isfinite(outside)):
         raise NotLooked("there is no variance")
     ratio, count = outside / inside, len(case.halves[0].values)
@@ -247,30 +246,19 @@ def overfitting(case: Case) -> Look:
         f"variance, but {_percent(outside)} of the other half's: {_percent(ratio)} as much."
     )
     severity: Severity = "problem" if ratio < _OVERFIT_PROBLEM and all_used else "warning"
-    return Look(ratio, severity, sentence, _to_generalise(case))
-
-
-def _explained_outside(half: Half, threads: int) -> float:
-    """Return the share of the variance of held-out rows that the components of the others explain."""
-    scores, left = half.parts(half.held, threads)
-    explained = np.einsum("ij,ij->i", scores, scores)
-    total = float(half.held_weights @ (explained + left))
-    return float(half.held_weights @ explained) / total if total > 0 else float("nan")
+    degree, factor = _degree(case.kernel), None
+    if not case.precomputed and has_bandwidth(case.kernel):
+        factor = usual_factor(case.kernel, case.some)
+    remedy = "Keep fewer components, use more rows, or drop features that are noise."
+    if degree > 1:
+        remedy = f"Lower the degree (now {degree:g}), keep fewer components, or use more rows."
+    elif factor is not None and factor > 2:
+        remedy = f"Take a wider bandwidth ({in_words(case, factor)}), keep fewer components, or use more rows."
+    return Look(ratio, severity, sentence, remedy)
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %"
-
-
-def _to_generalise(case: Case) -> str:
-    degree = _degree(case.kernel)
-    if degree > 1:
-        return f"Lower the degree (now {degree:g}), keep fewer components, or use more rows."
-    bandwidth = not case.precomputed and has_bandwidth(case.kernel)
-    factor = usual_factor(case.kernel, case.some) if bandwidth else None
-    if factor is not None and factor > 2:
-        return f"Take a wider bandwidth ({in_words(case, factor)}), keep fewer components, or use more rows."
-    return "Keep fewer components, use more rows, or drop features that are noise."
 
 
 def _degree(kernel: Kernel) -> float:

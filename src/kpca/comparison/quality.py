@@ -69,19 +69,14 @@ def _columns(y: Any) -> list[tuple[str, NDArray[Any]]]:
     return [(f"y{column}", values[:, column]) for column in range(values.shape[1])]
 
 
-def _gaps(name: str, held: str) -> InputError:
-    return InputError(("must have no gaps; ", Setting(name), f" holds {held}"), param="y", remedy="leave such rows out")
-
-
 def _target(name: str, values: NDArray[Any], kind: str) -> TargetColumn:
     plain = plain_labels(values) if values.dtype.kind == "O" else values
-    if plain is None:
-        raise _gaps(name, "None or NaN")
+    if plain is None or (plain.dtype.kind == "f" and not np.isfinite(plain).all()):
+        gaps = f" holds {'None or NaN' if plain is None else 'NaN or infinity'}"
+        raise InputError(("must have no gaps; ", Setting(name), gaps), param="y", remedy="leave such rows out")
     values = plain
     if values.dtype.kind == "c":
         raise InputError(f"y must hold real numbers or classes; {name} is complex: take its size, or its parts.")
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise _gaps(name, "NaN or infinity")
     if kind == "numbers" and values.dtype.kind not in "iufb":
         raise InputError(f"target_kind='numbers' needs numbers; {name} is of type {values.dtype}.")
     fractions = values.dtype.kind in "iuf" and not (values == np.round(values)).all()

@@ -127,7 +127,14 @@ def compare(
 
 def _checked_rows(X: Any) -> tuple[Any, Any, tuple[str, ...]]:
     """Return the rows, the rows for methods that depend on neither origin nor unit, and notes of what was done."""
-    rows = check_data(KernelPCA(), X if in_memory(X) else _loaded(X), reset=True)
+    if not in_memory(X):
+        source, budget = as_source(X), memory_budget()
+        held = (source.n_rows or 0) * source.n_columns * source.dtype.itemsize
+        if not source.sparse and held > budget:
+            message = f"compare holds all rows, {size_words(held)}; {size_words(budget)} may be used"
+            raise InputError(message, remedy=("give a sample of the rows, or raise ", MEMORY_LIMIT))
+        X = stacked(list(source.chunks()))
+    rows = check_data(KernelPCA(), X, reset=True)
     n, d = rows.shape
     if n < _FEWEST_ROWS:
         raise InputError(f"must have at least {_FEWEST_ROWS} rows to have neighbours; got {n} sample(s)", param="X")
@@ -149,17 +156,6 @@ def _checked_rows(X: Any) -> tuple[Any, Any, tuple[str, ...]]:
         return rows, rows, tuple(notes)
     notes.append(f"named methods, which ignore origin and unit, got rows about their mean, in units of {spread:.2g}")
     return rows, ((rows - mean) / spread).astype(rows.dtype), tuple(notes)
-
-
-def _loaded(X: Any) -> Any:
-    source = as_source(X)
-    size = (source.n_rows or 0) * source.n_columns * source.dtype.itemsize
-    if not source.sparse and size > memory_budget():
-        raise InputError(
-            f"compare holds all rows, {size_words(size)}; {size_words(memory_budget())} may be used",
-            remedy=("give a sample of the rows, or raise ", MEMORY_LIMIT),
-        )
-    return stacked(list(source.chunks()))
 
 
 def _row(method: Method, data: tuple[Any, Any], task: MethodTask, yardstick: Yardstick, max_rows: int) -> MethodResult:

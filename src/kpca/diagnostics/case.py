@@ -32,8 +32,6 @@ from kpca.selection.rows import row_sample, some_rows
 
 # Rows that are looked at; of more, a sample.
 _MOST_ROWS = 50_000
-# Columns of the identity that a LinearOperator multiplies at a time.
-_COLUMNS_AT_ONCE = 256
 # Rows of the matrix that is looked at as a whole; fewer where each kernel value is a call of Python.
 _SAMPLE, _SAMPLE_OF_CALLS = 1000, 150
 # Digits to which rows of unit length must agree to be the same row.
@@ -64,24 +62,17 @@ class Entries(Kernel):
     def block(self, X: Any, Y: Any) -> FloatArray:
         """Return the entries of these rows and columns in float64.  # shape: (n, m)"""
         i, j = X[:, 0].astype(np.intp), Y[:, 0].astype(np.intp)
-        some = self._columns(j)[i] if isinstance(self.K, LinearOperator) else self.K[i][:, j]
+        if isinstance(self.K, LinearOperator):  # of which few columns are asked for, as each is a product
+            some = (self.K @ (np.arange(self.K.shape[0])[:, None] == j).astype(np.float64))[i]
+        else:
+            some = self.K[i][:, j]
         return np.asarray(some.toarray() if sparse.issparse(some) else some, dtype=np.float64)
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
         """Return the entries (i, i).  # shape: (n,)"""
-        i = X[:, 0].astype(np.intp)
-        of_all = not isinstance(self.K, LinearOperator)
-        values: NDArray[np.float64] = self.K.diagonal()[i] if of_all else self._columns(i)[i, np.arange(len(i))]
-        return values.astype(np.float64, copy=False)
-
-    def _columns(self, j: NDArray[np.intp]) -> FloatArray:
-        columns = np.empty((self.K.shape[0], len(j)))
-        for start in range(0, len(j), _COLUMNS_AT_ONCE):
-            some = j[start : start + _COLUMNS_AT_ONCE]
-            unit = np.zeros((self.K.shape[0], len(some)))
-            unit[some, np.arange(len(some))] = 1.0
-            columns[:, start : start + len(some)] = self.K @ unit
-        return columns
+        if isinstance(self.K, LinearOperator):
+            return self.block(X, X).diagonal()
+        return np.asarray(self.K.diagonal()[X[:, 0].astype(np.intp)], dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -154,8 +154,14 @@ def interactions(
     values, each, partners = how(sample, slopes)
     null = None
     if times > 0 and not isinstance(projection, LinearProjection):
-        count = int(chosen.max()) + 1
-        whole = _subject_of_null(everything, X, count)
+        count, whole = int(chosen.max()) + 1, everything
+        # strengths depend on how many rows there are: those that the model was fitted to, or X
+        if isinstance(fitted, KernelPCA) and not hasattr(fitted, "feature_map_"):
+            whole = replace(everything, rows=kept_rows(fitted)).dense()
+        elif X is None:
+            raise InputError("permutations need rows to fit to, and this model keeps its landmarks only: give X.")
+        if len(whole.rows) <= count:
+            raise InputError(f"permutations need more rows than the {count} components; got {len(whole.rows)}.")
         null = np.zeros(len(pairs))
         for _ in range(times):
             permuted = rng.permuted(whole.sampled(_NULL_ROWS, rng).rows, axis=0)
@@ -216,17 +222,6 @@ def _strengths(
     along = weighted.T @ means / size  # shape: (d, pairs)
     each = np.abs(means) * np.linalg.norm(weighted, axis=1)[:, None] / size
     return np.linalg.norm(along, axis=0), each, np.abs(along).argmax(axis=0)
-
-
-def _subject_of_null(subject: Explained, X: Any, count: int) -> Explained:
-    """Return the subject with the rows that the model was fitted to, or X: strengths depend on how many there are."""
-    if isinstance(subject.model, KernelPCA) and not hasattr(subject.model, "feature_map_"):
-        subject = replace(subject, rows=kept_rows(subject.model)).dense()
-    elif X is None:
-        raise InputError("permutations need rows to fit to, and this model keeps its landmarks only: give X.")
-    if len(subject.rows) <= count:
-        raise InputError(f"permutations need more rows than the {count} components; got {len(subject.rows)}.")
-    return subject
 
 
 def _square(values: FloatArray, v: int, diagonal: int = 0) -> FloatArray:

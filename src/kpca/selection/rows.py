@@ -6,7 +6,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -64,12 +64,13 @@ def some_rows(X: Any, most: int, seed: int) -> Any:
 
 def check_labels(y: Any, n: int) -> NDArray[Any]:
     """Return labels as an array: float for numbers to predict, anything else for classes."""
-    try:
+    labels: NDArray[Any] = np.empty(())
+    got = "entries of different lengths"
+    with suppress(ValueError):
         labels = np.asarray(y)
-    except ValueError as error:
-        raise InputError(f"must have one entry per row, {n}; got entries of different lengths", param="y") from error
+        got = f"shape {labels.shape}"
     if labels.ndim not in (1, 2) or len(labels) != n:
-        raise InputError(f"must have one entry per row, {n}; got shape {labels.shape}", param="y")
+        raise InputError(f"must have one entry per row, {n}; got {got}", param="y")
     if labels.dtype.kind == "O" or (labels.dtype.kind == "U" and not isinstance(y, np.ndarray)):
         plain = plain_labels(np.asarray(y, dtype=object))  # as text, NaN would be a class
         if plain is None:

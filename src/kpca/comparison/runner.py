@@ -26,8 +26,7 @@ from kpca._base.linalg import FloatArray
 from kpca._base.progress import item_monitor
 from kpca._base.validation import check_data, seed_of, whole_number
 from kpca.comparison.methods import UMAP_APPROXIMATE_FROM, Method, MethodTask, resolve_methods, too_large
-from kpca.comparison.quality import Yardstick, check_targets
-from kpca.comparison.result import Comparison, MethodResult
+from kpca.comparison.result import Comparison, MethodResult, Yardstick, check_targets
 from kpca.data.rows import stacked
 from kpca.data.sources import as_source, in_memory
 from kpca.estimators.kernel_pca import KernelPCA

@@ -110,7 +110,9 @@ class Case:
         self.center, self.threads = bool(model.center), thread_count(model.n_jobs)
         self.values: FloatArray = np.asarray(model.eigenvalues_, dtype=np.float64)  # those kept, shape: (k,)
         self.feature_map: Any = getattr(model, "feature_map_", None)  # None for an exact model
-        self.kernel: Kernel = Entries(model.X_fit_) if model.kernel_ is None else model.kernel_
+        self.precomputed = model.kernel_ is None  # there is a matrix in the place of rows of data
+        self.kernel: Kernel = Entries(model.X_fit_) if self.precomputed else model.kernel_
+        self.slow = _has_calls(self.kernel)
         roots = getattr(model, "_roots", None)
         # of all rows of the fit, all positive; then those of `rows`, and whether these are all rows of the fit
         self.fit_weights: FloatArray | None = None if roots is None or roots.size == 1 else np.square(roots[:, 0])
@@ -160,16 +162,6 @@ class Case:
         source = as_source(X)
         some = sample_rows(source, _MOST_ROWS, self.seed)
         return self.model._checked(some), source.n_rows is not None and some.shape[0] == source.n_rows
-
-    @property
-    def precomputed(self) -> bool:
-        """True if there is a matrix in the place of rows of data."""
-        return isinstance(self.kernel, Entries)
-
-    @property
-    def slow(self) -> bool:
-        """True if kernel values are dear: calls of Python, or products of a LinearOperator."""
-        return _has_calls(self.kernel)
 
     def need_rows(self, *, of_data: bool = False) -> None:
         """Take no look without rows, or without rows of data."""
@@ -273,7 +265,7 @@ class Case:
         if min(len(one), len(other)) * 2 < _FEWEST:
             return []
         turns = [(one, other), (other, one)] if len(some) <= _BOTH_WAYS else [(one, other)]
-        return [self._half(fitted, held) for fitted, held in turns]
+        return [self._half(*turn) for turn in turns]
 
     def _half(self, fitted: NDArray[np.intp], held: NDArray[np.intp]) -> Half:
         count = min(len(self.values), max(1, len(fitted) // _ROWS_PER_COMPONENT))
@@ -292,6 +284,7 @@ class Case:
 
 
 def _has_calls(kernel: Kernel) -> bool:
+    """Return True if kernel values are dear: calls of Python, or products of a LinearOperator."""
     if isinstance(kernel, Composite):
         return any(_has_calls(member) for member in kernel.members)
     if isinstance(kernel, Entries):

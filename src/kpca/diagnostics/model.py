@@ -122,7 +122,16 @@ def indefinite(case: Case) -> Look:
         f"The kernel is not positive semidefinite: {100 * mass:.2g} % of its spectrum{case.sampled} is negative, and "
         "has no place in a feature space; shares of variance and reconstruction errors leave it out."
     )
-    return Look(mass, severity, sentence, _definite_remedy(case.kernel, case.center))
+    remedy = "Take a kernel that is an inner product, or clip the negative eigenvalues of its matrix before the fit."
+    match case.kernel:
+        case Sigmoid():
+            remedy = "Take a smaller gamma with coef0 of 0 or above, or kernel='rbf', which is an inner product."
+        case Polynomial(degree=degree):
+            change = "a coef0 of 0 or above" if isinstance(degree, int) else "a whole degree"
+            remedy = f"Take {change}: the kernel is then an inner product."
+        case AdditiveChi2() if not case.center:
+            remedy = "Take center=True: centred, this kernel has no negative part."
+    return Look(mass, severity, sentence, remedy)
 
 
 def negative_mass(values: FloatArray, rounding: float) -> float:
@@ -130,19 +139,6 @@ def negative_mass(values: FloatArray, rounding: float) -> float:
     total = float(np.abs(values).sum())
     below = values[values < -rounding * float(np.abs(values).max(initial=0.0))]
     return float(-below.sum()) / total if total > 0 else 0.0
-
-
-def _definite_remedy(kernel: Kernel, centred: bool) -> str:
-    match kernel:
-        case Sigmoid():
-            return "Take a smaller gamma with coef0 of 0 or above, or kernel='rbf', which is an inner product."
-        case Polynomial(degree=int()):
-            return "Take a coef0 of 0 or above: the kernel is then an inner product."
-        case Polynomial():
-            return "Take a whole degree: the kernel is then an inner product."
-        case AdditiveChi2() if not centred:
-            return "Take center=True: centred, this kernel has no negative part."
-    return "Take a kernel that is an inner product, or clip the negative eigenvalues of its matrix before the fit."
 
 
 def near_equal(case: Case) -> Look:

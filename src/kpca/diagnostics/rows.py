@@ -114,10 +114,17 @@ def drift(case: Case) -> Look:
     if not case.halves:
         raise NotLooked("there are fewer than 10 different training rows")
     half = case.halves[0]
-    news = _unknown(case, half)
+    # less those that the half was fitted to, whose residuals would be too small
+    known = set(row_keys(case.rows[half.fitted]))
+    news = as_float64(case.new[[key not in known for key in row_keys(case.new)]])
     if news.shape[0] < _FEWEST:
         raise NotLooked(f"fewer than {_FEWEST} new rows are no training rows")
-    old, new = _statistics(case, half, _held(case, half)), _statistics(case, half, news)
+    held, weights = half.held, half.held_weights
+    if case.weights is not None:  # drawn by their weights, as many as these are worth
+        worth = max(2, int(weights.sum() ** 2 / (weights**2).sum()))
+        drawn = np.random.default_rng([case.seed, 2]).choice(len(weights), worth, p=weights / weights.sum())
+        held = held[np.sort(drawn)]
+    old, new = _statistics(case, half, held), _statistics(case, half, news)
     tests = {name: ks_2samp(old[name], new[name]) for name in old}
     statistics = {name: float(test.statistic) for name, test in tests.items()}
     name = max(statistics, key=lambda key: statistics[key])
@@ -142,22 +149,6 @@ def drift(case: Case) -> Look:
         "training rows, and trust scores of rows beyond the limit less."
     )
     return Look(figure, severity, sentence, remedy, also)
-
-
-def _unknown(case: Case, half: Half) -> Any:
-    """Return the new rows less those that the half was fitted to, whose residuals would be too small."""
-    known = set(row_keys(case.rows[half.fitted]))
-    return as_float64(case.new[[key not in known for key in row_keys(case.new)]])
-
-
-def _held(case: Case, half: Half) -> Any:
-    """Return the held-out rows; where rows are weighted, drawn by their weights, as many as these are worth."""
-    if case.weights is None:
-        return half.held
-    weights = half.held_weights
-    worth = max(2, int(weights.sum() ** 2 / (weights**2).sum()))
-    drawn = np.random.default_rng([case.seed, 2]).choice(len(weights), worth, p=weights / weights.sum())
-    return half.held[np.sort(drawn)]
 
 
 def _statistics(case: Case, half: Half, X: Any) -> dict[str, FloatArray]:

@@ -179,7 +179,14 @@ def _row(method: Method, data: tuple[Any, Any], task: MethodTask, yardstick: Yar
         raise value
     result = MethodResult(method.name, "failed", seconds, peak, notes=(*task.notes, *said))
     try:
-        embedding = _checked(value, task.n)
+        if isinstance(value, Exception):
+            raise value
+        array = np.asarray(value.toarray() if sparse.issparse(value) else value)
+        embedding: FloatArray = array if array.dtype.kind == "f" else array.astype(np.float64)
+        if embedding.ndim != 2 or embedding.shape[0] != task.n or not embedding.shape[1]:
+            raise InputError(f"fit_transform must give a row per row of X; got shape {embedding.shape}")
+        if not np.isfinite(embedding).all():
+            raise InputError("the embedding holds NaN or infinity")
     except Exception as failure:
         return replace(result, error=f"failed: {type(failure).__name__}: {one_line(failure)}")
     with heard() as said:
@@ -191,19 +198,6 @@ def _row(method: Method, data: tuple[Any, Any], task: MethodTask, yardstick: Yar
 def _threads(method: Method) -> Any:
     # beside BLAS, whose bits are those of the last digits, OpenMP: it also spins, and small maps take a hundredfold
     return threadpool_limits(1, user_api="openmp") if method.one_thread else contextlib.nullcontext()
-
-
-def _checked(value: Any, n: int) -> FloatArray:
-    """Return what fit_transform gave as an array, or raise what it raised, or what is wrong with it."""
-    if isinstance(value, Exception):
-        raise value
-    array = np.asarray(value.toarray() if sparse.issparse(value) else value)
-    embedding: FloatArray = array if array.dtype.kind == "f" else array.astype(np.float64)
-    if embedding.ndim != 2 or embedding.shape[0] != n or not embedding.shape[1]:
-        raise InputError(f"fit_transform must give a row per row of X; got shape {embedding.shape}")
-    if not np.isfinite(embedding).all():
-        raise InputError("the embedding holds NaN or infinity")
-    return embedding
 
 
 @functools.cache

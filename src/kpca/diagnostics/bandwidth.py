@@ -29,6 +29,8 @@ _COMPONENTS = 10
 _ALIGNED, _SAME, _NEARLY = 0.99, 0.001, 0.01
 # So many times the bandwidth is as good as infinitely wide.
 _LIMIT = 1e4
+# A narrower bandwidth is the usual one, or this part of the present one if that is narrower still.
+_NARROWER = 1.0 / 3.0
 # Of fewer rows any kernel is about linear.
 _FEWEST = 5
 # Beside k(x, x) this is rounding, where a kernel is not computed as its difference from that.
@@ -187,7 +189,8 @@ def _to_bend(case: Case) -> str:
         case kernels.Sigmoid():
             return "Take a larger gamma if bends are wanted"
     factor = usual_factor(case.kernel, case.some)
-    return f"If bends are wanted, take {'a kernel that has them' if factor is None else _narrower(case, factor)}"
+    other = "a kernel that has them" if factor is None else in_words(case, min(factor, _NARROWER))
+    return f"If bends are wanted, take {other}"
 
 
 def without_bandwidth(case: Case) -> Look:
@@ -207,7 +210,7 @@ def without_bandwidth(case: Case) -> Look:
     if _compared(case, limit, _linear_matrix(case))[2] is not None:
         raise NotLooked("with a wide bandwidth this kernel is linear PCA, which is looked at")
     alignment, left, severity = _compared(case, case.matrix, limit)
-    remedy = f"Take a narrower bandwidth: {_narrower(case, factor)}."
+    remedy = f"Take a narrower bandwidth: {in_words(case, min(factor, _NARROWER))}."
     if severity is None:
         length = float(case.roots**2 @ np.abs(case.kernel.diagonal(case.some)))
         spread = float(np.trace(case.matrix)) / length
@@ -229,11 +232,6 @@ def without_bandwidth(case: Case) -> Look:
     if isinstance(case.kernel, kernels.Chi2):
         remedy += " Or take kernel='additive_chi2', which is the same."
     return Look(alignment, severity, sentence, remedy)
-
-
-def _narrower(case: Case, factor: float) -> str:
-    """Return the usual bandwidth in words, or a third of the present one if that is narrower."""
-    return in_words(case, min(factor, 1.0 / 3.0))
 
 
 def _share(left: float) -> str:

@@ -101,7 +101,10 @@ def importance(
     most = whole_number("max_rows", max_rows, 1)
     subject = subject_of(model, X, names, most=most).sampled(most)
     chosen = chosen_components(components, subject.model.n_components_)
-    weights = _shares(subject, chosen) if weighted else np.ones(len(chosen))
+    weights = np.ones(len(chosen))
+    if weighted:  # by their shares of their variance, which sum to 1
+        variances = np.maximum(subject.model.explained_variance_[chosen].astype(np.float64), 0.0)
+        weights = variances / variances.sum() if variances.sum() > 0 else weights / len(chosen)
     m, d = subject.rows.shape
     each, overall = np.zeros((len(chosen), d)), np.zeros(d)  # of |dt_j/dx|, and of (sum_j w_j (dt_j/dx)^2)^1/2
     for _, J in subject.jacobians(chosen, "importance", _NUMBERS_AT_ONCE):
@@ -112,13 +115,6 @@ def importance(
     values = finite(subject.per_variable(overall / m * scale))
     by_component = subject.per_variable(each / m * scale)
     return Importance(subject.names, values, by_component, chosen, scaled, weighted, m)
-
-
-def _shares(subject: Explained, components: NDArray[np.intp]) -> FloatArray:
-    """Return the components' shares of their variance, which sum to 1.  # shape: (c,)"""
-    variances = np.maximum(subject.model.explained_variance_[components].astype(np.float64), 0.0)
-    total = float(variances.sum())
-    return variances / total if total > 0 else np.full(len(components), 1.0 / len(components))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -151,7 +152,9 @@ def _of_pipeline(pipeline: Pipeline, X: Any, names: Any, most: int | None) -> Ex
     rows, labels = X, getattr(X, "columns", None)
     for step in before:
         rows = None if rows is None else step.transform(rows)
-        labels = _names_after(step, labels)
+        given, labels = None if hasattr(step, "feature_names_in_") else labels, None
+        with suppress(AttributeError, ValueError):  # it, or a step within it, has no names, or other columns
+            labels = step.get_feature_names_out(given)
     known = getattr(last, "feature_names_in_", labels)
     if names is None and known is not None:
         names = known if len(list(known)) == getattr(last, "n_features_in_", None) else None
@@ -163,16 +166,6 @@ def _steps(pipeline: Pipeline) -> list[Any]:
     *before, last = [step for _, step in pipeline.steps]
     doing = [step for step in before if step is not None and not isinstance(step, str)]
     return doing + (_steps(last) if isinstance(last, Pipeline) else [last])
-
-
-def _names_after(step: Any, labels: Any) -> Any:
-    """Return the names of the columns that a step makes of columns with these names; None if it cannot say."""
-    if not hasattr(step, "get_feature_names_out"):
-        return None
-    try:
-        return step.get_feature_names_out(None if hasattr(step, "feature_names_in_") else labels)
-    except (AttributeError, ValueError):  # a step within this one has no names, or other columns
-        return None
 
 
 def kept_rows(model: Model) -> Any:

@@ -268,15 +268,11 @@ def _by_stability(question: _Question) -> ComponentCount:
     stable = np.flatnonzero(worst >= asked)
     count = int(stable[-1]) + 1 if len(stable) else 1
     if len(stable):
-        reason = (
-            f"{count} is the largest number whose subspace stays when rows are drawn again: no direction below "
-            f"{worst[count - 1]:.4g}, at least the {asked:.4g} asked for."
-        )
+        reached = f"no direction below {worst[count - 1]:.4g}, at least the {asked:.4g} asked for"
+        reason = f"{count} is the largest number whose subspace stays when rows are drawn again: {reached}."
     else:
-        reason = (
-            f"No subspace stays to {asked:.4g} when rows are drawn again, that of "
-            f"{int(np.argmax(worst)) + 1} to {worst.max():.4g}; one component is kept."
-        )
+        nearest = f"that of {int(np.argmax(worst)) + 1} to {worst.max():.4g}"
+        reason = f"No subspace stays to {asked:.4g} when rows are drawn again, {nearest}; one component is kept."
     return _counted(count, "stability", reason, subspace=found.subspaces, component=found.components, worst=worst)
 
 
@@ -293,8 +289,8 @@ def _judged(question: _Question, judge: Callable[..., list[float]]) -> tuple[lis
     fewest = min(len(train) for train, _ in folds)
     if fewest < 2:
         raise InputError(f"Each fold must leave at least 2 rows to fit; X has {n}: take more folds, or more rows.")
+    how = {"remove_zero_eig": False, "tol": float(question.model.tol) or _TOL}
     for train, test in folds:
-        how = {"remove_zero_eig": False, "tol": float(question.model.tol) or _TOL}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # fewer rows than components, no variance: a fit to all rows will say it
             fitted = question.fitted(question.part(train, train), min(most, len(train)), **how)
@@ -364,10 +360,8 @@ def _by_reconstruction(question: _Question) -> ComponentCount:
         reason = f"{counts[place]} restore {restored}, at least the {asked:.4g} asked for{before}."
     else:
         place, best = _near_best(counts, means, errors)
-        reason = (
-            f"No number restores {asked:.4g} of the variance of held-out rows; {counts[place]} is "
-            f"the smallest within one standard error of the best: {means[place]:.4g}, {best}."
-        )
+        near = f"{counts[place]} is the smallest within one standard error of the best: {means[place]:.4g}, {best}"
+        reason = f"No number restores {asked:.4g} of the variance of held-out rows; {near}."
     return _counted(counts[place], "reconstruction", reason, components=counts, share=means, error=errors)
 
 

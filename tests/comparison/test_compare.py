@@ -115,7 +115,7 @@ def test_quality_of_many_rows_is_that_of_a_fixed_sample() -> None:
 def test_correlations_of_many_pairs_are_those_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rows(80)
     exact = kpca.compare(X, methods=["PCA"])
-    monkeypatch.setattr("kpca.comparison.quality._PAIRS", 2000)
+    monkeypatch.setattr("kpca.comparison.result._PAIRS", 2000)
     some = kpca.compare(X, methods=["PCA"])
     assert (exact.quality_pairs, some.quality_pairs) == (3160, 2000)
     assert some["PCA"].distance_correlation == pytest.approx(exact["PCA"].distance_correlation, abs=0.03)

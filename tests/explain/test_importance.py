@@ -116,7 +116,7 @@ def test_many_columns_are_never_held_for_all_rows(monkeypatch):
     X = np.random.default_rng(0).standard_normal((40, 3000))
     model = KernelPCA(5, kernel="rbf", gamma="median").fit(X)
     seen = []
-    real = module.ExplainedModel.derivatives
+    real = module.Explained.derivatives
 
     def spied(self, components, what):
         derivatives = real(self, components, what)
@@ -129,7 +129,7 @@ def test_many_columns_are_never_held_for_all_rows(monkeypatch):
 
         return Spy()
 
-    monkeypatch.setattr(module.ExplainedModel, "derivatives", spied)
+    monkeypatch.setattr(module.Explained, "derivatives", spied)
     monkeypatch.setattr(module, "_NUMBERS_AT_ONCE", 50_000)
     explain.importance(model)
     assert len(seen) > 10 and max(seen) <= 50_000

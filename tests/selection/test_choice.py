@@ -9,8 +9,8 @@ from reference import one_standard_error
 
 from kpca.kernels import RBF, Linear
 from kpca.selection.candidates import Candidate
-from kpca.selection.outcome import choose
 from kpca.selection.trials import KernelTrial
+from kpca.selection.tuning import choose
 
 
 def trials_of(losses, linear: int | None = None) -> list[KernelTrial]:

@@ -15,8 +15,8 @@ from kpca._base.errors import Cancelled, InputError
 from kpca.selection import rows as clock_module
 from kpca.selection import trials as trials_module
 from kpca.selection import tuning as refit_module
-from kpca.selection.criteria import Gap
 from kpca.selection.rows import Clock, TimeUp, parse_seconds
+from kpca.selection.trials import Gap
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

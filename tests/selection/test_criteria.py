@@ -19,10 +19,9 @@ from kpca.estimators.cost import Request
 from kpca.estimators.fitted import restoration_errors, total_variance
 from kpca.estimators.n_components import parallel_analysis
 from kpca.selection.candidates import candidates
-from kpca.selection.criteria import NAMES, Gap, HeldOutVariance, Prediction, Restoration, check_criterion
 from kpca.selection.rows import check_labels, folds_of
 from kpca.selection.stability import bootstrap_stability
-from kpca.selection.trials import Bench
+from kpca.selection.trials import NAMES, Bench, Gap, HeldOutVariance, Prediction, Restoration, check_criterion
 
 RNG = np.random.default_rng(1)
 N, COUNTS = 45, (1, 2, 4)
@@ -330,8 +329,9 @@ def test_scores_are_larger_the_better_and_never_minus_zero(name: str) -> None:
 
 def test_nothing_said_is_by_what_there_is() -> None:
     assert check_criterion(None, None) == Restoration()
-    assert check_criterion(None, CLASSES) == Prediction(False)
-    assert check_criterion(None, NUMBERS) == Prediction(True)
+    for y, continuous in ((CLASSES, False), (NUMBERS, True)):
+        found = check_criterion(None, y)
+        assert isinstance(found, Prediction) and found.continuous is continuous
     own = Restoration(neighbours=1)
     assert check_criterion(own, None) is own
 

@@ -19,7 +19,7 @@ import kpca
 from kpca import kernels, selection
 from kpca._base.errors import InputError
 from kpca.selection import tuning
-from kpca.selection.criteria import NAMES
+from kpca.selection.trials import NAMES
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(40, 3)) * [3.0, 2.0, 1.0]

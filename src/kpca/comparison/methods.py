@@ -40,15 +40,12 @@ class MethodTask:
     sparse: bool = False
     notes: list[str] = field(default_factory=list)
 
-    def components(self, most: int, of: str = "") -> int:
+    def components(self, *, linear: bool = False) -> int:
         """Return how many components can be had."""
+        most, of = (min(self.n, self.d), f" of {self.d} features") if linear else (self.n - 1, "")
         if self.n_components > most:
             self.notes.append(f"{most} in place of {self.n_components} components: there are {self.n} rows{of}")
         return min(self.n_components, most)
-
-    def linear_components(self) -> int:
-        """Return how many components a linear method has."""
-        return self.components(min(self.n, self.d), f" of {self.d} features")
 
     def neighbours(self) -> int:
         """Return how many neighbours a row can have."""
@@ -72,7 +69,7 @@ class Method:
 
 
 def _pca(task: MethodTask, solver: str = "") -> Any:
-    k, sides = task.linear_components(), min(task.n, task.d)
+    k, sides = task.components(linear=True), min(task.n, task.d)
     few = k < sides and (task.sparse or sides > _FULL_SVD)
     # not "auto", which takes the covariance of rows that are not centred, or random directions, as it sees fit
     solver = solver or ("arpack" if few else "covariance_eigh" if task.sparse else "full")
@@ -81,7 +78,7 @@ def _pca(task: MethodTask, solver: str = "") -> Any:
 
 def _kernel_pca(task: MethodTask) -> Any:
     # "auto" is exact wherever an exact fit is a matter of minutes
-    k = task.components(task.n - 1)
+    k = task.components()
     return KernelPCA(k, kernel="rbf", gamma="median", approximation="auto", random_state=task.seed)
 
 
@@ -108,7 +105,7 @@ class StartedMDS:
 
 
 def _isomap(task: MethodTask) -> Any:
-    return Isomap(n_components=task.components(task.n - 1), n_neighbors=task.neighbours())
+    return Isomap(n_components=task.components(), n_neighbors=task.neighbours())
 
 
 def _tsne(task: MethodTask) -> Any:
@@ -150,7 +147,7 @@ def _why_no_umap() -> str | None:
 
 _METHODS = (
     Method("PCA", _pca),
-    Method("incremental PCA", lambda task: IncrementalPCA(task.linear_components())),
+    Method("incremental PCA", lambda task: IncrementalPCA(task.components(linear=True))),
     Method("randomised PCA", lambda task: _pca(task, "randomized")),
     Method("kernel PCA", _kernel_pca),
     Method("MDS", lambda task: StartedMDS(task.n_components, task.seed), matrices=6.0, reach=1.0),
@@ -194,8 +191,9 @@ def find(name: str, known: Mapping[str, Any], what: str) -> Any:
 
 def resolve_methods(methods: Any) -> list[Method]:
     """Return the methods that are meant: None is all with names, UMAP with the reason if it is not there."""
+    known = {plain(method.name): method for method in _METHODS}
     if methods is None:
-        return [_with_absence(method) for method in _METHODS]
+        return [replace(method, absent=_why_no_umap()) if method.build is _umap else method for method in _METHODS]
     if isinstance(methods, str) or not isinstance(methods, Mapping | list | tuple):
         kinds = "a list of names and (name, estimator) pairs, or a dictionary of estimators"
         raise InputError(f"methods must be {kinds}; got {methods!r}: write methods=['pca', 'umap'].")
@@ -204,22 +202,13 @@ def resolve_methods(methods: Any) -> list[Method]:
         raise InputError("methods must name at least one method; got none: leave it out for all of them.")
     resolved: dict[str, Method] = {}
     for entry in entries:
-        method = _asked_for(entry) if isinstance(entry, str) else _own(entry)
+        method = find(entry, known, "A method") if isinstance(entry, str) else _own(entry)
+        if method.build is _umap and (absent := _why_no_umap()):
+            raise InputError(f"methods names {method.name!r}, which is {absent}")
         if plain(method.name) in resolved:
             raise InputError(f"methods must have different names; got {method.name!r} twice: give one another name.")
         resolved[plain(method.name)] = method
     return list(resolved.values())
-
-
-def _with_absence(method: Method) -> Method:
-    return replace(method, absent=_why_no_umap() if method.build is _umap else None)
-
-
-def _asked_for(name: str) -> Method:
-    method = _with_absence(find(name, {plain(method.name): method for method in _METHODS}, "A method"))
-    if method.absent:
-        raise InputError(f"methods names {method.name!r}, which is {method.absent}")
-    return method
 
 
 def _own(entry: Any) -> Method:

@@ -10,7 +10,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,7 @@ from kpca._base.linalg import FloatArray
 from kpca._base.progress import item_monitor
 from kpca._base.validation import check_data, seed_of, whole_number
 from kpca.comparison.methods import UMAP_APPROXIMATE_FROM, Method, MethodTask, resolve_methods, too_large
-from kpca.comparison.quality import Yardstick, check_targets
-from kpca.comparison.result import Comparison, MethodResult
+from kpca.comparison.result import Comparison, MethodResult, Yardstick, check_targets
 from kpca.data.rows import stacked
 from kpca.data.sources import as_source, in_memory
 from kpca.estimators.kernel_pca import KernelPCA
@@ -127,7 +126,14 @@ def compare(
 
 def _checked_rows(X: Any) -> tuple[Any, Any, tuple[str, ...]]:
     """Return the rows, the rows for methods that depend on neither origin nor unit, and notes of what was done."""
-    rows = check_data(KernelPCA(), X if in_memory(X) else _loaded(X), reset=True)
+    if not in_memory(X):
+        source, budget = as_source(X), memory_budget()
+        held = (source.n_rows or 0) * source.n_columns * source.dtype.itemsize
+        if not source.sparse and held > budget:
+            message = f"compare holds all rows, {size_words(held)}; {size_words(budget)} may be used"
+            raise InputError(message, remedy=("give a sample of the rows, or raise ", MEMORY_LIMIT))
+        X = stacked(list(source.chunks()))
+    rows = check_data(KernelPCA(), X, reset=True)
     n, d = rows.shape
     if n < _FEWEST_ROWS:
         raise InputError(f"must have at least {_FEWEST_ROWS} rows to have neighbours; got {n} sample(s)", param="X")
@@ -140,32 +146,15 @@ def _checked_rows(X: Any) -> tuple[Any, Any, tuple[str, ...]]:
         raise InputError(f"X must have different rows; all {n} are the same: there is nothing to compare.")
     if sparse.issparse(rows):
         return rows, rows, tuple(notes)
-    plain, note = _plain(rows)
-    return rows, plain, (*notes, *note)
-
-
-def _plain(rows: FloatArray) -> tuple[FloatArray, list[str]]:
-    """Return rows whose origin or unit is extreme about their mean, in units of their size, and say so."""
     largest = max(float(np.abs(rows).max()), np.finfo(np.float64).tiny)
     # float64, and nothing overflows or vanishes on the way
     mean = largest * np.mean(rows / largest, axis=0, dtype=np.float64)
     size = float(np.maximum(rows.max(axis=0) - mean, mean - rows.min(axis=0)).max())
     spread = size * float(np.sqrt(np.mean(np.square((rows - mean) / size))))
     if float(np.abs(mean).max()) <= _FAR * spread and 1.0 / _EXTREME < spread < _EXTREME:
-        return rows, []
-    note = f"named methods, which ignore origin and unit, got rows about their mean, in units of {spread:.2g}"
-    return ((rows - mean) / spread).astype(rows.dtype), [note]
-
-
-def _loaded(X: Any) -> Any:
-    source = as_source(X)
-    size = (source.n_rows or 0) * source.n_columns * source.dtype.itemsize
-    if not source.sparse and size > memory_budget():
-        raise InputError(
-            f"compare holds all rows, {size_words(size)}; {size_words(memory_budget())} may be used",
-            remedy=("give a sample of the rows, or raise ", MEMORY_LIMIT),
-        )
-    return stacked(list(source.chunks()))
+        return rows, rows, tuple(notes)
+    notes.append(f"named methods, which ignore origin and unit, got rows about their mean, in units of {spread:.2g}")
+    return rows, ((rows - mean) / spread).astype(rows.dtype), tuple(notes)
 
 
 def _row(method: Method, data: tuple[Any, Any], task: MethodTask, yardstick: Yardstick, max_rows: int) -> MethodResult:
@@ -185,12 +174,19 @@ def _row(method: Method, data: tuple[Any, Any], task: MethodTask, yardstick: Yar
         if method.named:
             _warmed_up(method.build, task.sparse, method.name == "UMAP" and task.n >= UMAP_APPROXIMATE_FROM)
         with seeded(task.seed):
-            taken = measure(lambda: estimator.fit_transform(X))
-    if isinstance(taken.error, Cancelled):
-        raise taken.error
-    result = MethodResult(method.name, "failed", taken.seconds, taken.peak_bytes, notes=(*task.notes, *taken.warnings))
+            value, seconds, peak, said = measure(lambda: estimator.fit_transform(X))
+    if isinstance(value, Cancelled):
+        raise value
+    result = MethodResult(method.name, "failed", seconds, peak, notes=(*task.notes, *said))
     try:
-        embedding = _checked(taken, task.n)
+        if isinstance(value, Exception):
+            raise value
+        array = np.asarray(value.toarray() if sparse.issparse(value) else value)
+        embedding: FloatArray = array if array.dtype.kind == "f" else array.astype(np.float64)
+        if embedding.ndim != 2 or embedding.shape[0] != task.n or not embedding.shape[1]:
+            raise InputError(f"fit_transform must give a row per row of X; got shape {embedding.shape}")
+        if not np.isfinite(embedding).all():
+            raise InputError("the embedding holds NaN or infinity")
     except Exception as failure:
         return replace(result, error=f"failed: {type(failure).__name__}: {one_line(failure)}")
     with heard() as said:
@@ -204,19 +200,6 @@ def _threads(method: Method) -> Any:
     return threadpool_limits(1, user_api="openmp") if method.one_thread else contextlib.nullcontext()
 
 
-def _checked(taken: Measured, n: int) -> FloatArray:
-    """Return what fit_transform gave as an array, or raise what it raised, or what is wrong with it."""
-    if taken.error is not None:
-        raise taken.error
-    array = np.asarray(taken.value.toarray() if sparse.issparse(taken.value) else taken.value)
-    embedding: FloatArray = array if array.dtype.kind == "f" else array.astype(np.float64)
-    if embedding.ndim != 2 or embedding.shape[0] != n or not embedding.shape[1]:
-        raise InputError(f"fit_transform must give a row per row of X; got shape {embedding.shape}")
-    if not np.isfinite(embedding).all():
-        raise InputError("the embedding holds NaN or infinity")
-    return embedding
-
-
 @functools.cache
 def _warmed_up(build: Callable[[MethodTask], Any], is_sparse: bool, approximate: bool) -> None:
     """Let a method load and compile what it does at its first call; once in a process."""
@@ -228,20 +211,12 @@ def _warmed_up(build: Callable[[MethodTask], Any], is_sparse: bool, approximate:
         estimator.fit_transform(sparse.csr_matrix(tiny) if is_sparse else tiny)
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The result of a call, or the exception it ended in, and what it took."""
+def measure(call: Callable[[], Any]) -> tuple[Any, float, int | None, list[str]]:
+    """Call once; return the result or the exception it ended in, the seconds, the peak of memory and the warnings.
 
-    value: Any
-    error: Exception | None
-    seconds: float
-    peak_bytes: int | None  # above what the process held before; None where the system does not tell
-    warnings: tuple[str, ...]
-
-
-def measure(call: Callable[[], Any]) -> Measured:
-    """Call once; an exception is part of the result, one that is none of the program's (Ctrl-C) goes on its way."""
-    value, failure = None, None
+    The peak is in bytes above what the process held before, None where the system does not tell. An exception that is
+    none of the program's (Ctrl-C) goes on its way.
+    """
     with heard() as said:
         restarted = _restart_peak()
         before = _memory("VmRSS")
@@ -249,11 +224,11 @@ def measure(call: Callable[[], Any]) -> Measured:
         try:
             value = call()
         except Exception as error:  # whatever it is, the other methods must still be heard
-            failure = error
+            value = error
         seconds = time.perf_counter() - started
         after = _memory("VmHWM")
     peak = max(after - before, 0) if restarted and before is not None and after is not None else None
-    return Measured(value, failure, seconds, peak, tuple(said))
+    return value, seconds, peak, said
 
 
 @contextlib.contextmanager

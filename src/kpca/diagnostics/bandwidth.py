@@ -11,7 +11,7 @@ from kpca import kernels
 from kpca._base.linalg import FloatArray, largest_eigenpairs
 from kpca._base.threads import single_threaded
 from kpca.diagnostics.case import Case, Entries
-from kpca.diagnostics.report import Finding, Look, Severity
+from kpca.diagnostics.report import Look, NotLooked, Severity
 from kpca.kernels import Kernel
 from kpca.kernels.base import has_bandwidth, widened
 from kpca.selection.path import alignment_of, in_unit_range
@@ -29,6 +29,8 @@ _COMPONENTS = 10
 _ALIGNED, _SAME, _NEARLY = 0.99, 0.001, 0.01
 # So many times the bandwidth is as good as infinitely wide.
 _LIMIT = 1e4
+# A narrower bandwidth is the usual one, or this part of the present one if that is narrower still.
+_NARROWER = 1.0 / 3.0
 # Of fewer rows any kernel is about linear.
 _FEWEST = 5
 # Beside k(x, x) this is rounding, where a kernel is not computed as its difference from that.
@@ -76,7 +78,7 @@ def in_words(case: Case, factor: float) -> str:
     return f"gamma about {0.5 / value**2:.2g}" if by_name else f"length_scale about {value:.2g}"
 
 
-def too_narrow(case: Case) -> Look | str:
+def too_narrow(case: Case) -> Look:
     """Look whether the spectrum is as flat as that of K = I, because no row resembles any other.
 
     The figure is the participation ratio (tr B)^2 / |B|^2 over what it would be if rows that differ had nothing in
@@ -87,16 +89,15 @@ def too_narrow(case: Case) -> Look | str:
     below 0.3, and a mean similarity below 0.02.
     """
     kernel = case.kernel
-    if case.no_rows:
-        return case.no_rows
+    case.need_rows()
     foreign = Entries | kernels.GaussianProcess | kernels.PairwiseCallable | kernels.VectorisedCallable
     if not isinstance(kernel, foreign) and not has_bandwidth(kernel):
-        return f"the {kernel.name} kernel has no bandwidth"
+        raise NotLooked(f"the {kernel.name} kernel has no bandwidth")
     ratio, estimated = _flatness(case)
     if ratio is None:
-        return "there are fewer than 3 different rows with variance"
+        raise NotLooked("there are fewer than 3 different rows with variance")
     nearest, mean = _similarities(case)
-    also = (("nearest_similarity", nearest),)
+    also = {"nearest_similarity": nearest}
     grave = ratio >= 0.9 and nearest < 0.1
     if not grave and not (ratio >= 0.8 and nearest < 0.3 and mean < 0.02):
         return Look(ratio, also=also)
@@ -111,7 +112,7 @@ def too_narrow(case: Case) -> Look | str:
         times = f"{factor:,.0f}" if factor >= 10 else f"{factor:.2g}"
         gives = f"{times} times as wide, gives a typical pair of rows a similarity of 0.6"
         remedy = f"Take a wider bandwidth: {in_words(case, factor)} (the median rule), {gives}."
-    return Look(ratio, Finding("narrow", ratio, sentence, remedy, "problem" if grave else "warning"), also)
+    return Look(ratio, "problem" if grave else "warning", sentence, remedy, also)
 
 
 def _flatness(case: Case) -> tuple[float | None, str]:
@@ -149,7 +150,7 @@ def _similarities(case: Case) -> tuple[float, float]:
     return float(np.median(nearest)), total / max(count, 1)
 
 
-def linear_in_disguise(case: Case) -> Look | str:
+def linear_in_disguise(case: Case) -> Look:
     """Look whether scores are those of PCA: the alignment <B, L> / (|B| |L|) of B with L, the centred X X'.
 
     High alignment alone does not tell: in one or two dimensions it is high at bandwidths that still bend the data. So
@@ -159,15 +160,14 @@ def linear_in_disguise(case: Case) -> Look | str:
     as all their distances are alike.
     """
     if isinstance(case.kernel, kernels.Linear):
-        return "the kernel is linear"
-    if case.no_data:
-        return case.no_data
+        raise NotLooked("the kernel is linear")
+    case.need_rows(of_data=True)
     if len(np.unique(case.groups)) < _FEWEST:
-        return f"there are fewer than {_FEWEST} different rows"
+        raise NotLooked(f"there are fewer than {_FEWEST} different rows")
     alignment, left, severity = _compared(case, case.matrix, _linear_matrix(case))
     if not np.isfinite(alignment):
-        return "all rows are alike"
-    also = (("linear_scores", left),)
+        raise NotLooked("all rows are alike")
+    also = {"linear_scores": left}
     if severity is None:
         return Look(alignment, also=also)
     sentence = (
@@ -176,7 +176,7 @@ def linear_in_disguise(case: Case) -> Look | str:
         f"{alignment:.4f}{case.sampled})."
     )
     remedy = f"{_to_bend(case)}; kernel='linear' gives the same for less."
-    return Look(alignment, Finding("linear", alignment, sentence, remedy, severity), also)
+    return Look(alignment, severity, sentence, remedy, also)
 
 
 def _to_bend(case: Case) -> str:
@@ -189,74 +189,63 @@ def _to_bend(case: Case) -> str:
         case kernels.Sigmoid():
             return "Take a larger gamma if bends are wanted"
     factor = usual_factor(case.kernel, case.some)
-    return f"If bends are wanted, take {'a kernel that has them' if factor is None else _narrower(case, factor)}"
+    other = "a kernel that has them" if factor is None else in_words(case, min(factor, _NARROWER))
+    return f"If bends are wanted, take {other}"
 
 
-def without_bandwidth(case: Case) -> Look | str:
+def without_bandwidth(case: Case) -> Look:
     """Look whether a wider bandwidth would change nothing, for kernels whose limit is not linear PCA.
 
     exp(-r/l) tends to 1 - r/l, so B to that of minus the distance (Laplacian: sum of absolute differences; chi2: the
     additive chi-squared distance), which has no bandwidth left. The figure is the alignment with that limit; the rule
     is that for linear PCA. It is a problem where only rounding tells rows apart.
     """
-    if case.no_data:
-        return case.no_data
+    case.need_rows(of_data=True)
     factor = usual_factor(case.kernel, case.some)
     # the limit is reached from a usual bandwidth, so that digits do not end first where the bandwidth is huge already
     far = None if factor is None else widened(case.kernel, _LIMIT * factor)
     if factor is None or far is None:
-        return f"the {case.kernel.name} kernel has no bandwidth, or none that matters for these rows"
+        raise NotLooked(f"the {case.kernel.name} kernel has no bandwidth, or none that matters for these rows")
     limit = case.matrix_of(far)
     if _compared(case, limit, _linear_matrix(case))[2] is not None:
-        return "with a wide bandwidth this kernel is linear PCA, which is looked at"
+        raise NotLooked("with a wide bandwidth this kernel is linear PCA, which is looked at")
     alignment, left, severity = _compared(case, case.matrix, limit)
-    remedy = f"Take a narrower bandwidth: {_narrower(case, factor)}."
+    remedy = f"Take a narrower bandwidth: {in_words(case, min(factor, _NARROWER))}."
     if severity is None:
         length = float(case.roots**2 @ np.abs(case.kernel.diagonal(case.some)))
         spread = float(np.trace(case.matrix)) / length
         if not (spread < _ROUNDING and len(np.unique(case.groups)) > 1):
-            return Look(alignment) if np.isfinite(alignment) else "all rows are alike"
+            if not np.isfinite(alignment):
+                raise NotLooked("all rows are alike")
+            return Look(alignment)
         size = f"their variance is {max(spread, 0.0):.1g} of k(x, x)"
         sentence = f"The bandwidth is so large that rows are alike but for rounding: {size}."
-        return Look(spread, Finding("flat", spread, sentence, remedy, "problem"))
+        return Look(spread, "problem", sentence, remedy)
+    distances = {"l1": "-|x - y|_1, the sum of absolute differences", "chi2": "minus the additive chi-squared distance"}
+    name = distances.get(case.kernel.shared[0] if case.kernel.shared else "", "an infinite bandwidth")
+    if isinstance(case.kernel, kernels.RadialKernel) and case.kernel.singular_at_zero:
+        name = "-|x - y|"
     sentence = (
         f"The bandwidth is so large that it no longer matters: scores differ from those of the kernel of "
-        f"{_limit_name(case.kernel)} in {_share(left)} of their variance (alignment {alignment:.4f}{case.sampled})."
+        f"{name} in {_share(left)} of their variance (alignment {alignment:.4f}{case.sampled})."
     )
     if isinstance(case.kernel, kernels.Chi2):
         remedy += " Or take kernel='additive_chi2', which is the same."
-    return Look(alignment, Finding("flat", alignment, sentence, remedy, severity))
-
-
-def _limit_name(kernel: Kernel) -> str:
-    if isinstance(kernel, kernels.RadialKernel) and kernel.singular_at_zero:
-        return "-|x - y|"
-    distances = {"l1": "-|x - y|_1, the sum of absolute differences", "chi2": "minus the additive chi-squared distance"}
-    return distances.get(kernel.shared[0] if kernel.shared else "", "an infinite bandwidth")
-
-
-def _narrower(case: Case, factor: float) -> str:
-    """Return the usual bandwidth in words, or a third of the present one if that is narrower."""
-    return in_words(case, min(factor, 1.0 / 3.0))
+    return Look(alignment, severity, sentence, remedy)
 
 
 def _share(left: float) -> str:
     return "less than 0.1 %" if left < _SAME else f"{100 * left:.1f} %"
 
 
-def _compared(case: Case, A: FloatArray, B: FloatArray) -> tuple[float, float, Severity | None]:
-    """Return the alignment of two matrices, what Procrustes leaves of the scores of A, and how grave that is."""
-    count = min(len(case.values), _COMPONENTS)
-    alignment, left = alignment_of(A, B), left_by_procrustes(_scores(A, count), _scores(B, count))
+def _compared(case: Case, *matrices: FloatArray) -> tuple[float, float, Severity | None]:
+    """Return the alignment of two matrices, what Procrustes leaves of the first one's scores, and how grave that is."""
+    with single_threaded():
+        found = [largest_eigenpairs(M.copy(), min(len(case.values), _COMPONENTS, len(M))) for M in matrices]
+    scores = [pairs.vectors * np.sqrt(np.maximum(pairs.values, 0.0)) for pairs in found]  # shapes: (m, count)
+    alignment, left = alignment_of(*matrices), left_by_procrustes(*scores)
     same = alignment >= _ALIGNED and left < _NEARLY
     return alignment, left, ("warning" if left < _SAME else "note") if same else None
-
-
-def _scores(M: FloatArray, count: int) -> FloatArray:
-    """Return U sqrt(lambda) of the largest eigenvalues.  # shape: (m, count)"""
-    with single_threaded():
-        found = largest_eigenpairs(M.copy(), min(count, len(M)))
-    return found.vectors * np.sqrt(np.maximum(found.values, 0.0))
 
 
 def left_by_procrustes(T: FloatArray, P: FloatArray) -> float:

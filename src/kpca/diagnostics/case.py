@@ -13,18 +13,25 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from kpca._base.config import thread_count
+from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray, mean_of_rows
+from kpca._base.validation import check_rows
+from kpca.data.sources import as_source, in_memory, sample_rows
+from kpca.diagnostics.report import NotLooked
 from kpca.estimators.cost import Request, better_shifted
 from kpca.estimators.exact import decompose
+from kpca.estimators.incremental import IncrementalKernelPCA
+from kpca.estimators.kernel_pca import KernelPCA
 from kpca.features.projection import MatrixProjection, Projection
 from kpca.gram import Gram
 from kpca.gram.operator import center
 from kpca.kernels import ArcCosine, Composite, Cosine, Kernel, Linear, PairwiseCallable
 from kpca.kernels.arrays import as_float64, canonical
-from kpca.selection.rows import row_sample
+from kpca.selection.rows import row_sample, some_rows
 
-# Columns of the identity that a LinearOperator multiplies at a time.
-_COLUMNS_AT_ONCE = 256
+# Rows that are looked at; of more, a sample.
+_MOST_ROWS = 50_000
 # Rows of the matrix that is looked at as a whole; fewer where each kernel value is a call of Python.
 _SAMPLE, _SAMPLE_OF_CALLS = 1000, 150
 # Digits to which rows of unit length must agree to be the same row.
@@ -55,24 +62,17 @@ class Entries(Kernel):
     def block(self, X: Any, Y: Any) -> FloatArray:
         """Return the entries of these rows and columns in float64.  # shape: (n, m)"""
         i, j = X[:, 0].astype(np.intp), Y[:, 0].astype(np.intp)
-        some = self._columns(j)[i] if isinstance(self.K, LinearOperator) else self.K[i][:, j]
+        if isinstance(self.K, LinearOperator):  # of which few columns are asked for, as each is a product
+            some = (self.K @ (np.arange(self.K.shape[0])[:, None] == j).astype(np.float64))[i]
+        else:
+            some = self.K[i][:, j]
         return np.asarray(some.toarray() if sparse.issparse(some) else some, dtype=np.float64)
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
         """Return the entries (i, i).  # shape: (n,)"""
-        i = X[:, 0].astype(np.intp)
-        of_all = not isinstance(self.K, LinearOperator)
-        values: NDArray[np.float64] = self.K.diagonal()[i] if of_all else self._columns(i)[i, np.arange(len(i))]
-        return values.astype(np.float64, copy=False)
-
-    def _columns(self, j: NDArray[np.intp]) -> FloatArray:
-        columns = np.empty((self.K.shape[0], len(j)))
-        for start in range(0, len(j), _COLUMNS_AT_ONCE):
-            some = j[start : start + _COLUMNS_AT_ONCE]
-            unit = np.zeros((self.K.shape[0], len(some)))
-            unit[some, np.arange(len(some))] = 1.0
-            columns[:, start : start + len(some)] = self.K @ unit
-        return columns
+        if isinstance(self.K, LinearOperator):
+            return self.block(X, X).diagonal()
+        return np.asarray(self.K.diagonal()[X[:, 0].astype(np.intp)], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -94,72 +94,113 @@ class Half:
         assert not isinstance(self.projection, MatrixProjection)
         return self.projection.parts(X, threads=threads)
 
+    def explained_outside(self, threads: int) -> float:
+        """Return the share of the variance of held-out rows that the components of the others explain."""
+        scores, left = self.parts(self.held, threads)
+        explained = np.einsum("ij,ij->i", scores, scores)
+        total = float(self.held_weights @ (explained + left))
+        return float(self.held_weights @ explained) / total if total > 0 else float("nan")
 
-@dataclass(frozen=True, eq=False)
+
 class Case:
-    """What is looked at. `rows` is None where the model keeps none and none were given."""
+    """A fitted model, its rows and new ones. `rows` is None where the model keeps none and none were given."""
 
-    model: Any
-    kernel: Kernel  # Entries of a precomputed matrix
-    rows: Any  # shape: (n, d)
-    weights: FloatArray | None  # of `rows`, all positive
-    whole: bool  # True if `rows` are all rows of the fit
-    new: Any  # shape: (m, d)
-    names: list[str] | None  # of the columns
-    center: bool
-    values: FloatArray  # kept eigenvalues, float64, shape: (k,)
-    effective: float  # rows of the fit, (sum w)^2 / sum w^2
-    feature_map: Any  # None for an exact model
-    resamples: int
-    seed: int
-    threads: int
+    def __init__(self, model: Any, X: Any, new: Any, resamples: int, seed: int) -> None:
+        self.model, self.resamples, self.seed = model, resamples, seed
+        self.center, self.threads = bool(model.center), thread_count(model.n_jobs)
+        self.values: FloatArray = np.asarray(model.eigenvalues_, dtype=np.float64)  # those kept, shape: (k,)
+        self.feature_map: Any = getattr(model, "feature_map_", None)  # None for an exact model
+        self.precomputed = model.kernel_ is None  # there is a matrix in the place of rows of data
+        self.kernel: Kernel = Entries(model.X_fit_) if self.precomputed else model.kernel_
+        self.slow = _has_calls(self.kernel)
+        roots = getattr(model, "_roots", None)
+        # of all rows of the fit, all positive; then those of `rows`, and whether these are all rows of the fit
+        self.fit_weights: FloatArray | None = None if roots is None or roots.size == 1 else np.square(roots[:, 0])
+        self.weights, self.whole = self.fit_weights, True
+        if not self.precomputed:
+            self.rows: Any = self._some_rows(X)  # shape: (n, d)
+            self.new: Any = None if new is None else some_rows(self._loaded(new)[0], _MOST_ROWS, seed)  # shape: (m, d)
+            return
+        if X is not None or new is not None:
+            raise InputError("A model of a precomputed kernel has no rows of data; leave X and new at None.")
+        self.new, n = None, model.X_fit_.shape[0]
+        self.rows = np.arange(n, dtype=np.float64)[:, None]
+        if model.eigenvectors_.shape[0] != n:  # rows of weight 0 have coefficients of 0
+            self.rows = self.rows[np.any(model._projection.coefficients != 0, axis=1)]
+        if self.weights is not None and len(self.weights) != len(self.rows):
+            self.weights = None
+
+    def _some_rows(self, X: Any) -> Any:
+        """Return the rows to look at, None if there are none; sets their weights, and whether they are all."""
+        model, weights = self.model, self.fit_weights
+        if X is None:
+            kept = isinstance(model, KernelPCA) and self.feature_map is None
+            if not kept or model.X_fit_.shape[0] != model.eigenvectors_.shape[0]:  # a compressed model has landmarks
+                self.weights, self.whole = None, False
+                return None
+            X = model.X_fit_
+        else:
+            X, whole = self._loaded(X)
+            check_rows(X.shape[0])
+            if weights is not None and (len(weights) != X.shape[0] or not whole):
+                needed = f"the {len(weights)} rows of positive weight that the model was fitted to, in memory"
+                raise InputError(f"X must be {needed}; got {X.shape[0]} rows: their weights would not be known.")
+            streamed = isinstance(model, IncrementalKernelPCA)
+            fitted = model.n_samples_seen_ if streamed else model.eigenvectors_.shape[0]
+            self.whole = whole and X.shape[0] == fitted
+        some = row_sample(X.shape[0], _MOST_ROWS, self.seed)
+        if some is None:
+            return X
+        self.weights, self.whole = None if weights is None else weights[some], False
+        return X[some]
+
+    def _loaded(self, X: Any) -> tuple[Any, bool]:
+        """Return rows as the model takes them, of a file a sample, and whether they are all rows."""
+        if in_memory(X):
+            rows = self.model._checked(X)
+            return (rows.tocsr() if sparse.issparse(rows) else rows), True
+        source = as_source(X)
+        some = sample_rows(source, _MOST_ROWS, self.seed)
+        return self.model._checked(some), source.n_rows is not None and some.shape[0] == source.n_rows
+
+    def need_rows(self, *, of_data: bool = False) -> None:
+        """Take no look without rows, or without rows of data."""
+        if of_data and self.precomputed:
+            raise NotLooked("a precomputed kernel has no rows of data")
+        if self.rows is None:
+            raise NotLooked("the model keeps no training rows: give them as X")
 
     @property
-    def precomputed(self) -> bool:
-        """True if there is a matrix in the place of rows of data."""
-        return isinstance(self.kernel, Entries)
-
-    @property
-    def slow(self) -> bool:
-        """True if kernel values are dear: calls of Python, or products of a LinearOperator."""
-        return _has_calls(self.kernel)
-
-    @property
-    def no_data(self) -> str:
-        """Why there are no rows of data to look at, empty if there are."""
-        return "a precomputed kernel has no rows of data" if self.precomputed else self.no_rows
-
-    @property
-    def no_rows(self) -> str:
-        """Why there is nothing to compare rows by, empty if there is."""
-        return "the model keeps no training rows: give them as X" if self.rows is None else ""
+    def effective(self) -> float:
+        """What the rows of the fit are worth, (sum w)^2 / sum w^2."""
+        if isinstance(self.model, IncrementalKernelPCA):
+            return float(min(self.model.n_samples_seen_, self.model.mass_))
+        w = self.fit_weights
+        return float(self.model.eigenvectors_.shape[0] if w is None else w.sum() ** 2 / (w**2).sum())
 
     @cached_property
     def solid(self) -> FloatArray:
         """The kept eigenvalues that are more than rounding."""
-        solid: FloatArray = self.values[self.values > _NO_VARIANCE * self.values.max(initial=0.0)]
-        return solid
+        return np.asarray(self.values[self.values > _NO_VARIANCE * self.values.max(initial=0.0)])
 
     @cached_property
     def groups(self) -> NDArray[np.intp]:
         """The same number for rows that are the same to the kernel, in order of appearance.  # shape: (n,)"""
-        seen = self._seen_by_kernel()
-        if not (isinstance(seen, np.ndarray) or sparse.issparse(seen)):
-            return np.arange(seen.shape[0])  # a LinearOperator has no rows to compare
+        seen, kernel = self.rows, self.kernel
+        if isinstance(kernel, Entries):
+            some = self.rows[:, 0].astype(np.intp)
+            if isinstance(kernel.K, LinearOperator):  # which has no rows to compare
+                return np.arange(len(some))
+            seen = kernel.K if len(some) == kernel.K.shape[0] else kernel.K[some]
+        elif isinstance(kernel, Cosine) or (isinstance(kernel, ArcCosine) and kernel.order == 0):
+            seen = Cosine().prepare(self.rows)  # these see directions only
+            digits = _UNIT_DIGITS[seen.dtype]
+            if sparse.issparse(seen):
+                seen.data = np.round(seen.data, digits)
+            else:
+                seen = np.round(seen, digits)
         numbers: dict[bytes, int] = {}
         return np.array([numbers.setdefault(key, len(numbers)) for key in row_keys(seen)], dtype=np.intp)
-
-    def _seen_by_kernel(self) -> Any:
-        if isinstance(self.kernel, Entries):
-            K, some = self.kernel.K, self.rows[:, 0].astype(np.intp)
-            return K if len(some) == K.shape[0] else K[some]
-        if isinstance(self.kernel, Cosine) or (isinstance(self.kernel, ArcCosine) and self.kernel.order == 0):
-            unit = Cosine().prepare(self.rows)  # these see directions only
-            if not sparse.issparse(unit):
-                return np.round(unit, _UNIT_DIGITS[unit.dtype])
-            unit.data = np.round(unit.data, _UNIT_DIGITS[unit.dtype])
-            return unit
-        return self.rows
 
     @cached_property
     def sample(self) -> NDArray[np.intp]:
@@ -198,8 +239,7 @@ class Case:
             roots = sparse.diags(self.roots)
             return center((roots @ rows @ rows.T @ roots).toarray(), self.roots)
         relative = (rows - mean_of_rows(rows, self.roots**2)) * self.roots[:, None]  # an offset costs no digits
-        products: FloatArray = relative @ relative.T
-        return products
+        return np.asarray(relative @ relative.T)
 
     @cached_property
     def matrix(self) -> FloatArray:
@@ -225,7 +265,7 @@ class Case:
         if min(len(one), len(other)) * 2 < _FEWEST:
             return []
         turns = [(one, other), (other, one)] if len(some) <= _BOTH_WAYS else [(one, other)]
-        return [self._half(fitted, held) for fitted, held in turns]
+        return [self._half(*turn) for turn in turns]
 
     def _half(self, fitted: NDArray[np.intp], held: NDArray[np.intp]) -> Half:
         count = min(len(self.values), max(1, len(fitted) // _ROWS_PER_COMPONENT))
@@ -244,6 +284,7 @@ class Case:
 
 
 def _has_calls(kernel: Kernel) -> bool:
+    """Return True if kernel values are dear: calls of Python, or products of a LinearOperator."""
     if isinstance(kernel, Composite):
         return any(_has_calls(member) for member in kernel.members)
     if isinstance(kernel, Entries):

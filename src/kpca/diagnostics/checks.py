@@ -5,28 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from kpca._base.config import config, thread_count
+from kpca._base.config import config
 from kpca._base.errors import InputError
-from kpca._base.linalg import FloatArray
-from kpca._base.validation import check_rows, seed_of, whole_number
-from kpca.data.sources import as_source, in_memory, sample_rows
+from kpca._base.validation import seed_of, whole_number
 from kpca.diagnostics.bandwidth import linear_in_disguise, too_narrow, without_bandwidth
-from kpca.diagnostics.case import Case, Entries
+from kpca.diagnostics.case import Case
 from kpca.diagnostics.model import approximation_error, indefinite, near_equal, overfitting, unstable
-from kpca.diagnostics.report import Look, Report, report_of
+from kpca.diagnostics.report import GRAVEST_FIRST, Finding, Look, NotLooked, Report
 from kpca.diagnostics.rows import drift, duplicated, one_feature
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.selection.rows import row_sample, some_rows
 
-# Rows that are looked at; of more, a sample.
-_MOST_ROWS = 50_000
-
-LOOKS: dict[str, Callable[[Case], Look | str]] = {
+LOOKS: dict[str, Callable[[Case], Look]] = {
     "narrow": too_narrow,
     "linear": linear_in_disguise,
     "flat": without_bandwidth,
@@ -80,90 +72,21 @@ def check(model: Any, X: Any = None, *, new: Any = None, resamples: int = 10, ra
         raise InputError(f"model must be a fitted KernelPCA or IncrementalKernelPCA; {got}.")
     check_is_fitted(model)
     resamples = whole_number("resamples", resamples, 1)
+    found: list[Finding] = []
+    measured: dict[str, float] = {}
+    skipped: dict[str, str] = {}
     with config(checkpoint=None, progress=False):
-        case = _case(model, X, new, resamples, seed_of(random_state))
-        looks = {kind: look(case) for kind, look in LOOKS.items()}
+        case = Case(model, X, new, resamples, seed_of(random_state))
+        for kind, take in LOOKS.items():
+            try:
+                look = take(case)
+            except NotLooked as reason:
+                skipped[kind] = str(reason)
+                continue
+            measured |= {name: float(number) for name, number in {kind: look.number, **look.also}.items()}
+            if look.severity is not None:
+                found.append(Finding(kind, look.number, look.sentence, look.remedy, look.severity))
+    found.sort(key=lambda finding: GRAVEST_FIRST.index(finding.severity))
     rows = "" if case.rows is None else f", {case.rows.shape[0]:,} rows"
     about = f"{type(model).__name__} (kernel {case.kernel.name}, {len(case.values)} components{rows})"
-    return report_of(looks, about)
-
-
-def _case(model: Any, X: Any, new: Any, resamples: int, seed: int) -> Case:
-    kernel = model.kernel_
-    if kernel is None:
-        if X is not None or new is not None:
-            raise InputError("A model of a precomputed kernel has no rows of data; leave X and new at None.")
-        (kernel, rows, weights), whole = _precomputed(model), True
-    else:
-        rows, weights, whole = _rows(model, X, seed)
-        new = None if new is None else some_rows(_loaded(model, new, seed)[0], _MOST_ROWS, seed)
-    return Case(
-        model=model,
-        kernel=kernel,
-        rows=rows,
-        weights=weights,
-        whole=whole,
-        new=new,
-        names=[str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None,
-        center=bool(model.center),
-        values=np.asarray(model.eigenvalues_, dtype=np.float64),
-        effective=_effective(model),
-        feature_map=getattr(model, "feature_map_", None),
-        resamples=resamples,
-        seed=seed,
-        threads=thread_count(model.n_jobs),
-    )
-
-
-def _precomputed(model: KernelPCA) -> tuple[Entries, FloatArray, FloatArray | None]:
-    """Return the matrix as a kernel, and the numbers of its rows as rows."""
-    K, weights = model.X_fit_, _weights(model)
-    rows = np.arange(K.shape[0], dtype=np.float64)[:, None]
-    if model.eigenvectors_.shape[0] != K.shape[0]:  # rows of weight 0 have coefficients of 0
-        rows = rows[np.any(model._projection.coefficients != 0, axis=1)]  # type: ignore[union-attr]
-    return Entries(K), rows, weights if weights is None or len(weights) == len(rows) else None
-
-
-def _weights(model: Any) -> FloatArray | None:
-    roots = getattr(model, "_roots", None)
-    return None if roots is None or roots.size == 1 else np.square(roots[:, 0])
-
-
-def _effective(model: Any) -> float:
-    """Return what the rows of the fit are worth, (sum w)^2 / sum w^2."""
-    if isinstance(model, IncrementalKernelPCA):
-        return float(min(model.n_samples_seen_, model.mass_))
-    weights = _weights(model)
-    return float(model.eigenvectors_.shape[0] if weights is None else weights.sum() ** 2 / (weights**2).sum())
-
-
-def _rows(model: Any, X: Any, seed: int) -> tuple[Any, FloatArray | None, bool]:
-    """Return the rows to look at, their weights, and whether they are all rows of the fit."""
-    weights = _weights(model)
-    if X is None:
-        kept = isinstance(model, KernelPCA) and not hasattr(model, "feature_map_")
-        if not kept or model.X_fit_.shape[0] != model.eigenvectors_.shape[0]:  # a compressed model has landmarks
-            return None, None, False
-        X, whole = model.X_fit_, True
-    else:
-        X, whole = _loaded(model, X, seed)
-        check_rows(X.shape[0])
-        if weights is not None and (len(weights) != X.shape[0] or not whole):
-            needed = f"the {len(weights)} rows of positive weight that the model was fitted to, in memory"
-            raise InputError(f"X must be {needed}; got {X.shape[0]} rows: their weights would not be known.")
-        streamed = isinstance(model, IncrementalKernelPCA)
-        whole = whole and X.shape[0] == (model.n_samples_seen_ if streamed else model.eigenvectors_.shape[0])
-    some = row_sample(X.shape[0], _MOST_ROWS, seed)
-    if some is None:
-        return X, weights, whole
-    return X[some], None if weights is None else weights[some], False
-
-
-def _loaded(model: Any, X: Any, seed: int) -> tuple[Any, bool]:
-    """Return rows as the model takes them, of a file a sample, and whether they are all rows."""
-    if in_memory(X):
-        rows = model._checked(X)
-        return (rows.tocsr() if sparse.issparse(rows) else rows), True
-    source = as_source(X)
-    some = sample_rows(source, _MOST_ROWS, seed)
-    return model._checked(some), source.n_rows is not None and some.shape[0] == source.n_rows
+    return Report(tuple(found), measured, skipped, about)

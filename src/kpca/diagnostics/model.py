@@ -8,8 +8,8 @@ import numpy as np
 
 from kpca._base.linalg import FloatArray
 from kpca.diagnostics.bandwidth import in_words, usual_factor
-from kpca.diagnostics.case import Case, Half
-from kpca.diagnostics.report import Finding, Look, Severity, graded
+from kpca.diagnostics.case import Case
+from kpca.diagnostics.report import Look, NotLooked, Severity, graded
 from kpca.features import IdentityMap
 from kpca.kernels import AdditiveChi2, Composite, Kernel, Polynomial, Sigmoid
 from kpca.kernels.base import has_bandwidth
@@ -38,7 +38,7 @@ _INDEFINITE = 0.01
 _DIGITS = 1e-10
 
 
-def approximation_error(case: Case) -> Look | str:
+def approximation_error(case: Case) -> Look:
     """Look how far eigenvalues of explicit features are from exact ones, for the first 10 components.
 
     With rows it is measured, on a sample: eigenvalues of the features' matrix against those of the kernel's. Without,
@@ -47,10 +47,10 @@ def approximation_error(case: Case) -> Look | str:
     component is wrong by 25 %.
     """
     if case.feature_map is None or isinstance(case.feature_map, IdentityMap):
-        return "the model is exact"
+        raise NotLooked("the model is exact")
     count = min(_COMPONENTS, len(case.solid))
     if count == 0:
-        return "there is no variance"
+        raise NotLooked("there is no variance")
     bounds = np.asarray(case.model.eigenvalue_bounds_, dtype=np.float64)[:count]
     exact: FloatArray | None = None
     errors = (bounds[:, 1] - bounds[:, 0]) / case.values[:count]
@@ -61,7 +61,7 @@ def approximation_error(case: Case) -> Look | str:
         errors, how = _measured(case, exact[:count]), "are wrong by"
     worst = float(errors.max())
     certain = int(np.argmax(np.append(errors > _UNCERTAIN, True)))
-    also = (("certain_components", float(certain)),)
+    also = {"certain_components": float(certain)}
     if worst <= _UNCERTAIN:
         return Look(worst, also=also)
     severity: Severity = "problem" if errors[0] > _WRONG and exact is not None else "warning"
@@ -71,7 +71,7 @@ def approximation_error(case: Case) -> Look | str:
         "certain to 10 %."
     )
     remedy = _more_features(case, exact, worst, count)
-    return Look(worst, Finding("approximation", worst, sentence, remedy, severity), also)
+    return Look(worst, severity, sentence, remedy, also)
 
 
 def _measured(case: Case, exact: FloatArray) -> FloatArray:
@@ -81,8 +81,7 @@ def _measured(case: Case, exact: FloatArray) -> FloatArray:
     features -= np.multiply.outer(case.roots, (case.roots @ features) / float(case.roots @ case.roots))
     small = features.T @ features if features.shape[1] <= len(features) else features @ features.T
     values = np.maximum(np.linalg.eigvalsh(small)[::-1][: len(exact)], 0.0)
-    errors: FloatArray = np.abs(np.pad(values, (0, len(exact) - len(values))) - exact) / exact
-    return errors
+    return np.asarray(np.abs(np.pad(values, (0, len(exact) - len(values))) - exact) / exact)
 
 
 def _more_features(case: Case, exact: FloatArray | None, worst: float, count: int) -> str:
@@ -105,7 +104,7 @@ def _round(number: int) -> int:
     return -(-number // step) * step
 
 
-def indefinite(case: Case) -> Look | str:
+def indefinite(case: Case) -> Look:
     """Look for negative eigenvalues: their share of the sum of all absolute ones.
 
     Positive semidefinite kernels have none. For the others they are computed, for many rows on a sample of them. Such
@@ -114,19 +113,25 @@ def indefinite(case: Case) -> Look | str:
     """
     if case.kernel.psd:
         return Look(0.0)
-    if case.no_rows:
-        return case.no_rows
+    case.need_rows()
     values = case.spectrum if case.center else np.linalg.eigvalsh(case.matrix_of(case.kernel, centred=False))
     dtype = getattr(getattr(case.kernel, "K", case.rows), "dtype", np.dtype(np.float64))
     mass = negative_mass(values, _ROUNDING.get(np.dtype(dtype), 1e-9))
     severity = graded(mass, note=0.001, warning=0.01, problem=0.1)
-    if severity is None:
-        return Look(mass)
     sentence = (
         f"The kernel is not positive semidefinite: {100 * mass:.2g} % of its spectrum{case.sampled} is negative, and "
         "has no place in a feature space; shares of variance and reconstruction errors leave it out."
     )
-    return Look(mass, Finding("indefinite", mass, sentence, _definite_remedy(case.kernel, case.center), severity))
+    remedy = "Take a kernel that is an inner product, or clip the negative eigenvalues of its matrix before the fit."
+    match case.kernel:
+        case Sigmoid():
+            remedy = "Take a smaller gamma with coef0 of 0 or above, or kernel='rbf', which is an inner product."
+        case Polynomial(degree=degree):
+            change = "a coef0 of 0 or above" if isinstance(degree, int) else "a whole degree"
+            remedy = f"Take {change}: the kernel is then an inner product."
+        case AdditiveChi2() if not case.center:
+            remedy = "Take center=True: centred, this kernel has no negative part."
+    return Look(mass, severity, sentence, remedy)
 
 
 def negative_mass(values: FloatArray, rounding: float) -> float:
@@ -136,20 +141,7 @@ def negative_mass(values: FloatArray, rounding: float) -> float:
     return float(-below.sum()) / total if total > 0 else 0.0
 
 
-def _definite_remedy(kernel: Kernel, centred: bool) -> str:
-    match kernel:
-        case Sigmoid():
-            return "Take a smaller gamma with coef0 of 0 or above, or kernel='rbf', which is an inner product."
-        case Polynomial(degree=int()):
-            return "Take a coef0 of 0 or above: the kernel is then an inner product."
-        case Polynomial():
-            return "Take a whole degree: the kernel is then an inner product."
-        case AdditiveChi2() if not centred:
-            return "Take center=True: centred, this kernel has no negative part."
-    return "Take a kernel that is an inner product, or clip the negative eigenvalues of its matrix before the fit."
-
-
-def near_equal(case: Case) -> Look | str:
+def near_equal(case: Case) -> Look:
     """Look for neighbouring eigenvalues whose gap is within their sampling error.
 
     An eigenvalue of n rows has a standard deviation of about sqrt(2/n) of itself; components closer than that are mixed
@@ -158,7 +150,7 @@ def near_equal(case: Case) -> Look | str:
     """
     values = case.solid
     if len(values) < 2:
-        return "there are fewer than 2 components with variance"
+        raise NotLooked("there are fewer than 2 components with variance")
     gaps = 1.0 - values[1:] / values[:-1]
     limit = math.sqrt(2.0 / max(case.effective, 1.0))
     smallest = float(gaps.min())
@@ -174,10 +166,10 @@ def near_equal(case: Case) -> Look | str:
         f"sampling error ({100 * limit:.2g} %): within a group, components may rotate into each other."
     )
     remedy = "Interpret such components together, not one by one, and cut between groups; or use more rows."
-    return Look(smallest, Finding("equal_eigenvalues", smallest, sentence, remedy, "note"))
+    return Look(smallest, "note", sentence, remedy)
 
 
-def unstable(case: Case) -> Look | str:
+def unstable(case: Case) -> Look:
     """Look which of the first 10 components change when the rows are drawn again, by the bootstrap.
 
     The figure is the lowest mean squared cosine between a component and its resampled self; below 0.5 less than half of
@@ -185,18 +177,17 @@ def unstable(case: Case) -> Look | str:
     rotate among themselves. A warning otherwise, and a problem if not even the first component stays and all
     rows were used.
     """
-    if case.no_rows:
-        return case.no_rows
+    case.need_rows()
     count = min(len(case.solid), _COMPONENTS)
     distinct = len(np.unique(case.groups[case.sample]))
     if count == 0 or distinct < 5:
-        return "there are fewer than 5 different rows with variance"
+        raise NotLooked("there are fewer than 5 different rows with variance")
     how = {name: getattr(case, name) for name in ("center", "resamples", "seed", "threads")}
     found = bootstrap_stability(case.kernel, case.some, min(count, distinct - 1), **how)
     lowest = float(found.components.min())
     low = np.flatnonzero(found.components < _UNSTABLE)
     plural, firm = len(low) > 1, int(low[0]) if len(low) else len(found.components)
-    also = (("stable_components", float(firm)),)
+    also = {"stable_components": float(firm)}
     if not len(low):
         return Look(lowest, also=also)
     trusted = {0: "none of them", 1: "the first"}.get(firm, f"the first {firm}")
@@ -214,14 +205,14 @@ def unstable(case: Case) -> Look | str:
         remedy = f"Keep n_components={firm}, or use more rows."
     else:
         remedy = "Use more rows, or another kernel or bandwidth: there is nothing here that other rows confirm."
-    return Look(lowest, Finding("unstable", lowest, sentence, remedy, severity), also)
+    return Look(lowest, severity, sentence, remedy, also)
 
 
 def _listed(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def overfitting(case: Case) -> Look | str:
+def overfitting(case: Case) -> Look:
     """Look what the components of one half of the rows explain of the other half.
 
     The figure is the share of the variance explained of rows that were held out over that of rows the components were
@@ -229,12 +220,17 @@ def overfitting(case: Case) -> Look | str:
     and below 0.4 for polynomials of degree 6 on wine. A warning below 0.5, a problem below 0.1. Of more than
     4000 rows 4000 are used, so for more the figure is on the safe side; it is then a warning at most.
     """
-    if reason := _no_shares(case):
-        return reason
+    case.need_rows()
+    if not case.kernel.psd and negative_mass(case.spectrum, 1e-9) > _INDEFINITE:
+        raise NotLooked("the kernel is indefinite, so shares of variance mean nothing")
+    if not case.halves:
+        raise NotLooked("there are fewer than 10 different rows")
+    if case.halves[0].variance < _DIGITS * case.halves[0].length:
+        raise NotLooked("the variance is too small beside k(x, x) for residuals to have digits left")
     inside = float(np.mean([half.explained for half in case.halves]))
-    outside = float(np.mean([_explained_outside(half, case.threads) for half in case.halves]))
+    outside = float(np.mean([half.explained_outside(case.threads) for half in case.halves]))
     if not (inside > 0 and np.isfinite(outside)):
-        return "there is no variance"
+        raise NotLooked("there is no variance")
     ratio, count = outside / inside, len(case.halves[0].values)
     if ratio >= _OVERFIT:
         return Look(ratio)
@@ -246,43 +242,19 @@ def overfitting(case: Case) -> Look | str:
         f"variance, but {_percent(outside)} of the other half's: {_percent(ratio)} as much."
     )
     severity: Severity = "problem" if ratio < _OVERFIT_PROBLEM and all_used else "warning"
-    return Look(ratio, Finding("overfitting", ratio, sentence, _to_generalise(case), severity))
-
-
-def _no_shares(case: Case) -> str:
-    """Return why there are no shares of variance to compare, empty if there are."""
-    if case.no_rows:
-        return case.no_rows
-    if not case.kernel.psd and negative_mass(case.spectrum, 1e-9) > _INDEFINITE:
-        return "the kernel is indefinite, so shares of variance mean nothing"
-    if not case.halves:
-        return "there are fewer than 10 different rows"
-    if case.halves[0].variance < _DIGITS * case.halves[0].length:
-        return "the variance is too small beside k(x, x) for residuals to have digits left"
-    return ""
-
-
-def _explained_outside(half: Half, threads: int) -> float:
-    """Return the share of the variance of held-out rows that the components of the others explain."""
-    scores, left = half.parts(half.held, threads)
-    explained = np.einsum("ij,ij->i", scores, scores)
-    total = float(half.held_weights @ (explained + left))
-    return float(half.held_weights @ explained) / total if total > 0 else float("nan")
+    degree, factor = _degree(case.kernel), None
+    if not case.precomputed and has_bandwidth(case.kernel):
+        factor = usual_factor(case.kernel, case.some)
+    remedy = "Keep fewer components, use more rows, or drop features that are noise."
+    if degree > 1:
+        remedy = f"Lower the degree (now {degree:g}), keep fewer components, or use more rows."
+    elif factor is not None and factor > 2:
+        remedy = f"Take a wider bandwidth ({in_words(case, factor)}), keep fewer components, or use more rows."
+    return Look(ratio, severity, sentence, remedy)
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %"
-
-
-def _to_generalise(case: Case) -> str:
-    degree = _degree(case.kernel)
-    if degree > 1:
-        return f"Lower the degree (now {degree:g}), keep fewer components, or use more rows."
-    bandwidth = not case.precomputed and has_bandwidth(case.kernel)
-    factor = usual_factor(case.kernel, case.some) if bandwidth else None
-    if factor is not None and factor > 2:
-        return f"Take a wider bandwidth ({in_words(case, factor)}), keep fewer components, or use more rows."
-    return "Keep fewer components, use more rows, or drop features that are noise."
 
 
 def _degree(kernel: Kernel) -> float:

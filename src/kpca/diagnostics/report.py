@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Severity = Literal["note", "warning", "problem"]
-_GRAVEST_FIRST: tuple[Severity, ...] = ("problem", "warning", "note")
+GRAVEST_FIRST: tuple[Severity, ...] = ("problem", "warning", "note")
 
 
 def graded(figure: float, **limits: float) -> Severity | None:
     """Return how grave a figure is, by the limits from which it is a note, a warning, a problem."""
-    return next((level for level in _GRAVEST_FIRST if figure >= limits.get(level, math.inf)), None)
+    return next((level for level in GRAVEST_FIRST if figure >= limits.get(level, math.inf)), None)
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class Look:
-    """What one look has measured, and the finding if there is one; `also` are further figures by name."""
+    """What one look has measured; it is a finding if it has a severity. `also` are further figures by name."""
 
     number: float
-    finding: Finding | None = None
-    also: tuple[tuple[str, float], ...] = ()
+    severity: Severity | None = None
+    sentence: str = ""
+    remedy: str = ""
+    also: dict[str, float] = field(default_factory=dict)
+
+
+class NotLooked(Exception):
+    """Why a look could not be taken."""
 
 
 @dataclass(frozen=True)
@@ -76,19 +82,3 @@ class Report:
             lines.append("Looked at: " + ", ".join(f"{kind} {number:.3g}" for kind, number in self.measured.items()))
         lines += [f"Not looked at: {kind} ({reason})" for kind, reason in self.skipped.items()]
         return "\n".join(lines)
-
-
-def report_of(looks: dict[str, Look | str], about: str) -> Report:
-    """Return the report of all looks; a text in the place of one is why it could not be taken."""
-    findings: list[Finding] = []
-    measured: dict[str, float] = {}
-    skipped: dict[str, str] = {}
-    for kind, look in looks.items():
-        if isinstance(look, str):
-            skipped[kind] = look
-            continue
-        measured |= {kind: float(look.number), **{name: float(number) for name, number in look.also}}
-        if look.finding is not None:
-            findings.append(look.finding)
-    findings.sort(key=lambda finding: _GRAVEST_FIRST.index(finding.severity))
-    return Report(tuple(findings), measured, skipped, about)

@@ -11,7 +11,7 @@ from scipy.stats import betabinom, ks_2samp
 
 from kpca._base.linalg import FloatArray
 from kpca.diagnostics.case import Case, Entries, Half, row_keys
-from kpca.diagnostics.report import Finding, Look, Severity, graded
+from kpca.diagnostics.report import Look, NotLooked, Severity, graded
 from kpca.kernels import ArcCosine, Cosine, Laplacian, RadialKernel
 from kpca.kernels.arrays import as_float64
 
@@ -31,17 +31,16 @@ _FEWEST = 5
 _SMALL, _LARGE = 0.1, 0.5
 
 
-def one_feature(case: Case) -> Look | str:
+def one_feature(case: Case) -> Look:
     """Look whether one feature makes up nearly all of the distances, as it does where units differ wildly.
 
     The figure is the largest feature's share of the total variance (Laplacian: of the mean absolute deviations), after
     the scaling that the kernel itself does, with the outermost 1 % on both sides clipped; constant features count for
     nothing. A warning from 99 %, a problem from 99.99 %, if other features vary at all.
     """
-    if case.no_data:
-        return case.no_data
+    case.need_rows(of_data=True)
     if case.rows.shape[1] < 2:
-        return "there is one feature only"
+        raise NotLooked("there is one feature only")
     rows = case.some
     if isinstance(case.kernel, RadialKernel):
         rows = case.kernel.prepare(rows)
@@ -51,18 +50,17 @@ def one_feature(case: Case) -> Look | str:
     varying = (case.rows.max(axis=0) != case.rows.min(axis=0)).sum()
     total = float(spreads.sum())
     if total <= 0 or varying < 2:
-        return "fewer than 2 features vary"
+        raise NotLooked("fewer than 2 features vary")
     largest = int(np.argmax(spreads))
     share = float(spreads[largest]) / total
     severity = graded(share, warning=0.99, problem=0.9999)
-    if severity is None:
-        return Look(share)
-    name = largest if case.names is None else repr(case.names[largest])
+    names = getattr(case.model, "feature_names_in_", None)
+    name = largest if names is None else repr(str(names[largest]))
     percent = "more than 99.99 %" if share > 0.9999 else f"{100 * share:.2f} %"
     unseen = f"the kernel hardly sees the other {case.rows.shape[1] - 1} features"
     sentence = f"Feature {name} makes up {percent} of all distances; {unseen}."
     remedy = "Scale the features, as with sklearn.preprocessing.StandardScaler, or give gamma one value per feature."
-    return Look(share, Finding("scale", share, sentence, remedy, severity))
+    return Look(share, severity, sentence, remedy)
 
 
 def _spreads(rows: Any, *, absolute: bool) -> FloatArray:
@@ -79,31 +77,28 @@ def _spreads(rows: Any, *, absolute: bool) -> FloatArray:
     return spreads
 
 
-def duplicated(case: Case) -> Look | str:
+def duplicated(case: Case) -> Look:
     """Look how many rows repeat another one, as the kernel sees them: parallel rows are the same to a cosine.
 
     The figure is the share of rows that could go. Nothing is wrong with the result, as each row counts as often as it
     comes; but weights give the same for less, and repeats that are an accident of how data were joined distort what is
     usual. A note from 5 %, a warning from 30 %.
     """
-    if case.no_rows:
-        return case.no_rows
+    case.need_rows()
     if isinstance(case.kernel, Entries) and isinstance(case.kernel.K, LinearOperator):
-        return "a LinearOperator has no entries to compare"
+        raise NotLooked("a LinearOperator has no entries to compare")
     n, distinct = case.rows.shape[0], int(case.groups.max()) + 1
     share = 1.0 - distinct / n
     severity = graded(share, note=0.05, warning=0.3)
-    if severity is None:
-        return Look(share)
     what = "rows" if case.whole else "rows of a sample"
     repeats = f"{100 * share:.0f} % repeat another one ({distinct:,} differ)"
     sentence = f"Of {n:,} {what} {repeats}; each counts as often as it comes."
     weighted = f"sample_weight = how often each comes: the same result from {distinct:,} rows"
     remedy = f"Drop repeats that are an accident (numpy.unique); if they count, fit the different rows with {weighted}."
-    return Look(share, Finding("duplicates", share, sentence, remedy, severity))
+    return Look(share, severity, sentence, remedy)
 
 
-def drift(case: Case) -> Look | str:
+def drift(case: Case) -> Look:
     """Look whether new rows have the scores and residuals of training rows that took no part in a fit.
 
     The components are those of one half of the training rows; the other half and the new rows are then strangers to
@@ -114,23 +109,29 @@ def drift(case: Case) -> Look | str:
     number, and a difference of 0.1 or more. The figure is the largest statistic, 0 to 1. A problem from 0.5.
     """
     if case.new is None:
-        return "no new rows were given"
-    if case.no_data:
-        return case.no_data
+        raise NotLooked("no new rows were given")
+    case.need_rows(of_data=True)
     if not case.halves:
-        return "there are fewer than 10 different training rows"
+        raise NotLooked("there are fewer than 10 different training rows")
     half = case.halves[0]
-    news = _unknown(case, half)
+    # less those that the half was fitted to, whose residuals would be too small
+    known = set(row_keys(case.rows[half.fitted]))
+    news = as_float64(case.new[[key not in known for key in row_keys(case.new)]])
     if news.shape[0] < _FEWEST:
-        return f"fewer than {_FEWEST} new rows are no training rows"
-    old, new = _statistics(case, half, _held(case, half)), _statistics(case, half, news)
+        raise NotLooked(f"fewer than {_FEWEST} new rows are no training rows")
+    held, weights = half.held, half.held_weights
+    if case.weights is not None:  # drawn by their weights, as many as these are worth
+        worth = max(2, int(weights.sum() ** 2 / (weights**2).sum()))
+        drawn = np.random.default_rng([case.seed, 2]).choice(len(weights), worth, p=weights / weights.sum())
+        held = held[np.sort(drawn)]
+    old, new = _statistics(case, half, held), _statistics(case, half, news)
     tests = {name: ks_2samp(old[name], new[name]) for name in old}
     statistics = {name: float(test.statistic) for name, test in tests.items()}
     name = max(statistics, key=lambda key: statistics[key])
     figure = statistics[name]
     beyond = [_exceeding(old[key], new[key]) for key in ("T2", "residual")]
     outside = max(share for share, _ in beyond)
-    also = (("beyond_limit", outside),)
+    also = {"beyond_limit": outside}
     allowed = _LEVEL / (len(tests) + len(beyond))
     moved = any(test.pvalue < allowed and statistics[key] >= _SMALL for key, test in tests.items())
     escaped = any(chance < allowed for _, chance in beyond)
@@ -147,23 +148,7 @@ def drift(case: Case) -> Look | str:
         "Check how the new rows were measured and scaled; if they are right, fit again with some of them among the "
         "training rows, and trust scores of rows beyond the limit less."
     )
-    return Look(figure, Finding("drift", figure, sentence, remedy, severity), also)
-
-
-def _unknown(case: Case, half: Half) -> Any:
-    """Return the new rows less those that the half was fitted to, whose residuals would be too small."""
-    known = set(row_keys(case.rows[half.fitted]))
-    return as_float64(case.new[[key not in known for key in row_keys(case.new)]])
-
-
-def _held(case: Case, half: Half) -> Any:
-    """Return the held-out rows; where rows are weighted, drawn by their weights, as many as these are worth."""
-    if case.weights is None:
-        return half.held
-    weights = half.held_weights
-    worth = max(2, int(weights.sum() ** 2 / (weights**2).sum()))
-    drawn = np.random.default_rng([case.seed, 2]).choice(len(weights), worth, p=weights / weights.sum())
-    return half.held[np.sort(drawn)]
+    return Look(figure, severity, sentence, remedy, also)
 
 
 def _statistics(case: Case, half: Half, X: Any) -> dict[str, FloatArray]:

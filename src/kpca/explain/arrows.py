@@ -17,7 +17,7 @@ from kpca._base.validation import whole_number
 from kpca.data.frames import row_labels
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.explain.subject import ExplainedModel, Ranked, chosen_components, component_title, finite, number, subject_of
+from kpca.explain.subject import Ranked, chosen_components, component_title, finite, number, subject_of
 
 FloatArray = NDArray[Any]
 _NUMBERS_AT_ONCE = 2**23
@@ -98,7 +98,10 @@ def arrows(
     m, d = subject.rows.shape[0], len(subject.names)
     scale = subject.scale(scaled)
     count = d if variables is None else min(whole_number("variables", variables, 1), d)
-    columns = np.arange(d) if count == d else np.sort(_longest(subject, chosen, scale)[:count])
+    columns = np.arange(d)
+    if count < d:  # those with the longest arrows on average
+        lengths = subject.slopes(chosen, "arrows", scale, _NUMBERS_AT_ONCE)[1]
+        columns = np.sort(np.argsort(-lengths, kind="stable")[:count])
     require(16 * m * count, memory_budget, "or ask for fewer variables or rows")
     found = np.empty((m, 2, count))
     for part, J in subject.jacobians(chosen, "arrows", _NUMBERS_AT_ONCE):
@@ -113,14 +116,6 @@ def arrows(
         components=chosen,
         scaled=scaled,
     )
-
-
-def _longest(subject: ExplainedModel, components: NDArray[np.intp], scale: FloatArray) -> NDArray[np.intp]:
-    """Return the variables, those with the longest arrows on average first.  # shape: (d,)"""
-    lengths = np.zeros(len(subject.names))
-    for _, J in subject.jacobians(components, "arrows", _NUMBERS_AT_ONCE):
-        lengths += np.sqrt(np.square(subject.per_variable(J * scale)).sum(axis=1)).sum(axis=0)
-    return np.argsort(-lengths, kind="stable")
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from kpca._base.errors import InputError
 from kpca._base.threads import in_order, single_threaded
 from kpca._base.validation import seed_of, whole_number
 from kpca.estimators.n_components import leading_values
-from kpca.explain.subject import ExplainedModel, Ranked, chosen_components, component_title, finite, subject_of
+from kpca.explain.subject import Explained, Ranked, chosen_components, component_title, finite, subject_of
 
 FloatArray = NDArray[Any]
 _NUMBERS_AT_ONCE = 2**23  # numbers of Jacobians that are held at once: 64 MiB
@@ -101,7 +101,10 @@ def importance(
     most = whole_number("max_rows", max_rows, 1)
     subject = subject_of(model, X, names, most=most).sampled(most)
     chosen = chosen_components(components, subject.model.n_components_)
-    weights = _shares(subject, chosen) if weighted else np.ones(len(chosen))
+    weights = np.ones(len(chosen))
+    if weighted:  # by their shares of their variance, which sum to 1
+        variances = np.maximum(subject.model.explained_variance_[chosen].astype(np.float64), 0.0)
+        weights = variances / variances.sum() if variances.sum() > 0 else weights / len(chosen)
     m, d = subject.rows.shape
     each, overall = np.zeros((len(chosen), d)), np.zeros(d)  # of |dt_j/dx|, and of (sum_j w_j (dt_j/dx)^2)^1/2
     for _, J in subject.jacobians(chosen, "importance", _NUMBERS_AT_ONCE):
@@ -112,13 +115,6 @@ def importance(
     values = finite(subject.per_variable(overall / m * scale))
     by_component = subject.per_variable(each / m * scale)
     return Importance(subject.names, values, by_component, chosen, scaled, weighted, m)
-
-
-def _shares(subject: ExplainedModel, components: NDArray[np.intp]) -> FloatArray:
-    """Return the components' shares of their variance, which sum to 1.  # shape: (c,)"""
-    variances = np.maximum(subject.model.explained_variance_[components].astype(np.float64), 0.0)
-    total = float(variances.sum())
-    return variances / total if total > 0 else np.full(len(components), 1.0 / len(components))
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,64 +211,50 @@ def permutation_importance(
     chosen = chosen_components(components, subject.model.n_components_)
     m = subject.rows.shape[0]
     shuffles = [np.random.default_rng([seed, repeat]).permutation(m) for repeat in range(times)]
-    shares = finite((_lost_anew if refit else _lost_scores)(subject, chosen, shuffles))  # shape: (repeats, c + 1, d)
+    shares = finite(_lost(subject, chosen, shuffles, refit=refit))  # shape: (repeats, c + 1, d)
     means, deviations = shares.mean(axis=0), shares.std(axis=0, ddof=min(1, times - 1))
     overall, each = (means[-1], deviations[-1]), (means[:-1], deviations[:-1])
     return PermutationImportance(subject.names, *overall, *each, chosen, refit, times, m)
 
 
-def _lost_scores(subject: ExplainedModel, components: NDArray[np.intp], shuffles: list[NDArray[np.intp]]) -> FloatArray:
-    """Return half the mean squared change of scores over their variance; the last row is over all components."""
-    scores = subject.scores(subject.rows)[:, components]
-    variances = scores.var(axis=0)
+def _lost(
+    subject: Explained, components: NDArray[np.intp], shuffles: list[NDArray[np.intp]], *, refit: bool
+) -> FloatArray:
+    """Return what each component loses of its variance by each shuffle of each column, 0 where there is none to lose.
 
-    def losses(rows: FloatArray) -> FloatArray:
-        moved = subject.scores(rows)[:, components] - scores
-        return np.asarray(0.5 * np.einsum("ij,ij->j", moved, moved) / len(moved))
-
-    return _each_column(subject, shuffles, losses, variances, threads=1)  # scores have threads of their own
-
-
-def _lost_anew(subject: ExplainedModel, components: NDArray[np.intp], shuffles: list[NDArray[np.intp]]) -> FloatArray:
-    """Return the share by which eigenvalues fall; the last row is of their sum."""
-    kernel, centred, count = subject.model.kernel_, bool(subject.model.center), int(components.max()) + 1
+    That is half the mean squared change of scores, or with `refit` by how much eigenvalues fall; the last row is over
+    all components.  # shape: (repeats, c + 1, d)
+    """
+    d, count = len(subject.names), int(components.max()) + 1
+    model, kernel = subject.model, subject.model.kernel_
     assert kernel is not None  # a subject has rows
 
     def values(rows: FloatArray) -> FloatArray:
-        found = np.zeros(count)
-        leading = leading_values(kernel, rows, min(count, len(rows)), center=centred)[0]
-        found[: len(leading)] = leading
-        return found[components]
+        leading = leading_values(kernel, rows, min(count, len(rows)), center=bool(model.center))[0]
+        return np.pad(leading, (0, count - len(leading)))[components]
 
-    with single_threaded():
-        whole = values(subject.rows)
-        return _each_column(subject, shuffles, lambda rows: whole - values(rows), whole, threads=subject.threads)
+    with single_threaded() if refit else nullcontext():
+        before = values(subject.rows) if refit else subject.scores(subject.rows)[:, components]
+        variances = before if refit else before.var(axis=0)
+        total = np.append(variances, variances.sum())
+        shares = np.zeros((len(shuffles), len(total), d))
+        still = subject.per_variable(np.ptp(subject.rows, axis=0)) == 0
+        cases = [(number, column) for column in range(d) if not still[column] for number in range(len(shuffles))]
 
+        def work(case: tuple[int, int]) -> FloatArray:
+            number, column = case
+            rows = subject.rows.copy()
+            rows[:, column::d] = rows[shuffles[number], column::d]  # with its past, where there are lags
+            if refit:
+                lost = before - values(rows)
+            else:
+                moved = subject.scores(rows)[:, components] - before
+                lost = 0.5 * np.einsum("ij,ij->j", moved, moved) / len(moved)
+            return np.append(lost, lost.sum())
 
-def _each_column(
-    subject: ExplainedModel,
-    shuffles: list[NDArray[np.intp]],
-    losses: Callable[[FloatArray], FloatArray],
-    variances: FloatArray,
-    threads: int,
-) -> FloatArray:
-    """Return losses over variances for every column and shuffle, 0 without variance.  # shape: (repeats, c + 1, d)"""
-    d = len(subject.names)
-    total = np.append(variances, variances.sum())
-    shares = np.zeros((len(shuffles), len(total), d))
-    still = subject.per_variable(np.ptp(subject.rows, axis=0)) == 0
-    cases = [(number, column) for column in range(d) if not still[column] for number in range(len(shuffles))]
+        def commit(case: tuple[int, int], lost: FloatArray) -> None:
+            number, column = case
+            shares[number, :, column] = np.divide(lost, total, out=np.zeros_like(total), where=total > 0)
 
-    def work(case: tuple[int, int]) -> FloatArray:
-        number, column = case
-        rows = subject.rows.copy()
-        rows[:, column::d] = rows[shuffles[number], column::d]  # with its past, where there are lags
-        lost = losses(rows)
-        return np.append(lost, lost.sum())
-
-    def commit(case: tuple[int, int], lost: FloatArray) -> None:
-        number, column = case
-        shares[number, :, column] = np.divide(lost, total, out=np.zeros_like(total), where=total > 0)
-
-    in_order(cases, lambda: work, commit, threads)
+        in_order(cases, lambda: work, commit, subject.threads if refit else 1)  # scores have threads of their own
     return shares

@@ -26,15 +26,7 @@ from kpca._base.errors import InputError
 from kpca._base.text import data_frame, short_name, text_table
 from kpca._base.validation import seed_of, whole_number
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.explain.subject import (
-    ExplainedModel,
-    chosen_components,
-    different_numbers,
-    finite,
-    kept_rows,
-    number,
-    subject_of,
-)
+from kpca.explain.subject import Explained, chosen_components, different_numbers, finite, kept_rows, number, subject_of
 from kpca.features.derivatives import why_no_derivatives
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection
 from kpca.gram.curvature import Curvature
@@ -154,7 +146,7 @@ def interactions(
     everything = subject.dense()
     sample = everything.sampled(most)
     scale = sample.scale(scaled)
-    slopes, sizes = _slopes(sample, chosen, scale)
+    slopes, sizes = sample.slopes(chosen, "interactions", scale, _NUMBERS_AT_ONCE)
     columns = _columns(variables, subject.names, sizes)
     pairs = [(int(p), int(q)) for p, q in itertools.combinations(columns, 2)]
 
@@ -162,15 +154,21 @@ def interactions(
     values, each, partners = how(sample, slopes)
     null = None
     if times > 0 and not isinstance(projection, LinearProjection):
-        count = int(chosen.max()) + 1
-        whole = _subject_of_null(everything, X, count)
+        count, whole = int(chosen.max()) + 1, everything
+        # strengths depend on how many rows there are: those that the model was fitted to, or X
+        if isinstance(fitted, KernelPCA) and not hasattr(fitted, "feature_map_"):
+            whole = replace(everything, rows=kept_rows(fitted)).dense()
+        elif X is None:
+            raise InputError("permutations need rows to fit to, and this model keeps its landmarks only: give X.")
+        if len(whole.rows) <= count:
+            raise InputError(f"permutations need more rows than the {count} components; got {len(whole.rows)}.")
         null = np.zeros(len(pairs))
         for _ in range(times):
             permuted = rng.permuted(whole.sampled(_NULL_ROWS, rng).rows, axis=0)
             other = KernelPCA(count, kernel=fitted.kernel_, center=fitted.center, n_jobs=fitted.n_jobs).fit(permuted)
             # means over as many rows, with the same spread
             again = replace(whole, model=other, rows=permuted).sampled(len(sample.rows), rng)
-            null += how(again, _slopes(again, chosen, scale)[0])[0] / times
+            null += how(again, again.slopes(chosen, "interactions", scale, _NUMBERS_AT_ONCE)[0])[0] / times
         values = values - null
     v = len(columns)
     return Interactions(
@@ -184,19 +182,8 @@ def interactions(
     )
 
 
-def _slopes(subject: ExplainedModel, components: NDArray[np.intp], scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the means over the rows of g_j and of its norm over components, per `scale`.  # shapes: (c, d), (d,)"""
-    m, d = subject.rows.shape
-    total, sizes = np.zeros((len(components), d)), np.zeros(d)
-    for _, J in subject.jacobians(components, "interactions", _NUMBERS_AT_ONCE):
-        steps = J * scale
-        total += steps.sum(axis=0)
-        sizes += np.sqrt(np.square(steps).sum(axis=1)).sum(axis=0)
-    return total / m, sizes / m
-
-
 def _strengths(
-    subject: ExplainedModel,
+    subject: Explained,
     slopes: FloatArray,
     *,
     components: Indices,
@@ -235,17 +222,6 @@ def _strengths(
     along = weighted.T @ means / size  # shape: (d, pairs)
     each = np.abs(means) * np.linalg.norm(weighted, axis=1)[:, None] / size
     return np.linalg.norm(along, axis=0), each, np.abs(along).argmax(axis=0)
-
-
-def _subject_of_null(subject: ExplainedModel, X: Any, count: int) -> ExplainedModel:
-    """Return the subject with the rows that the model was fitted to, or X: strengths depend on how many there are."""
-    if isinstance(subject.model, KernelPCA) and not hasattr(subject.model, "feature_map_"):
-        subject = replace(subject, rows=kept_rows(subject.model)).dense()
-    elif X is None:
-        raise InputError("permutations need rows to fit to, and this model keeps its landmarks only: give X.")
-    if len(subject.rows) <= count:
-        raise InputError(f"permutations need more rows than the {count} components; got {len(subject.rows)}.")
-    return subject
 
 
 def _square(values: FloatArray, v: int, diagonal: int = 0) -> FloatArray:

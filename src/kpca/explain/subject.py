@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,12 +28,11 @@ from kpca.features.projection import FeatureProjection, KernelProjection, Linear
 FloatArray = NDArray[Any]
 Model = KernelPCA | IncrementalKernelPCA
 _SHOWN_VARIABLES, _SHOWN_COMPONENTS = 15, 6  # in print; all are in the arrays
-_NO_ROWS = "X must have at least one row to explain the model at; got none."
 _NEEDS_ROWS = "Explanations need columns that can be changed, which a precomputed kernel does not have: fit to rows."
 
 
 @dataclass(frozen=True, eq=False)
-class ExplainedModel:
+class Explained:
     """A fitted model and rows as it takes them."""
 
     model: Model
@@ -53,7 +53,7 @@ class ExplainedModel:
         """Return the scores of rows like these in double precision.  # shape: (m, k)"""
         return self.model._scores_of(rows).astype(np.float64, copy=False)
 
-    def sampled(self, most: int, seed: int | np.random.Generator = 0) -> ExplainedModel:
+    def sampled(self, most: int, seed: int | np.random.Generator = 0) -> Explained:
         """Return at most this many of the rows, drawn by chance, in their order."""
         m = self.rows.shape[0]
         if m <= most:
@@ -61,24 +61,20 @@ class ExplainedModel:
         some = np.sort(np.random.default_rng(seed).choice(m, most, replace=False))
         return replace(self, rows=self.rows[some])
 
-    def dense(self) -> ExplainedModel:
+    def dense(self) -> Explained:
         """Return the rows as a dense array of double precision."""
         return replace(self, rows=_dense(self.rows))
 
-    def spread(self) -> FloatArray:
-        """Return the standard deviation of each column, exactly 0 for a constant one.  # shape: (d,)"""
+    def scale(self, scaled: bool) -> FloatArray:
+        """Return what slopes are multiplied by: per standard deviation, or per unit.  # shape: (copies * d,)"""
+        if not scaled:
+            return np.ones(self.rows.shape[1]) if self.units is None else np.tile(1.0 / self.units, self.copies)
         rows = _dense(self.rows)
         if len(rows) < 2:
             raise InputError(f"Columns spread from two rows on; got {len(rows)}: give more rows, or scaled=False.")
         peaks = np.abs(rows).max(axis=0)  # taken out, so that squares neither overflow nor vanish
-        constant = rows.min(axis=0) == rows.max(axis=0)
+        constant = rows.min(axis=0) == rows.max(axis=0)  # exactly 0 for these
         return np.where(constant, 0.0, peaks * (rows / np.where(peaks == 0, 1.0, peaks)).std(axis=0))
-
-    def scale(self, scaled: bool) -> FloatArray:
-        """Return what slopes are multiplied by: per standard deviation, or per unit.  # shape: (copies * d,)"""
-        if scaled:
-            return self.spread()
-        return np.ones(self.rows.shape[1]) if self.units is None else np.tile(1.0 / self.units, self.copies)
 
     def per_variable(self, values: FloatArray) -> FloatArray:
         """Return sums over the copies of each variable.  # shape: (..., d)"""
@@ -101,8 +97,19 @@ class ExplainedModel:
             part = slice(start, min(start + step, m))
             yield part, derivatives.jacobian(_dense(self.rows[part]))
 
+    def slopes(
+        self, components: NDArray[np.intp], what: str, scale: FloatArray, at_once: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the means over the rows of dt_j/dx and of its norm over components, per `scale`.  # (c, d), (d,)"""
+        total, sizes = np.zeros((len(components), len(self.names))), np.zeros(len(self.names))
+        for _, J in self.jacobians(components, what, at_once):
+            steps = self.per_variable(J * scale)
+            total += steps.sum(axis=0)
+            sizes += np.sqrt(np.square(steps).sum(axis=1)).sum(axis=0)
+        return total / self.rows.shape[0], sizes / self.rows.shape[0]
 
-def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None = None) -> ExplainedModel:
+
+def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None = None) -> Explained:
     """Return the subject of an explanation, or raise InputError where there is none.
 
     Parameters
@@ -114,38 +121,29 @@ def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None
     """
     if isinstance(model, Pipeline):
         return _of_pipeline(model, X, names, most)
-    if isinstance(model, KernelPCADetector):
-        return _of_detector(model, X, names)
-    if not isinstance(model, KernelPCA | IncrementalKernelPCA):
+    detector = isinstance(model, KernelPCADetector)
+    if not (detector or isinstance(model, KernelPCA | IncrementalKernelPCA)):
         got = repr(model) if isinstance(model, str) else type(model).__name__  # a step of a pipeline may be a word
         kinds = "a fitted KernelPCA, IncrementalKernelPCA or KernelPCADetector, or a Pipeline that ends in one"
         raise InputError(f"model must be {kinds}; got {got}.")
     check_is_fitted(model)
-    if isinstance(model._projecting(), MatrixProjection):
+    fitted = model.model_ if detector else model
+    if isinstance(fitted._projecting(), MatrixProjection):
         raise InputError(_NEEDS_ROWS)
     known: Iterable[Any] | None = getattr(model, "feature_names_in_", None)
-    if X is not None and not in_memory(X):
+    if not detector and X is not None and not in_memory(X):
         source = as_source(X)
         known = source.names if known is None else known
         X = sample_rows(source, most or 1000, 0)
-    rows = kept_rows(model) if X is None else model._checked(X)
+    rows = kept_rows(fitted) if X is None else model._seen(X) if detector else model._checked(X)
     if rows.shape[0] == 0:
-        raise InputError(_NO_ROWS)
-    return ExplainedModel(model, rows, column_names(names, known, X, rows.shape[1]))
+        raise InputError("X must have at least one row to explain the model at; got none.")
+    # earlier moments of a variable are copies of it
+    copies, units = (model.lags + 1, getattr(model.scaler_, "scale_", None)) if detector else (1, None)
+    return Explained(fitted, rows, column_names(names, known, X, rows.shape[1] // copies), copies, units)
 
 
-def _of_detector(detector: KernelPCADetector, X: Any, names: Any) -> ExplainedModel:
-    """Return the subject of the detector's model; earlier moments of a variable are copies of it."""
-    check_is_fitted(detector)
-    rows = kept_rows(detector.model_) if X is None else detector._seen(X)
-    if rows.shape[0] == 0:
-        raise InputError(_NO_ROWS)
-    labels = column_names(names, getattr(detector, "feature_names_in_", None), X, detector.n_features_in_)
-    units = getattr(detector.scaler_, "scale_", None)
-    return ExplainedModel(detector.model_, rows, labels, detector.lags + 1, units)
-
-
-def _of_pipeline(pipeline: Pipeline, X: Any, names: Any, most: int | None) -> ExplainedModel:
+def _of_pipeline(pipeline: Pipeline, X: Any, names: Any, most: int | None) -> Explained:
     """Return the subject of the last step; its columns are what the steps before make of those of X."""
     *before, last = _steps(pipeline)
     if not before or not hasattr(last, "fit"):
@@ -154,7 +152,9 @@ def _of_pipeline(pipeline: Pipeline, X: Any, names: Any, most: int | None) -> Ex
     rows, labels = X, getattr(X, "columns", None)
     for step in before:
         rows = None if rows is None else step.transform(rows)
-        labels = _names_after(step, labels)
+        given, labels = None if hasattr(step, "feature_names_in_") else labels, None
+        with suppress(AttributeError, ValueError):  # it, or a step within it, has no names, or other columns
+            labels = step.get_feature_names_out(given)
     known = getattr(last, "feature_names_in_", labels)
     if names is None and known is not None:
         names = known if len(list(known)) == getattr(last, "n_features_in_", None) else None
@@ -166,16 +166,6 @@ def _steps(pipeline: Pipeline) -> list[Any]:
     *before, last = [step for _, step in pipeline.steps]
     doing = [step for step in before if step is not None and not isinstance(step, str)]
     return doing + (_steps(last) if isinstance(last, Pipeline) else [last])
-
-
-def _names_after(step: Any, labels: Any) -> Any:
-    """Return the names of the columns that a step makes of columns with these names; None if it cannot say."""
-    if not hasattr(step, "get_feature_names_out"):
-        return None
-    try:
-        return step.get_feature_names_out(None if hasattr(step, "feature_names_in_") else labels)
-    except (AttributeError, ValueError):  # a step within this one has no names, or other columns
-        return None
 
 
 def kept_rows(model: Model) -> Any:

@@ -20,6 +20,7 @@ from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
 from kpca.kernels import Kernel
 from kpca.kernels.arrays import squared_norms
+from kpca.selection.rows import some_rows
 
 # What is tried where nothing is said.
 DEFAULT = ("linear", "rbf", "poly", "cosine")
@@ -53,8 +54,7 @@ class Candidate:
         """The kernel with its parameters, short."""
         others = {name: value for name, value in self.parameters.items() if name != "kernel"}
         if not others:
-            given = self.parameters["kernel"]
-            return given if isinstance(given, str) else repr(self.kernel)
+            return self.name if isinstance(self.parameters["kernel"], str) else repr(self.kernel)
         words = {name: f"{value:.3g}" if isinstance(value, float) else repr(value) for name, value in others.items()}
         return f"{self.name} " + ", ".join(f"{name}={value}" for name, value in words.items())
 
@@ -67,23 +67,17 @@ def candidates(
     `others` are the parameters of an estimator, which hold for all kernels that are not given their own.
     """
     wanted = DEFAULT if wanted is None else wanted
-    others = {name: value for name, value in others.items() if name in _PARAMETERS}
-    found = [one for kernel, grid in _entries(wanted) for one in _of(kernel, grid, X, bandwidths, others)]
-    if not found:
-        raise InputError(f"kernels must name at least one kernel to try; got {wanted!r}.")
-    return found
-
-
-def _entries(wanted: Any) -> Iterable[tuple[Any, Any]]:
-    """Return pairs of a kernel and its grid, None where there is none."""
-    if isinstance(wanted, Mapping):
-        return list(wanted.items())
     if isinstance(wanted, (str, Kernel)) or callable(wanted):
-        return [(wanted, None)]
+        wanted = [wanted]
     if not isinstance(wanted, Iterable):
         raise InputError(f"kernels must be a name, a kernel, a list of them or a dictionary of grids; got {wanted!r}.")
     several = sorted(wanted, key=repr) if isinstance(wanted, (set, frozenset)) else wanted  # the same order each time
-    return [(kernel, None) for kernel in several]
+    grids = list(several.items()) if isinstance(several, Mapping) else [(kernel, None) for kernel in several]
+    others = {name: value for name, value in others.items() if name in _PARAMETERS}
+    found = [one for kernel, grid in grids for one in _of(kernel, grid, X, bandwidths, others)]
+    if not found:
+        raise InputError(f"kernels must name at least one kernel to try; got {wanted!r}.")
+    return found
 
 
 def _of(kernel: Any, grid: Any, X: Any, bandwidths: int, others: Mapping[str, Any]) -> list[Candidate]:
@@ -98,18 +92,17 @@ def _of(kernel: Any, grid: Any, X: Any, bandwidths: int, others: Mapping[str, An
         some.check(X)
     except InputError:  # its trial will say so: there may be others that can be tried
         return [Candidate({"kernel": kernel}, some)]
-    grids = ParameterGrid(_grid(kernel, grid, X, bandwidths))
+    grids = ParameterGrid(_grid(kernel, some, grid, X, bandwidths))
     return [_candidate({"kernel": kernel, **one}, X, others) for one in grids]
 
 
-def _grid(kernel: str, grid: Any, X: Any, bandwidths: int) -> dict[str, list[Any]]:
-    """Return lists of values by parameter."""
+def _grid(kernel: str, some: Kernel, grid: Any, X: Any, bandwidths: int) -> dict[str, list[Any]]:
+    """Return lists of values by parameter; `some` is a kernel of this name."""
     if isinstance(grid, Mapping):
         unknown = [name for name in grid if name not in _PARAMETERS]
         if unknown:
             raise InputError(f"Grids must be of {', '.join(_PARAMETERS)}; got {unknown[0]!r} for kernel {kernel!r}.")
         return {name: _listed(name, values) for name, values in grid.items()}
-    some = kernels.resolve(kernel, X, gamma=1.0)
     if grid is not None and not isinstance(grid, Integral):
         if not _is_scaled(some):
             raise InputError(f"Grids must be of kernels with a bandwidth or a degree; got {grid!r} for {kernel!r}.")
@@ -159,8 +152,7 @@ def bandwidth_grid(kernel: str, X: Any, count: int) -> FloatArray:
     shared = kernels.resolve(kernel, X, gamma=1.0).shared
     metric = _METRICS[shared[0] if shared else "distance"]
     typical, nearest = _distances(X, metric)
-    factor = 0.5 if metric == "sqeuclidean" else 1.0
-    middle = factor / typical
+    middle = (0.5 if metric == "sqeuclidean" else 1.0) / typical
     if not (math.isfinite(middle) and middle > 0):
         raise InputError(f"A grid of bandwidths needs a finite spread of the rows; got {typical:g}: rescale X.")
     if count == 1:
@@ -170,11 +162,22 @@ def bandwidth_grid(kernel: str, X: Any, count: int) -> FloatArray:
 
 
 def _distances(X: Any, metric: str) -> tuple[float, float]:
-    """Return the median distance of two different rows, and that of a row to its nearest different one."""
-    n = X.shape[0]
-    if n > _SAMPLE:
-        X = X[np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))]
-    D = _pairs(X.astype(np.float64), metric)
+    """Return the median distance of two different rows, and that of a row to its nearest different one.
+
+    Distances are squared, where that is what the kernel takes.
+    """
+    X = some_rows(X, _SAMPLE, 0).astype(np.float64)
+    if metric == "chi2":
+        D: FloatArray = -np.asarray(kernels.AdditiveChi2().block(X, X))
+    elif metric != "sqeuclidean":
+        D = np.asarray(pairwise_distances(X, metric=metric))
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):  # too large a spread is found out by its size
+            if not sparse.issparse(X):
+                X = X - np.median(X, axis=0)  # not the mean: a row far out would cost the others their digits
+            lengths = squared_norms(X)
+            D = euclidean_distances(X, squared=True)
+            D[1e-13 * np.add.outer(lengths, lengths) >= D] = 0.0  # rounding
     apart = D[np.triu_indices(len(D), 1)]
     apart = apart[apart != 0]
     if not apart.size:
@@ -185,18 +188,3 @@ def _distances(X: Any, metric: str) -> tuple[float, float]:
     D[D == 0] = np.inf
     nearest = D.min(axis=1)
     return typical, float(np.median(nearest[np.isfinite(nearest)]))
-
-
-def _pairs(X: Any, metric: str) -> FloatArray:
-    """Return the distances of all pairs; squared, where that is what the kernel takes.  # shape: (n, n)"""
-    if metric == "chi2":
-        return -np.asarray(kernels.AdditiveChi2().block(X, X))
-    if metric != "sqeuclidean":
-        return np.asarray(pairwise_distances(X, metric=metric))
-    with np.errstate(over="ignore", invalid="ignore"):  # too large a spread is found out by its size
-        if not sparse.issparse(X):
-            X = X - np.median(X, axis=0)  # not the mean: a row far out would cost the others their digits
-        lengths = squared_norms(X)
-        D: FloatArray = euclidean_distances(X, squared=True)
-        D[1e-13 * np.add.outer(lengths, lengths) >= D] = 0.0  # rounding
-    return D

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import accumulate, takewhile
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -17,14 +21,14 @@ from kpca import kernels
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError, Setting
 from kpca._base.linalg import FloatArray, mean_of_rows
-from kpca._base.validation import check_data, check_precomputed, check_rows, check_symmetric, whole_number
-from kpca.data.sources import as_source, in_memory, sample_rows
+from kpca._base.validation import check_data, check_precomputed, check_symmetric, whole_number
+from kpca.data.sources import in_memory
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.n_components import Choice, analysis, elbow, leading_values, parallel_analysis, said, with_mean
 from kpca.estimators.plan import kernel_of
 from kpca.preimage import gcv
 from kpca.preimage.learned import RidgeMap
-from kpca.selection.rows import Indices, check_labels, folds_of, row_sample
+from kpca.selection.rows import Indices, folds_of, searched_rows
 from kpca.selection.stability import bootstrap_stability
 
 # Components that are looked at where nobody says how many.
@@ -51,55 +55,36 @@ class ComponentCount:
 
 @dataclass(frozen=True)
 class _Question:
-    """What a method needs to know."""
+    """What a method needs to know, all of it checked."""
 
     model: KernelPCA
-    X: Any
-    y: Any
+    X: Any  # for the methods in `_ROWS` at most `max_rows` finite rows in memory, with their labels
+    y: NDArray[Any] | None
     most: int | None
-    fraction: float
-    threshold: float
+    share: float  # that has to be reached
     cv: Any
     n_neighbors: int
     resamples: int
     permutations: int
     seed: int
-    max_rows: int
-
-    @property
-    def square(self) -> bool:
-        """True if X is a kernel matrix."""
-        return isinstance(self.model.kernel, str) and self.model.kernel == "precomputed"
 
     @property
     def threads(self) -> int:
         return thread_count(self.model.n_jobs)
 
-    def rows(self) -> tuple[Any, Indices | None]:
-        """Return at most `max_rows` finite rows in memory, and which they are; None is all, or unknown for a stream."""
-        if not in_memory(self.X):
-            if self.square:
-                raise InputError("A precomputed kernel matrix must lie in memory here; give an array.")
-            return sample_rows(as_source(self.X), self.max_rows, self.seed), None
-        X = check_data(KernelPCA(), self.X, reset=True)
-        check_rows(X.shape[0])
-        if self.square:
-            check_precomputed(X)
-            check_symmetric(X, centred=True)
-        some = row_sample(X.shape[0], self.max_rows, self.seed)
-        return (X if some is None else self.part(X, some, some)), some
-
-    def part(self, X: Any, rows: Indices, columns: Indices) -> Any:
+    def part(self, rows: Indices, columns: Indices) -> Any:
         """Return some rows; of a kernel matrix, some of their columns."""
-        return X[rows][:, columns] if self.square else X[rows]
-
-    def kernel(self, X: Any) -> kernels.Kernel:
-        """Return the kernel of the model for these rows."""
-        return kernel_of(self.model, X, kernels.resolve_gamma(self.model.gamma, X))
+        return self.X[rows][:, columns] if _is_matrix(self.model) else self.X[rows]
 
     def limit(self, available: int, usual: int) -> int:
         """Return how many components to look at."""
         return max(1, min(self.most or usual, available))
+
+    def fitted(self, X: Any, wanted: int | float, **others: Any) -> KernelPCA:
+        """Return the model fitted to rows, with this number or share of components, without an inverse map."""
+        asked: KernelPCA = clone(self.model)
+        asked.set_params(n_components=wanted, preimage=None, fit_inverse_transform=False, **others)
+        return asked.fit(X)
 
 
 def n_components(
@@ -164,24 +149,41 @@ def n_components(
         close = difflib.get_close_matches(str(method), list(_METHODS), n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise InputError(f"method must be one of {', '.join(map(repr, _METHODS))}; got {method!r}.{hint}")
-    question = _Question(
-        model=_meant_model(estimator, parameters),
-        X=X,
-        y=y,
-        most=None if max_components is None else whole_number("max_components", max_components, 1),
-        fraction=_share("fraction", fraction),
-        threshold=_share("threshold", _THRESHOLDS.get(method, 0.9) if threshold is None else threshold),
-        cv=cv,
-        n_neighbors=whole_number("n_neighbors", n_neighbors, 1),
-        resamples=whole_number("resamples", resamples, 2),
-        permutations=whole_number("permutations", permutations, 2),
-        seed=whole_number("seed", seed, 0),
-        max_rows=whole_number("max_rows", _ROWS.get(method, 2000) if max_rows is None else max_rows, 3),
-    )
-    if question.square and method in ("parallel", "horn", "reconstruction", "stability"):
+    model = _meant_model(estimator, parameters)
+    most = None if max_components is None else whole_number("max_components", max_components, 1)
+    threshold = _THRESHOLDS.get(method, 0.9) if threshold is None else threshold
+    for name, share in (("fraction", fraction), ("threshold", threshold)):
+        if isinstance(share, bool) or not isinstance(share, Real) or not 0.0 < float(share) < 1.0:
+            raise InputError("must be a number between 0 and 1", param=name, value=share)
+    max_rows = whole_number("max_rows", _ROWS.get(method, 2000) if max_rows is None else max_rows, 3)
+    limits = {"n_neighbors": (n_neighbors, 1), "resamples": (resamples, 2), "permutations": (permutations, 2)}
+    how = {name: whole_number(name, *limit) for name, limit in (limits | {"seed": (seed, 0)}).items()}
+    if _is_matrix(model) and method in ("parallel", "horn", "reconstruction", "stability"):
         given, remedy = Setting("kernel", "precomputed"), "take 'elbow' or 'fraction'"
         raise InputError((f"method={method!r} must have rows of data; ", given, " has none"), remedy=remedy)
-    return _METHODS[method](question)
+    if method in _ROWS:
+        searched = _searched_matrix if _is_matrix(model) else searched_rows
+        y = y if method == "knn" else None
+        X, y = searched(X, y, max_rows, how["seed"], cv)
+    share = float(fraction if method == "fraction" else threshold)
+    return _METHODS[method](_Question(model, X, y, most, share, cv, **how))
+
+
+def _is_matrix(model: KernelPCA) -> bool:
+    """Return True if what the model is fitted to is a kernel matrix."""
+    return isinstance(model.kernel, str) and model.kernel == "precomputed"
+
+
+def _searched_matrix(K: Any, y: Any, max_rows: int, seed: int, cv: Any) -> tuple[Any, NDArray[Any] | None]:
+    """Return a kernel matrix with labels, or that of a sample of its rows."""
+    if not in_memory(K):
+        raise InputError("A precomputed kernel matrix must lie in memory here; give an array.")
+    K = check_data(KernelPCA(), K, reset=True)
+    check_precomputed(K)
+    check_symmetric(K, centred=True)
+    numbers, labels = searched_rows(np.arange(K.shape[0])[:, None], y, max_rows, seed, cv)
+    some = numbers[:, 0].astype(np.intp)
+    return K[some][:, some], labels
 
 
 def _meant_model(estimator: Any, parameters: dict[str, Any]) -> KernelPCA:
@@ -197,14 +199,7 @@ def _meant_model(estimator: Any, parameters: dict[str, Any]) -> KernelPCA:
         raise InputError(f"With estimator=, its own parameters are used; got {name} as well: leave it out.")
     if not isinstance(estimator, KernelPCA):
         raise InputError(f"estimator must be a KernelPCA; got {type(estimator).__name__}.")
-    model: KernelPCA = clone(estimator)
-    return model
-
-
-def _share(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < float(value) < 1.0:
-        raise InputError("must be a number between 0 and 1", param=name, value=value)
-    return float(value)
+    return estimator
 
 
 def _counted(count: int, method: str, reason: str, **curve: Any) -> ComponentCount:
@@ -213,35 +208,27 @@ def _counted(count: int, method: str, reason: str, **curve: Any) -> ComponentCou
     return ComponentCount(int(count), method, reason, {"components": np.arange(1.0, length + 1)} | arrays)
 
 
-def _fitted(model: KernelPCA, X: Any, wanted: int | float, **others: Any) -> KernelPCA:
-    """Return the model fitted to rows, with this number or share of components, without an inverse map."""
-    asked: KernelPCA = clone(model)
-    asked.set_params(n_components=wanted, preimage=None, fit_inverse_transform=False, **others)
-    return asked.fit(X)
-
-
 def _by_fraction(question: _Question) -> ComponentCount:
-    wanted = question.fraction if question.most is None else question.most
-    model = _fitted(question.model, question.X, wanted)
+    share = question.share
+    model = question.fitted(question.X, share if question.most is None else question.most)
     shares = np.cumsum(model.explained_variance_ratio_.astype(np.float64))
-    count = int(np.argmax(shares >= question.fraction - 1e-9)) + 1
-    if not len(shares) or shares[-1] < question.fraction - 1e-9:
-        count = max(1, len(shares))
-        reached = f"only {shares[-1] if len(shares) else 0.0:.4g}, of the {question.fraction:.4g} asked for"
-    else:
+    enough = np.flatnonzero(shares >= share - 1e-9)
+    if len(enough):
+        count = int(enough[0]) + 1
         before = f"; {count - 1} explain {shares[count - 2]:.4g}" if count > 1 else ""
-        reached = f"{shares[count - 1]:.4g} of the variance, at least the {question.fraction:.4g} asked for{before}"
+        reached = f"{shares[count - 1]:.4g} of the variance, at least the {share:.4g} asked for{before}"
+    else:
+        count = max(1, len(shares))
+        reached = f"only {shares[-1] if len(shares) else 0.0:.4g}, of the {share:.4g} asked for"
     return _counted(count, "fraction", f"{count} explain {reached}.", share=shares)
 
 
 def _by_elbow(question: _Question) -> ComponentCount:
-    usual = available = question.most or _MOST_VALUES
-    if in_memory(question.X):
-        rows = question.X.shape[0] if hasattr(question.X, "shape") else len(question.X)
-        available = max(1, int(rows) - 1)
-    model = _fitted(question.model, question.X, min(usual, available))
-    values = model.eigenvalues_.astype(np.float64)
-    positive = values[values > _NO_VARIANCE * max(float(values.max(initial=0.0)), 0.0)]
+    X, most = question.X, question.most or _MOST_VALUES
+    if in_memory(X):
+        most = question.limit(int(X.shape[0] if hasattr(X, "shape") else len(X)) - 1, _MOST_VALUES)
+    values = question.fitted(X, most).eigenvalues_.astype(np.float64)
+    positive = values[values > _NO_VARIANCE * values.max(initial=0.0)]
     if len(positive) < 3:
         reason = f"There are {len(positive)} components with variance, too few for an elbow."
         return _counted(max(1, len(positive)), "elbow", reason, eigenvalue=values, likelihood=np.zeros(len(values)))
@@ -253,86 +240,89 @@ def _by_elbow(question: _Question) -> ComponentCount:
 
 
 def _by_parallel(question: _Question, method: str = "parallel") -> ComponentCount:
-    X, _ = question.rows()
+    X, model = question.X, question.model
     if X.shape[1] < 2:
         raise InputError("Parallel analysis must have at least 2 columns to permute; X has 1: take method='elbow'.")
-    kernel, most = question.kernel(X), question.limit(X.shape[0] - 1, _MOST)
+    kernel, most = kernel_of(model, X, kernels.resolve_gamma(model.gamma, X)), question.limit(X.shape[0] - 1, _MOST)
     how: dict[str, Any] = {"permutations": question.permutations, "seed": question.seed, "threads": question.threads}
     if method == "horn":
         found = parallel_analysis(kernel, X, most, max_rows=X.shape[0], **how)
         null = "the data with permuted columns"
     else:
         found, null = analysis(kernel, X, most, **how)
-    choice = with_mean(Choice(max(1, found.count), said(found, null, most)), centred=bool(question.model.center))
+    choice = with_mean(Choice(max(1, found.count), said(found, null, most)), centred=bool(model.center))
     return _counted(choice.count, method, choice.reason, eigenvalue=found.values, null=found.null)
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """A measure of held-out rows for some numbers of components: its mean over folds, and the error of that."""
-
-    counts: list[int]
-    means: FloatArray  # shape: (q,)
-    errors: FloatArray  # standard errors, shape: (q,)
-
-    @staticmethod
-    def of(question: _Question, X: Any, y: Any, judge: Callable[..., list[float]]) -> _Curve:
-        """Fit the model to all folds but one, as often as there are folds, and judge by the rows of that one."""
-        n, measured = X.shape[0], []
-        counts = _counts_to_try(question.limit(n // 2, _MOST))  # a fold leaves at least half of the rows
-        folds = folds_of(max(2, min(_FOLDS, n)) if question.cv is None else question.cv, n, y, question.seed)
-        fewest, tol = min(len(train) for train, _ in folds), float(question.model.tol) or _TOL
-        if fewest < 2:
-            raise InputError(f"Each fold must leave at least 2 rows to fit; X has {n}: take more folds, or more rows.")
-        for train, test in folds:
-            rows = question.part(X, train, train)
-            with warnings.catch_warnings():
-                # fewer rows than components, no variance: a fit to all rows will say it
-                warnings.simplefilter("ignore")
-                most = min(max(counts), rows.shape[0])
-                fitted = _fitted(question.model, rows, most, remove_zero_eig=False, tol=tol)
-            known, new = (fitted.transform(question.part(X, some, train)) for some in (train, test))
-            measured.append(judge(fitted, counts, (known, new), (train, test), fewest))
-        spread = np.std(measured, axis=0, ddof=1) if len(measured) > 1 else np.zeros(len(counts))
-        return _Curve(counts, np.mean(measured, axis=0), spread / np.sqrt(len(measured)))
-
-    def near_best(self) -> tuple[int, str]:
-        """Return the place of the smallest count within one standard error of the best, and how they compare."""
-        best = int(np.argmax(self.means))
-        place = int(np.argmax(self.means >= self.means[best] - self.errors[best]))
-        return place, f"against {self.means[best]:.4g} +- {self.errors[best]:.2g} with {self.counts[best]}"
-
-    def counted(self, place: int, method: str, reason: str, measure: str) -> ComponentCount:
-        curve = {"components": self.counts, measure: self.means, "error": self.errors}
-        return _counted(self.counts[place], method, reason, **curve)
+def _by_stability(question: _Question) -> ComponentCount:
+    X, model, asked = question.X, question.model, question.share
+    kernel, centred = kernel_of(model, X, kernels.resolve_gamma(model.gamma, X)), bool(model.center)
+    values = leading_values(kernel, X, X.shape[0], center=centred, threads=question.threads)[0]
+    rank = int(np.count_nonzero(values > _NO_VARIANCE * max(float(values[0]), np.finfo(np.float64).tiny)))
+    # all of the space stays whatever the rows, and of more than half of it what is left out is what stays
+    most = question.limit(rank // 2, _MOST_RESAMPLED)
+    how = {"resamples": question.resamples, "seed": question.seed, "threads": question.threads}
+    found = bootstrap_stability(kernel, X, most, center=centred, max_rows=X.shape[0], **how)
+    # with a mean squared cosine of s, no direction of j has less than 1 - j (1 - s)
+    worst = np.maximum(1.0 - np.arange(1, len(found.subspaces) + 1) * (1.0 - found.subspaces), 0.0)
+    stable = np.flatnonzero(worst >= asked)
+    count = int(stable[-1]) + 1 if len(stable) else 1
+    if len(stable):
+        reached = f"no direction below {worst[count - 1]:.4g}, at least the {asked:.4g} asked for"
+        reason = f"{count} is the largest number whose subspace stays when rows are drawn again: {reached}."
+    else:
+        nearest = f"that of {int(np.argmax(worst)) + 1} to {worst.max():.4g}"
+        reason = f"No subspace stays to {asked:.4g} when rows are drawn again, {nearest}; one component is kept."
+    return _counted(count, "stability", reason, subspace=found.subspaces, component=found.components, worst=worst)
 
 
-def _counts_to_try(most: int) -> list[int]:
-    """Return 1, 2, ... 10, then steps of a quarter, up to `most`, which is the last."""
-    counts = [1]
-    while counts[-1] < most:
-        counts.append(counts[-1] + 1 if counts[-1] < 10 else int(np.ceil(1.25 * counts[-1])))
-    return [*counts[:-1], most]
+def _judged(question: _Question, judge: Callable[..., list[float]]) -> tuple[list[int], FloatArray, FloatArray]:
+    """Return numbers of components, the mean over folds of a measure of held-out rows for each, and its error.
+
+    The model is fitted to all folds but one, as often as there are folds, and judged by the rows of that one.
+    """
+    n, measured = question.X.shape[0], []
+    most = question.limit(n // 2, _MOST)  # a fold leaves at least half of the rows
+    steps = accumulate(range(most), lambda count, _: count + 1 if count < 10 else math.ceil(1.25 * count), initial=1)
+    counts = [*takewhile(lambda count: count < most, steps), most]
+    folds = folds_of(min(_FOLDS, n) if question.cv is None else question.cv, n, question.y, question.seed)
+    fewest = min(len(train) for train, _ in folds)
+    if fewest < 2:
+        raise InputError(f"Each fold must leave at least 2 rows to fit; X has {n}: take more folds, or more rows.")
+    how = {"remove_zero_eig": False, "tol": float(question.model.tol) or _TOL}
+    for train, test in folds:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # fewer rows than components, no variance: a fit to all rows will say it
+            fitted = question.fitted(question.part(train, train), min(most, len(train)), **how)
+        scores = [fitted.transform(question.part(some, train)) for some in (train, test)]
+        measured.append(judge(fitted, counts, scores, (train, test), fewest))
+    spread = np.std(measured, axis=0, ddof=1) if len(measured) > 1 else np.zeros(len(counts))
+    return counts, np.mean(measured, axis=0), spread / np.sqrt(len(measured))
+
+
+def _near_best(counts: list[int], means: FloatArray, errors: FloatArray) -> tuple[int, str]:
+    """Return the place of the smallest count within one standard error of the best, and how they compare."""
+    best = int(np.argmax(means))
+    place = int(np.argmax(means >= means[best] - errors[best]))
+    return place, f"against {means[best]:.4g} +- {errors[best]:.2g} with {counts[best]}"
 
 
 def _by_neighbours(question: _Question) -> ComponentCount:
     """Judge by accuracy (or R^2) of the nearest neighbours by scores."""
-    X, some = question.rows()
-    if not in_memory(question.X):
-        raise InputError("method='knn' must have rows in memory, beside their labels; got a file or chunks.")
-    if question.y is None:
+    y = question.y
+    if y is None:
         raise InputError("method='knn' must have y, a label or a number for each row; got None.")
-    y = check_labels(question.y if some is None else np.asarray(question.y)[some], X.shape[0])
     measure, kind = ("R^2", KNeighborsRegressor) if y.dtype.kind == "f" else ("accuracy", KNeighborsClassifier)
 
     def judge(_: KernelPCA, counts: list[int], scores: Any, fold: Any, fewest: int) -> list[float]:
         (known, new), (train, test), near = scores, fold, min(question.n_neighbors, fewest)
         return [kind(near).fit(known[:, :j], y[train]).score(new[:, :j], y[test]) for j in counts]
 
-    curve = _Curve.of(question, X, y, judge)
-    place, best = curve.near_best()
-    found = f"{measure} {curve.means[place]:.4g} with {curve.counts[place]}, {best}"
-    return curve.counted(place, "knn", f"The smallest number within one standard error of the best: {found}.", "score")
+    counts, means, errors = _judged(question, judge)
+    place, best = _near_best(counts, means, errors)
+    found = f"{measure} {means[place]:.4g} with {counts[place]}, {best}"
+    reason = f"The smallest number within one standard error of the best: {found}."
+    return _counted(counts[place], "knn", reason, components=counts, score=means, error=errors)
 
 
 def _by_reconstruction(question: _Question) -> ComponentCount:
@@ -341,7 +331,7 @@ def _by_reconstruction(question: _Question) -> ComponentCount:
     The inverse map of the first j scores is linear for the linear kernel, and else a ridge regression whose bandwidth
     and penalty generalised cross-validation chooses on the training rows.
     """
-    X, _ = question.rows()
+    X, asked, threads = question.X, question.share, question.threads
     if sparse.issparse(X):
         raise InputError("method='reconstruction' must have dense rows to come back to; X is sparse: densify it.")
 
@@ -352,62 +342,27 @@ def _by_reconstruction(question: _Question) -> ComponentCount:
         whole = float(np.square(truth).sum())
         back = []
         for j in counts:
+            restored: FloatArray = np.zeros_like(truth)
             if hasattr(fitted, "components_"):
                 restored = new[:, :j] @ fitted.components_[:j]
-            else:
-                restored = _restored(known[:, :j], rows, new[:, :j], question.threads)
+            elif found := gcv.fit(known[:, :j], rows, None, alpha=None, gamma=None, threads=threads):
+                ridge = RidgeMap(kernels.RBF(gamma=found.gamma), known[:, :j], found.coefficients, np.zeros_like(mean))
+                restored = ridge(new[:, :j], threads=threads)
             back.append(1.0 - float(np.square(truth - restored).sum()) / whole if whole > 0 else 1.0)
         return back
 
-    curve = _Curve.of(question, X, None, judge)
-    enough = curve.means >= question.threshold
-    if enough.any():
-        place = int(np.argmax(enough))
-        before = f"; {curve.counts[place - 1]} restore {curve.means[place - 1]:.4g}" if place else ""
-        restored = f"{curve.means[place]:.4g} of the variance of held-out rows"
-        reason = f"{curve.counts[place]} restore {restored}, at least the {question.threshold:.4g} asked for{before}."
+    counts, means, errors = _judged(question, judge)
+    enough = np.flatnonzero(means >= asked)
+    if len(enough):
+        place = int(enough[0])
+        before = f"; {counts[place - 1]} restore {means[place - 1]:.4g}" if place else ""
+        restored = f"{means[place]:.4g} of the variance of held-out rows"
+        reason = f"{counts[place]} restore {restored}, at least the {asked:.4g} asked for{before}."
     else:
-        place, best = curve.near_best()
-        reason = (
-            f"No number restores {question.threshold:.4g} of the variance of held-out rows; {curve.counts[place]} is "
-            f"the smallest within one standard error of the best: {curve.means[place]:.4g}, {best}."
-        )
-    return curve.counted(place, "reconstruction", reason, "share")
-
-
-def _restored(known: FloatArray, rows: FloatArray, new: FloatArray, threads: int) -> FloatArray:
-    """Return centred rows for new scores, by a regression of known ones.  # shape: (m, d)"""
-    found, none = gcv.fit(known, rows, None, alpha=None, gamma=None, threads=threads), np.zeros(rows.shape[1])
-    if found is None:
-        return np.tile(none, (len(new), 1))
-    return RidgeMap(kernels.RBF(gamma=found.gamma), known, found.coefficients, none)(new, threads=threads)
-
-
-def _by_stability(question: _Question) -> ComponentCount:
-    X, _ = question.rows()
-    kernel, centred = question.kernel(X), bool(question.model.center)
-    values = leading_values(kernel, X, X.shape[0], center=centred, threads=question.threads)[0]
-    rank = int(np.count_nonzero(values > _NO_VARIANCE * max(float(values[0]), np.finfo(np.float64).tiny)))
-    # all of the space stays whatever the rows, and of more than half of it what is left out is what stays
-    most = question.limit(rank // 2, _MOST_RESAMPLED)
-    how = {"resamples": question.resamples, "seed": question.seed, "threads": question.threads}
-    found = bootstrap_stability(kernel, X, most, center=centred, max_rows=X.shape[0], **how)
-    # with a mean squared cosine of s, no direction of j has less than 1 - j (1 - s)
-    worst = np.maximum(1.0 - np.arange(1, len(found.subspaces) + 1) * (1.0 - found.subspaces), 0.0)
-    stable = np.flatnonzero(worst >= question.threshold)
-    if len(stable):
-        count = int(stable[-1]) + 1
-        reason = (
-            f"{count} is the largest number whose subspace stays when rows are drawn again: no direction below "
-            f"{worst[count - 1]:.4g}, at least the {question.threshold:.4g} asked for."
-        )
-    else:
-        count = 1
-        reason = (
-            f"No subspace stays to {question.threshold:.4g} when rows are drawn again, that of "
-            f"{int(np.argmax(worst)) + 1} to {worst.max():.4g}; one component is kept."
-        )
-    return _counted(count, "stability", reason, subspace=found.subspaces, component=found.components, worst=worst)
+        place, best = _near_best(counts, means, errors)
+        near = f"{counts[place]} is the smallest within one standard error of the best: {means[place]:.4g}, {best}"
+        reason = f"No number restores {asked:.4g} of the variance of held-out rows; {near}."
+    return _counted(counts[place], "reconstruction", reason, components=counts, share=means, error=errors)
 
 
 _METHODS: dict[str, Callable[[_Question], ComponentCount]] = {

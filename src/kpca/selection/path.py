@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
 from kpca._base.progress import step_monitor
 from kpca._base.threads import single_threaded
-from kpca._base.validation import check_jobs, seed_of, whole_number
+from kpca._base.validation import check_parameters, seed_of, whole_number
 from kpca.estimators.cost import Request
+from kpca.estimators.kernel_pca import KernelPCA
 from kpca.estimators.plan import FINEST_TOL
 from kpca.estimators.warm_start import Follower
 from kpca.gram import Gram
@@ -25,10 +26,8 @@ from kpca.gram.operator import center as centred
 from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel
 from kpca.selection.candidates import Candidate, candidates
-from kpca.selection.criteria import check_criterion
 from kpca.selection.rows import FOLDS, Clock, folds_of, searched_rows, some_rows
-from kpca.selection.trials import Bench
-from kpca.spectrum import Spectrum
+from kpca.selection.trials import Bench, check_criterion
 
 GRID, MAX_ROWS = 30, 20_000
 # Residual of the pairs: eigenvalues are then right to about its square.
@@ -73,7 +72,7 @@ class Path:
         names = ("participation", "alignment", "eigenvalues", "explained_variance_ratio")
         columns = {self.parameter: self.values.tolist(), **{name: getattr(self, name).tolist() for name in names}}
         columns["score"] = [None] * len(self.values) if self.scores is None else self.scores.tolist()
-        return [{name: column[i] for name, column in columns.items()} for i in range(len(self.values))]
+        return [dict(zip(columns, entry, strict=True)) for entry in zip(*columns.values(), strict=True)]
 
     def __str__(self) -> str:
         best = self.best if self.scores is not None and np.isfinite(self.scores).any() else None
@@ -138,9 +137,8 @@ def path(
     clock = Clock(None)
     seed = seed_of(random_state)
     whole_number("n_components", n_components, 1)
-    check_jobs(n_jobs)
-    if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < float("inf"):
-        raise InputError("must be a number of at least 0", param="tol", value=tol)
+    whole_number("max_rows", max_rows, 4)
+    check_parameters(KernelPCA(tol=tol, n_jobs=n_jobs))
     rows, labels = searched_rows(X, y, max_rows, seed, cv)
     k = min(int(n_components), rows.shape[0] - 1)
     name, along = _along(kernel, parameter, grid, rows, fixed)
@@ -148,9 +146,9 @@ def path(
     request = Request(k, tol=tol, center=bool(center), seed=seed, threads=thread_count(n_jobs))
     judged = None if criterion is None else check_criterion(criterion, labels, predictor)
     report = step_monitor(len(along) * (1 if judged is None else 2), "fit")
+    scores = errors = None
     with clock.stopping():
         table = _spectra(along, rows, k, request, report)
-        scores = errors = None
         if judged is not None:
             folds = folds_of(cv, rows.shape[0], labels, seed) if judged.held_out else []
             further = replace(request, n_components=k + judged.beyond)
@@ -192,16 +190,15 @@ def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[st
     if grid is None or (isinstance(grid, Integral) and not isinstance(grid, bool)):
         count = (6 if name == "degree" else GRID) if grid is None else int(grid)
         whole_number("grid", count, 1)
-        if name == "degree":
-            grid = list(range(1, count + 1))
-        elif name == "coef0":
+        grid = range(1, count + 1)
+        if name == "coef0":
             raise InputError("path needs a grid of values for coef0: give a list.")
-        else:
+        if name == "gamma":
             found = candidates({kernel: count}, X, count)
             found[0].kernel.check(X)
             if "gamma" not in found[0].parameters:
                 raise InputError(f"must have a bandwidth to vary; {kernel!r} has none: try 'rbf'.", param="kernel")
-            grid = sorted({one.parameters["gamma"] for one in found})
+            grid = [one.parameters["gamma"] for one in found]
     try:
         values = sorted({float(value) for value in grid})
     except (TypeError, ValueError):
@@ -221,13 +218,20 @@ def _along(kernel: Any, parameter: str | None, grid: Any, X: Any, fixed: dict[st
 
 def _spectra(along: Sequence[Candidate], X: Any, k: int, request: Request, report: Any) -> dict[str, FloatArray]:
     """Return the spectra along the grid, and what follows from them."""
-    g = len(along)
-    table: dict[str, FloatArray]
-    table = {name: np.full((g, k), np.nan) for name in ("eigenvalues", "explained_variance_ratio", "residuals")}
-    table["participation"] = np.full(g, np.nan)
+    names = ("eigenvalues", "explained_variance_ratio", "residuals")
+    table: dict[str, FloatArray] = {name: np.full((len(along), k), np.nan) for name in names}
+    table["participation"] = np.full(len(along), np.nan)
     follower = Follower([candidate.kernel for candidate in along], X, request)
     for i, candidate in enumerate(along):
-        spectrum = _fitted(follower, candidate)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they would repeat along the grid what its numbers say
+            try:
+                spectrum = follower(candidate.kernel).spectrum
+            except InputError:
+                raise
+            except ValueError as error:
+                said = " ".join(str(error).split())
+                raise InputError(f"{candidate.label} must be a kernel of these rows; it is not: {said}") from error
         values = spectrum.values
         top = max(float(values.max(initial=0.0)), 1e-300)
         table["eigenvalues"][i, : len(values)] = values
@@ -240,36 +244,21 @@ def _spectra(along: Sequence[Candidate], X: Any, k: int, request: Request, repor
     return table
 
 
-def _fitted(follower: Follower, candidate: Candidate) -> Spectrum:
-    """Return the spectrum; warnings would repeat along the grid what its numbers say."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return follower(candidate.kernel).spectrum
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
-            said = " ".join(str(error).split())
-            raise InputError(f"{candidate.label} must be a kernel of these rows; it is not: {said}") from error
-
-
 def _alignments(kernels: Sequence[Kernel], X: Any, center: bool, seed: int) -> FloatArray:
     """Return the alignment of each kernel matrix with that of the linear kernel, both centred, on some rows."""
     X = some_rows(X, _ALIGNED_ROWS, seed)
-    ones = np.ones(X.shape[0])
     rows = X.astype(np.float64)
     if not sparse.issparse(rows) and center:
         rows = rows - rows.mean(axis=0)
     family = {None if kernel.shared is None else kernel.shared[0] for kernel in kernels}
     shared = SharedArguments(kernels, X, budget=2**24) if len(family) == 1 and None not in family else None
-    found = []
+
+    def prepared(K: FloatArray) -> FloatArray:
+        return centred(K, np.ones(len(K))) if center else K
+
     with single_threaded():  # the products are small, and threads that wait would take the cores from the next
-        L = (rows @ rows.T).toarray() if sparse.issparse(rows) else rows @ rows.T
-        L = centred(L, ones) if center else L
-        for kernel in kernels:
-            B = Gram(kernel, X, arguments=shared).matrix()
-            found.append(alignment_of(centred(B, ones) if center else B, L))
-    return np.array(found)
+        L = prepared((rows @ rows.T).toarray() if sparse.issparse(rows) else rows @ rows.T)
+        return np.array([alignment_of(prepared(Gram(one, X, arguments=shared).matrix()), L) for one in kernels])
 
 
 def alignment_of(A: FloatArray, B: FloatArray) -> float:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,7 +16,8 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from kpca._base.config import config, progress_callback
 from kpca._base.errors import Cancelled, InputError, InPython, Setting
-from kpca._base.validation import check_data, check_rows, whole_number
+from kpca._base.validation import check_data, check_rows
+from kpca.data.rows import is_missing
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.estimators.kernel_pca import KernelPCA
 
@@ -33,7 +33,6 @@ _UNITS |= {"hour": 3600.0, "ms": 1e-3}
 
 def searched_rows(X: Any, y: Any, max_rows: int, seed: int, cv: Any = FOLDS) -> tuple[Any, NDArray[Any] | None]:
     """Return the rows of a search with their labels: all, or a sample of at most this many."""
-    whole_number("max_rows", max_rows, 4)
     numbered = not (isinstance(cv, Integral) or cv is None or hasattr(cv, "split") or isinstance(cv, str))
     loaded = in_memory(X)
     if not loaded and y is not None:
@@ -65,12 +64,13 @@ def some_rows(X: Any, most: int, seed: int) -> Any:
 
 def check_labels(y: Any, n: int) -> NDArray[Any]:
     """Return labels as an array: float for numbers to predict, anything else for classes."""
-    try:
+    labels: NDArray[Any] = np.empty(())
+    got = "entries of different lengths"
+    with suppress(ValueError):
         labels = np.asarray(y)
-    except ValueError as error:
-        raise InputError(f"must have one entry per row, {n}; got entries of different lengths", param="y") from error
+        got = f"shape {labels.shape}"
     if labels.ndim not in (1, 2) or len(labels) != n:
-        raise InputError(f"must have one entry per row, {n}; got shape {labels.shape}", param="y")
+        raise InputError(f"must have one entry per row, {n}; got {got}", param="y")
     if labels.dtype.kind == "O" or (labels.dtype.kind == "U" and not isinstance(y, np.ndarray)):
         plain = plain_labels(np.asarray(y, dtype=object))  # as text, NaN would be a class
         if plain is None:
@@ -109,9 +109,7 @@ def plain_labels(entries: NDArray[Any]) -> NDArray[Any] | None:
         whole = all(issubclass(kind, Integral | np.bool_) for kind in kinds)
         whole = whole and all(abs(int(entry)) < 2**63 for entry in entries.ravel())
         return entries.astype(np.int64 if whole else np.float64)
-    missing = any(kind.__name__ in ("NoneType", "NAType", "NaTType") for kind in kinds)
-    gaps = missing or any(isinstance(entry, float) and math.isnan(entry) for entry in entries.ravel())
-    return None if gaps else entries.astype(str)
+    return None if any(map(is_missing, entries.ravel())) else entries.astype(str)
 
 
 def component_counts(wanted: Any, most: int) -> tuple[int, ...]:

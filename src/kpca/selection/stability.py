@@ -53,7 +53,11 @@ def bootstrap_stability(
     """
     X = some_rows(X, max_rows, seed)
     n = X.shape[0]
-    K = _inner_products(kernel, X, center=center, threads=threads)
+    if isinstance(kernel, Linear) and center and not sparse.issparse(X):
+        rows = X - mean_of_rows(X)  # before the product, so that an offset costs no digits
+        K: FloatArray = rows @ rows.T
+    else:  # up to a constant where it will be centred
+        K = Gram(kernel, X, shifted=center and better_shifted(kernel, X), threads=threads).matrix()
     k = min(n_components, n - 1 if center else n)
     whole = _orthonormal(_scores(K, np.ones(n), k, center=center))
     rank = np.minimum(np.arange(1, k + 1), max(1, int(np.count_nonzero(whole.any(axis=0)))))
@@ -76,15 +80,6 @@ def bootstrap_stability(
     return Stability(components, subspaces, resamples)
 
 
-def _inner_products(kernel: Kernel, X: Any, *, center: bool, threads: int) -> FloatArray:
-    """Return the kernel matrix in float64, up to a constant where it will be centred.  # shape: (n, n)"""
-    if isinstance(kernel, Linear) and center and not sparse.issparse(X):
-        rows = X - mean_of_rows(X)  # before the product, so that an offset costs no digits
-        products: FloatArray = rows @ rows.T
-        return products
-    return Gram(kernel, X, shifted=center and better_shifted(kernel, X), threads=threads).matrix()
-
-
 def _draw(n: int, random: np.random.Generator) -> FloatArray:
     """Return how often each of n rows is drawn in n draws; again, if it was one row only.  # shape: (n,)"""
     while True:
@@ -103,7 +98,12 @@ def _scores(K: FloatArray, weights: FloatArray, k: int, *, center: bool) -> Floa
     M = K[np.ix_(present, present)] * np.multiply.outer(roots, roots)
     if center:
         M = centred(M, roots)
-    values, vectors = _leading(M, min(k, len(present)))
+    most = min(k, len(present))
+    if len(M) <= _WHOLE_ROWS or most > _WHOLE_SHARE * len(M):
+        values, vectors = (found[..., ::-1][..., :most] for found in np.linalg.eigh(M))
+    else:
+        pairs = solve_krylov(MatrixGram(M), most, _TOL)
+        values, vectors = pairs.values, pairs.vectors
     solid = values > _NO_VARIANCE * max(float(values[0]), 0.0)
     A = vectors[:, solid] * roots[:, None] / np.sqrt(values[solid])
     if center:
@@ -112,15 +112,6 @@ def _scores(K: FloatArray, weights: FloatArray, k: int, *, center: bool) -> Floa
     scores = np.zeros((len(K), k))
     scores[:, np.flatnonzero(solid)] = K[:, present] @ A
     return scores - scores.mean(axis=0) if center else scores
-
-
-def _leading(M: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """Return the k largest eigenpairs, on the thread that asks."""
-    if len(M) <= _WHOLE_ROWS or k > _WHOLE_SHARE * len(M):
-        values, vectors = np.linalg.eigh(M)
-        return values[::-1][:k], vectors[:, ::-1][:, :k]
-    found = solve_krylov(MatrixGram(M), k, _TOL)
-    return found.values, found.vectors
 
 
 def _orthonormal(scores: FloatArray) -> FloatArray:

@@ -1,26 +1,42 @@
-"""Trying kernels on the same folds: fit to some rows, judge by the others, for all numbers of components at once."""
+"""Trying kernels on the same folds, for all numbers of components at once, and what makes one better than another.
+
+A criterion gives a loss per held-out row, per fold, or of all rows at once. Those that look at the data, or at labels,
+can compare different kernels; those that look at variance in feature space compare parameters of one kernel only,
+because every kernel has a variance of its own.
+"""
 
 from __future__ import annotations
 
+import difflib
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from kpca._base.config import memory_budget
-from kpca._base.errors import InputError
+from kpca._base.errors import InputError, Setting
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import no_openmp_threads
 from kpca.estimators.cost import Request
 from kpca.estimators.exact import Decomposition
-from kpca.estimators.fitted import total_variance
+from kpca.estimators.fitted import NEIGHBOURS, restoration_errors, total_variance
+from kpca.estimators.n_components import ParallelAnalysis, parallel_analysis
 from kpca.estimators.warm_start import Follower
+from kpca.features.projection import MatrixProjection
 from kpca.selection.candidates import Candidate
-from kpca.selection.rows import Indices
+from kpca.selection.rows import FOLDS, Indices, folds_of, row_sample
+from kpca.selection.stability import Stability, bootstrap_stability
+
+_RESAMPLES = 5
 
 
 @dataclass(frozen=True)
@@ -46,6 +62,186 @@ class FittedFold:
         return analysis(self.candidate.kernel, self.X, max(counts), **how)
 
 
+class Criterion:
+    """How a fitted kernel is judged; losses are smaller the better."""
+
+    name = ""  # what the user calls it
+    title = ""  # what the score is, in words
+    held_out = True  # judged by rows that the fit has not seen
+    comparable = True  # between kernels of different kinds
+    lossless = 1.0  # the score without any loss: 1 is perfect, and 0 no better than nothing
+    beyond = 0  # eigenvalues that are looked at after the last component
+
+    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
+        """Return the loss of each held-out row, or one for all, by number of components.  # shape: (len(counts), m)"""
+        first = ((fitted.scores[:, :count], fitted.held_out_scores[:, :count]) for count in counts)
+        return np.array([self.loss(fitted, scores, new) for scores, new in first])
+
+    def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
+        """Return the losses by the first scores of the fitted rows, and of the held-out ones.  # shape: (m,)"""
+        raise NotImplementedError
+
+    def score(self, loss: FloatArray) -> FloatArray:
+        """Return a mean loss as a score, larger is better."""
+        return self.lossless - loss  # a difference, so that it is never -0
+
+
+@dataclass(frozen=True)
+class Restoration(Criterion):
+    """How well rows are restored from their scores: by the mean of the fitted rows with the nearest scores.
+
+    The loss of a row is its squared distance from what is restored, over the variance of the data. Rows that are alike
+    in their scores and not in the data cost, wherever the kernel has put them.
+    """
+
+    neighbours: int = NEIGHBOURS
+    name = "reconstruction"
+    title = "share of the variance of held-out rows that their scores restore"
+
+    def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
+        return restoration_errors(fitted.X, scores, fitted.held_out, new, self.neighbours) / fitted.variance
+
+
+class HeldOutVariance(Criterion):
+    """How much of the variance of new rows, in feature space, the components explain."""
+
+    name = "variance"
+    title = "share of the variance of held-out rows in feature space that the components explain"
+    comparable = False
+
+    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
+        projection = fitted.found.projection
+        assert not isinstance(projection, MatrixProjection)
+        left = projection.parts(fitted.held_out, threads=fitted.request.threads).residuals
+        squares = np.square(fitted.held_out_scores, dtype=np.float64)
+        total = float(np.mean(left + squares.sum(axis=1))) or 1.0
+        return np.array([(left + squares[:, count:].sum(axis=1)) / total for count in counts])
+
+
+class Prediction(Criterion):
+    """How well labels of held-out rows are predicted from scores, by nearest neighbours."""
+
+    name = "knn"
+
+    def __init__(self, continuous: bool) -> None:
+        self.continuous, self.title = continuous, f"{'R²' if continuous else 'accuracy'} of k nearest neighbours"
+
+    def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
+        """Return 1 for a wrong class, or the squared error over the variance of y.  # shape: (m,)"""
+        y, truth, spread = fitted.y, fitted.held_out_y, fitted.y_variance
+        assert y is not None and truth is not None
+        predicted = _neighbours(self.continuous, len(y)).fit(scores, y).predict(new)
+        if not self.continuous:
+            return np.asarray(predicted != truth, dtype=np.float64)
+        assert spread is not None
+        gap = np.square(predicted - truth).reshape(len(truth), -1)
+        return np.asarray((gap / np.where(spread > 0, spread, 1.0)).mean(axis=1))
+
+
+class Scored(Criterion):
+    """What a scorer of scikit-learn says of a predictor that is fitted to scores; one number a fold."""
+
+    lossless = 0.0
+
+    def __init__(self, name: str, scorer: Any, predictor: Callable[[int], Any]) -> None:
+        self.name, self._scorer, self._predictor = name, scorer, predictor
+        self.title = f"{name} of {type(predictor(1)).__name__}"
+
+    def loss(self, fitted: FittedFold, scores: FloatArray, new: FloatArray) -> FloatArray:
+        predictor = self._predictor(len(scores))
+        try:
+            return -np.array([float(self._scorer(predictor.fit(scores, fitted.y), new, fitted.held_out_y))])
+        except (AttributeError, TypeError, ValueError) as error:
+            said = " ".join(str(error).split()).rstrip(".")
+            judged = f"must be able to judge {type(predictor).__name__} on these labels; it says: {said}."
+            raise InputError(f"{self.name!r} {judged}", param="criterion") from error
+
+
+class Excess(Criterion):
+    """How far the leading eigenvalues stand out of those of data without structure (parallel analysis)."""
+
+    name = "parallel"
+    title = "variance above that of permuted columns, as a share of all"
+    held_out, lossless = False, 0.0
+
+    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
+        found: ParallelAnalysis = fitted.analysed(parallel_analysis, counts)
+        above = np.maximum(found.values - found.null, 0.0)
+        above[found.count :] = 0.0
+        summed = np.cumsum(above) * (found.excess / max(float(above.sum()), 1e-300))
+        return -np.array([[summed[min(count, len(summed)) - 1]] for count in counts])
+
+
+class Gap(Criterion):
+    """How far the last eigenvalue that is kept lies above the first that is not, relative to it."""
+
+    name = "gap"
+    title = "relative gap after the last component"
+    beyond = 1
+    held_out, lossless = False, 0.0
+
+    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
+        """Return minus 1 - lambda_(k+1) / lambda_k; no gap is known after the last eigenvalue that was computed."""
+        values = fitted.found.spectrum.values
+        known = [1.0 - values[count] / values[count - 1] if count < len(values) else np.nan for count in counts]
+        return -np.array(known)[:, None]
+
+
+class Steadiness(Criterion):
+    """How little the span of the components changes when rows are drawn again."""
+
+    name = "stability"
+    title = "mean squared cosine between the components' spans under resampling"
+    held_out, lossless = False, 0.0
+
+    def losses(self, fitted: FittedFold, counts: Sequence[int]) -> FloatArray:
+        found: Stability = fitted.analysed(bootstrap_stability, counts, resamples=_RESAMPLES)
+        return -np.array([[found.subspaces[min(count, len(found.subspaces)) - 1]] for count in counts])
+
+
+_UNLABELLED = {kind.name: kind for kind in (Restoration, Excess, HeldOutVariance, Gap, Steadiness)}
+NAMES = (*_UNLABELLED, "knn")
+
+
+def _neighbours(continuous: bool, rows: int) -> Any:
+    return (KNeighborsRegressor if continuous else KNeighborsClassifier)(min(NEIGHBOURS, rows))
+
+
+def check_criterion(criterion: Any, y: NDArray[Any] | None, predictor: Any = None) -> Criterion:
+    """Return the criterion that is meant: by name, by a scorer of scikit-learn, or by what there is to judge by."""
+    continuous = y is not None and y.dtype.kind == "f"
+    if criterion is None:
+        criterion = "reconstruction" if y is None else "knn"
+    named = isinstance(criterion, str)
+    if named and criterion in _UNLABELLED:
+        criterion = _UNLABELLED[criterion]()
+    if isinstance(criterion, Criterion):
+        if predictor is not None:
+            rest = f" {criterion.name!r} uses none."
+            raise InputError(("A predictor must go with a scorer of scikit-learn; ", Setting("criterion"), rest))
+        return criterion
+    if named and criterion not in ("knn", *get_scorer_names()):
+        close = difflib.get_close_matches(criterion, [*NAMES, *get_scorer_names()], n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        known = f"{', '.join(map(repr, NAMES))} or a scorer of scikit-learn"
+        raise InputError(f"must be one of {known}; got {criterion!r}.{hint}", param="criterion")
+    if not (named or callable(criterion)):
+        raise InputError("must be a name or a scorer of scikit-learn", param="criterion", value=criterion)
+    if y is None:
+        remedy = ("give ", Setting("y"), ", or take ", Setting("criterion", "reconstruction"))
+        raise InputError((Setting("criterion", criterion), " must be given labels; got none"), remedy=remedy)
+    if criterion == "knn" and predictor is None:
+        return Prediction(continuous)
+    if predictor is not None and (isinstance(predictor, type) or not hasattr(predictor, "get_params")):
+        raise InputError(f"predictor must be a classifier or regressor of scikit-learn; got {predictor!r}.")
+    if criterion == "knn":
+        message = "'knn' brings its own predictor: name a scorer, such as 'accuracy', for another."
+        raise InputError(message, param="criterion")
+    name = criterion if named else getattr(criterion, "__name__", type(criterion).__name__)
+    chosen = partial(_neighbours, continuous) if predictor is None else lambda _: clone(predictor)
+    return Scored(name, get_scorer(criterion), chosen)
+
+
 @dataclass(frozen=True)
 class KernelTrial:
     """What came of a candidate: a loss for each number of components, by row, fold or once; smaller is better."""
@@ -61,8 +257,7 @@ class KernelTrial:
     @property
     def means(self) -> FloatArray:
         """The mean loss for each number of components.  # shape: (len(counts),)"""
-        means: FloatArray = self.losses.mean(axis=1)
-        return means
+        return np.asarray(self.losses.mean(axis=1))
 
     def error(self, place: int) -> float:
         """Return the standard error of a mean loss; NaN where it is a single number."""
@@ -70,7 +265,7 @@ class KernelTrial:
         return float(np.std(losses, ddof=1) / np.sqrt(losses.size)) if losses.size > 1 else float("nan")
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Bench:
     """Rows cut into folds, on which candidates are tried one after the other; what fits have in common is kept."""
 
@@ -78,43 +273,55 @@ class Bench:
     X: Any
     y: NDArray[Any] | None
     folds: Sequence[tuple[Indices, Indices]]
-    criterion: Any
+    criterion: Criterion
     counts: Sequence[int]
     request: Request
     fewer: bool = False  # take all components there are, where there are fewer than asked for
 
-    def __post_init__(self) -> None:
+    def sampled(self, count: int, cv: Any) -> Bench:
+        """Return the same bench with a sample of the rows."""
+        seed, some = self.request.seed, row_sample(self.X.shape[0], count, self.request.seed)
+        if some is None:
+            return self
+        cv = cv if isinstance(cv, Integral) and cv <= count else FOLDS  # row numbers of others mean other rows
+        labels = None if self.y is None else self.y[some]
+        folds = folds_of(cv, count, labels, seed) if self.criterion.held_out else []
+        return replace(self, X=self.X[some], y=labels, folds=folds)
+
+    @cached_property
+    def _fits(self) -> list[tuple[Indices, Indices, Follower]]:
+        """The rows to fit to and to judge by, and what fits kernel after kernel."""
         whole = np.arange(self.X.shape[0])
-        self.folds = self.folds if self.criterion.held_out else [(whole, whole[:0])]
-        shared = memory_budget() // (2 * len(self.folds))
-        kernels = [candidate.kernel for candidate in self.candidates]
-        self._followers = [Follower(kernels, self.X[fit], self.request, budget=shared) for fit, _ in self.folds]
-        self._variance, y = total_variance(self.X), self.y
+        folds = self.folds if self.criterion.held_out else [(whole, whole[:0])]
+        kernels, room = [candidate.kernel for candidate in self.candidates], memory_budget() // (2 * len(folds))
+        return [(fit, rest, Follower(kernels, self.X[fit], self.request, budget=room)) for fit, rest in folds]
+
+    @cached_property
+    def _variances(self) -> tuple[float, FloatArray | None]:
         with np.errstate(over="ignore"):
-            self._y_variance = None if y is None or y.dtype.kind != "f" else y.reshape(len(y), -1).var(axis=0)
+            numbers = None if self.y is None or self.y.dtype.kind != "f" else self.y.reshape(len(self.y), -1)
+            return total_variance(self.X), None if numbers is None else numbers.var(axis=0)
 
     def try_(self, candidate: Candidate) -> KernelTrial:
         """Return what comes of a candidate; a kernel that fails on these rows is a result, too."""
-        started = time.perf_counter()
-        parts, failure = [], ""
+        started, parts, failure = time.perf_counter(), [], ""
         # Neighbours are found before threads have met, and of equal ones the same whatever the threads.
         with warnings.catch_warnings(), no_openmp_threads():
             # what there is to say of one of many kernels is said by its loss
             warnings.simplefilter("ignore")
             try:
                 candidate.kernel.check(self.X)
-                parts = [self._losses(candidate, number) for number in range(len(self.folds))]
+                parts = [self._losses(candidate, *fit) for fit in self._fits]
             except ValueError as error:  # InputError, or scikit-learn's of a kernel that is far from positive
                 failure = " ".join(str(error).split())
-        missing = np.full((len(self.counts), 1), np.nan)
-        losses = np.concatenate([part for part, _ in parts], axis=1) if parts else missing
-        found = min((components for _, components in parts), default=0)
-        seconds = time.perf_counter() - started
+        losses = np.hstack([part for part, _ in parts]) if parts else np.full((len(self.counts), 1), np.nan)
+        found, seconds = min((components for _, components in parts), default=0), time.perf_counter() - started
         return KernelTrial(candidate, tuple(self.counts), losses, self.X.shape[0], seconds, failure, found)
 
-    def _losses(self, candidate: Candidate, number: int) -> tuple[FloatArray, int]:
+    def _losses(
+        self, candidate: Candidate, fit: Indices, held_out: Indices, follower: Follower
+    ) -> tuple[FloatArray, int]:
         """Return the losses on one fold, and how many components there were.  # shape: (len(counts), m)"""
-        (fit, held_out), follower = self.folds[number], self._followers[number]
         found = follower(candidate.kernel)
         keep = int(np.count_nonzero(found.spectrum.values > 0))
         found, rows = found.head(keep), self.X[held_out]
@@ -123,8 +330,8 @@ class Bench:
         if not np.isfinite(scores).all():
             raise InputError(f"Scores of held-out rows must be finite; under {candidate.label} some are not.")
         y, new_y = (None, None) if self.y is None else (self.y[fit], self.y[held_out])
-        spreads, both = (self._variance, self._y_variance), (found.spectrum.scores(), scores)
-        fitted = FittedFold(candidate, found, follower.X, rows, y, new_y, *spreads, *both, self.request)
+        both = (found.spectrum.scores(), scores)
+        fitted = FittedFold(candidate, found, follower.X, rows, y, new_y, *self._variances, *both, self.request)
         asked = [min(count, keep) for count in self.counts] if self.fewer and keep else self.counts
         counts = [count for count in asked if count <= keep]
         judged = self.criterion.losses(fitted, counts) if counts else np.empty((0, 1))

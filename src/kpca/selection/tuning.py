@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from numbers import Integral
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
@@ -24,20 +24,8 @@ from kpca.estimators.plan import plan, time_words
 from kpca.kernels import Linear
 from kpca.preimage.back import check_preimage
 from kpca.selection.candidates import Candidate, candidates
-from kpca.selection.criteria import Criterion, check_criterion
-from kpca.selection.outcome import RULES, Tuning, choose, reason_of, reason_of_none, table_of
-from kpca.selection.rows import (
-    FOLDS,
-    Clock,
-    Indices,
-    TimeUp,
-    component_counts,
-    folds_of,
-    parse_seconds,
-    row_sample,
-    searched_rows,
-)
-from kpca.selection.trials import Bench, KernelTrial
+from kpca.selection.rows import FOLDS, Clock, TimeUp, component_counts, folds_of, parse_seconds, searched_rows
+from kpca.selection.trials import Bench, Criterion, KernelTrial, check_criterion
 
 BANDWIDTHS, MAX_ROWS = 15, 5000
 # Residual of the fits that are compared: their losses differ by much more.
@@ -52,6 +40,141 @@ _GROWTH = 1.5
 _SOME_OF_THE_BEST = 4
 # Share of a budget that is kept for the last fit at most.
 _LAST = 0.5
+_SHOWN = 12  # entries of a table in print
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A trial and a number of components, and why."""
+
+    trial: KernelTrial
+    place: int  # of the number of components among the counts of the trial
+    best: KernelTrial  # the smallest loss of all
+    best_place: int
+    simpler: str  # what was preferred to the best for being as good and simpler; empty where the best was taken
+
+    @property
+    def count(self) -> int:
+        return self.trial.counts[self.place]
+
+    def scores(self, criterion: Criterion) -> tuple[float, float]:
+        """Return the score of the choice, and that of the best."""
+        places = ((self.trial, self.place), (self.best, self.best_place))
+        score, top = (float(criterion.score(trial.means)[place]) for trial, place in places)
+        return score, top
+
+
+def choose(trials: Sequence[KernelTrial], rule: str) -> Chosen | None:
+    """Return the choice among trials on the same rows, None if none of them has a loss.
+
+    "best" is the smallest mean loss. "one_se" takes the fewest components with which some kernel comes within one
+    standard error of it, the error of the difference row by row (or fold by fold); among the kernels that do, the
+    linear one if it is there, else the one with the smallest loss.
+    """
+    table = np.array([trial.means for trial in trials]) if trials else np.empty((0, 0))  # shape: (trials, counts)
+    if not np.isfinite(table).any():
+        return None
+    filled = np.where(np.isfinite(table), table, np.inf)
+    first, best_place = (int(place) for place in np.unravel_index(int(filled.argmin()), filled.shape))
+    best = trials[first]
+    if rule == "best" or best.losses.shape[1] < 2:
+        return Chosen(best, best_place, best, best_place, "")
+
+    def as_good_as_best(trial: KernelTrial, place: int) -> bool:
+        """Return True if the loss is no larger than the best by more than a standard error of the difference."""
+        if trial is best and place == best_place:
+            return True
+        gap = trial.losses[place] - best.losses[best_place] if trial.losses.shape[1] == best.losses.shape[1] else np.nan
+        if not np.isfinite(gap).all():
+            return False
+        return bool(np.mean(gap) <= float(np.std(gap, ddof=1)) / np.sqrt(np.size(gap)))
+
+    as_good = np.array([[as_good_as_best(trial, place) for place in range(table.shape[1])] for trial in trials])
+    fewest = int(np.argmax(as_good.any(axis=0)))
+    among = [int(i) for i in np.flatnonzero(as_good[:, fewest])]
+    linear = [i for i in among if isinstance(trials[i].candidate.kernel, Linear)]
+    taken = linear[0] if linear else min(among, key=lambda i: filled[i, fewest])
+    simpler = ""
+    if linear and trials[taken] is not best:
+        simpler = "the linear kernel"
+    elif fewest != best_place:
+        simpler = "fewer components"
+    return Chosen(trials[taken], fewest, best, best_place, simpler)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The outcome of a search: the model, what was tried, and why this one."""
+
+    best_estimator: KernelPCA  # fitted to all rows, unless refit=False
+    best_params: dict[str, Any]
+    best_score: float
+    reason: str
+    criterion: str
+    table: tuple[dict[str, Any], ...]  # one entry for every kernel and number of components tried, best first
+    seconds: float
+    complete: bool  # False where the budget was used up before all was tried on all rows
+    trials: tuple[KernelTrial, ...] = field(repr=False, default=())
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the table as plain data."""
+        return [dict(entry) for entry in self.table]
+
+    def __str__(self) -> str:
+        lines = [self.reason, "", f"{'score':>8}  {'± s.e.':>7}  {'components':>10}  {'rows':>6}  {'s':>6}  kernel"]
+        for entry in self.table[:_SHOWN]:
+            error = "" if entry["standard_error"] is None else f"{entry['standard_error']:.4f}"
+            lines.append(
+                f"{entry['score']:8.4f}  {error:>7}  {entry['n_components']:>10}  {entry['rows']:>6}  "
+                f"{entry['seconds']:6.2f}  {entry['label']}"
+            )
+        if len(self.table) > _SHOWN:
+            lines.append(f"... and {len(self.table) - _SHOWN} more in .table")
+        return "\n".join(lines)
+
+
+def table_of(trials: Sequence[KernelTrial], criterion: Criterion) -> tuple[dict[str, Any], ...]:
+    """Return an entry for every kernel and number of components that was tried, the best first."""
+    entries = []
+    for trial in trials:
+        scores = criterion.score(trial.means)
+        for place, count in enumerate(trial.counts):
+            if np.isfinite(trial.losses[place]).all():
+                entry = {"label": trial.candidate.label, **trial.candidate.parameters, "n_components": count}
+                error = trial.error(place)
+                entry |= {"score": float(scores[place]), "standard_error": None if np.isnan(error) else error}
+                entries.append({**entry, "rows": trial.rows, "seconds": trial.seconds})
+    return tuple(sorted(entries, key=lambda entry: -entry["score"]))
+
+
+def reason_of(
+    choice: Chosen, criterion: Criterion, trials: Sequence[KernelTrial], asked: Sequence[Candidate], complete: bool
+) -> str:
+    """Return why this kernel and this number of components were chosen, in words."""
+    label, count = choice.trial.candidate.label, choice.count
+    components = f"{count} component" + ("" if count == 1 else "s")
+    score, top = choice.scores(criterion)
+    kinds = len({trial.candidate.name for trial in trials})
+    tried = f"{len(trials)} kernels" + (f" of {kinds} kinds" if kinds > 1 else "")
+    text = f"{label} with {components}: {criterion.title} {score:.3f}"
+    if choice.simpler:
+        best = f"{choice.best.candidate.label} with {choice.best.counts[choice.best_place]}: {top:.3f}"
+        text += f", within one standard error of the best of {tried} ({best}); {choice.simpler} was preferred."
+    else:
+        text += f", the best of {tried}." if len(trials) > 1 else ", the only one tried."
+    if not criterion.comparable and kinds > 1:
+        text += " Different kernels have different variances: compare this score within one kind of kernel only."
+    chosen = choice.trial.candidate
+    grid = [other.parameters.get("gamma") for other in asked if other.name == chosen.name]
+    numbers = [gamma for gamma in grid if isinstance(gamma, float)]
+    if len(numbers) == len(grid) and len(set(grid)) >= 3 and chosen.parameters.get("gamma") == max(numbers):
+        text += " Its gamma is the largest that was tried: try a wider grid."  # a better one may lie beyond
+    failed = [trial for trial in trials if trial.failure]
+    if failed:
+        text += f" {len(failed)} could not be tried, the first because: {failed[0].failure}"
+    if not complete:
+        text += f" The time was up before all {len(asked)} had been tried on all rows."
+    return text
 
 
 def tune(
@@ -111,11 +234,12 @@ def tune(
     0.97
     """
     clock, seed = Clock(parse_seconds(budget)), seed_of(random_state)
-    if rule not in RULES:
+    if rule not in ("one_se", "best"):
         raise InputError(f"rule must be 'one_se' or 'best'; got {rule!r}.")
     if estimator is not None and not isinstance(estimator, KernelPCA):
         raise InputError(f"estimator must be a kpca.KernelPCA; got {type(estimator).__name__}.")
     whole_number("bandwidths", bandwidths, 1)
+    whole_number("max_rows", max_rows, 4)
     model = KernelPCA() if estimator is None else clone(estimator).set_params(kernel="linear", n_components=None)
     check_parameters(model)
     check_preimage(model.preimage)
@@ -129,13 +253,21 @@ def tune(
     counts = component_counts(n_components, max(1, fewest - 1))
     tried = candidates(kernels, rows, bandwidths, model.get_params(deep=False))
     reserve = 0.0
-    if refit and clock.budget is not None:
-        reserve = min(_LAST * clock.budget, _seconds_to_refit(model, tried, max(counts), X))
-    search = _Search(rows, labels, folds, tried, counts, judged, cv, model, seed, clock, reserve)
-    trials, complete = search.run()
+    if refit and clock.budget is not None:  # about what the fit to all rows will take for the costliest kind of kernel
+        costly = next((one for one in tried if not isinstance(one.kernel, Linear)), tried[0])
+        with suppress(InputError):  # of a kernel that does not take these rows, which its trial will say
+            last = clone(model).set_params(**costly.parameters, n_components=max(counts))
+            reserve = min(_LAST * clock.budget, _SAFETY * _seconds(last, X))
+    threads = thread_count(model.n_jobs)
+    request = Request(max(counts) + judged.beyond, TOL, center=bool(model.center), seed=seed, threads=threads)
+    trials, complete = _tried(Bench(tried, rows, labels, folds, judged, counts, request), cv, clock, reserve)
     choice = choose(trials, rule)
     if choice is None:
-        raise InputError(reason_of_none(trials, judged))
+        failures = [trial.failure for trial in trials if trial.failure]
+        none = f"Criterion {judged.name!r} must give a finite number for some kernel; it gave none on these rows."
+        if not any(trial.components for trial in trials):
+            none = "No kernel has a component of variance on these rows."
+        raise InputError(failures[0] if failures else none)
     params = {**choice.trial.candidate.parameters, "n_components": choice.count}
     best = clone(model).set_params(**params)
     reason = reason_of(choice, judged, trials, tried, complete)
@@ -146,89 +278,58 @@ def tune(
     return Tuning(best, params, choice.scores(judged)[0], reason, judged.name, table, seconds, complete, tuple(trials))
 
 
-@dataclass(frozen=True)
-class _Search:
-    """What is tried, on what, and how it is judged; all of it checked."""
-
-    X: Any  # the rows of the search
-    y: NDArray[Any] | None
-    folds: list[tuple[Indices, Indices]]
-    candidates: list[Candidate]
-    counts: tuple[int, ...]
-    criterion: Criterion
-    cv: Any
-    model: KernelPCA
-    seed: int
-    clock: Clock
-    reserve: float  # seconds to keep for the last fit
-
-    def run(self) -> tuple[list[KernelTrial], bool]:
-        """Return the trials, all on the same rows, and whether they are all; those most worth it come first."""
-        n = self.X.shape[0]
-        in_rounds = self.clock.budget is not None and n > _FEW_ROWS
-        report = step_monitor(len(self.candidates) * (2 if in_rounds else 1), "trial")
-        if not in_rounds:
-            return self._round(self.candidates, report)
-        # all are tried on few rows: a bandwidth that is no good there is no good
-        first, complete = self._of_some_rows(_FEW_ROWS)._round(self.candidates, report)
-        if not complete:
-            return first, False
-        order = sorted(first, key=lambda trial: np.nanmin(trial.means, initial=np.inf))
-        # then on as many rows as leave time for some of the best
-        one = max(order[0].seconds, 1e-3)
-        growth = max(0.0, self.clock.left - self.reserve) / (_SOME_OF_THE_BEST * one)
-        rows = min(n, int(_FEW_ROWS * growth ** (1 / _GROWTH)))
-        if rows <= _FEW_ROWS:
-            return first, False
-        again, expected = [trial.candidate for trial in order], one * (rows / _FEW_ROWS) ** _GROWTH
-        second, complete = self._of_some_rows(rows)._round(again, report, expected=expected, needed=False)
-        if not any(np.isfinite(trial.means).any() for trial in second):
-            return first, False
-        return second, complete and rows == n
-
-    def _of_some_rows(self, count: int) -> _Search:
-        """Return the same search on a sample of the rows."""
-        some = row_sample(self.X.shape[0], count, self.seed)
-        if some is None:
-            return self
-        number = isinstance(self.cv, Integral) and self.cv <= count
-        cv = self.cv if number else FOLDS  # row numbers of others mean other rows
-        labels = None if self.y is None else self.y[some]
-        folds = folds_of(cv, count, labels, self.seed) if self.criterion.held_out else []
-        return replace(self, X=self.X[some], y=labels, folds=folds)
-
-    def _round(
-        self, order: Sequence[Candidate], report: Any, *, expected: float = 0.0, needed: bool = True
-    ) -> tuple[list[KernelTrial], bool]:
-        """Try one after the other while there is time; the first in any case, if a result is needed."""
-        count, threads = max(self.counts) + self.criterion.beyond, thread_count(self.model.n_jobs)
-        request = Request(count, TOL, center=bool(self.model.center), seed=self.seed, threads=threads)
-        bench = Bench(self.candidates, self.X, self.y, self.folds, self.criterion, self.counts, request)
-        trials: list[KernelTrial] = []
-        for candidate in order:
-            must = needed and not trials
-            if not must and self.clock.left - self.reserve < expected:
-                return trials, False
-            try:
-                with self.clock.stopping(float("-inf") if must else self.reserve):
-                    trials.append(bench.try_(candidate))
-            except TimeUp:
-                return trials, False
-            expected = max(trial.seconds for trial in trials)
-            if report is not None:
-                best = choose(trials, "best")
-                report(label=candidate.label, score=None if best is None else best.scores(self.criterion)[1])
-        return trials, True
+def _tried(bench: Bench, cv: Any, clock: Clock, reserve: float) -> tuple[list[KernelTrial], bool]:
+    """Return the trials, all on the same rows, and whether they are all; those most worth it come first."""
+    n = bench.X.shape[0]
+    in_rounds = clock.budget is not None and n > _FEW_ROWS
+    report = step_monitor(len(bench.candidates) * (2 if in_rounds else 1), "trial")
+    a_round = partial(_round, clock=clock, reserve=reserve, report=report)
+    if not in_rounds:
+        return a_round(bench, bench.candidates)
+    # all are tried on few rows: a bandwidth that is no good there is no good
+    first, complete = a_round(bench.sampled(_FEW_ROWS, cv), bench.candidates)
+    if not complete:
+        return first, False
+    order = sorted(first, key=lambda trial: np.nanmin(trial.means, initial=np.inf))
+    # then on as many rows as leave time for some of the best
+    one = max(order[0].seconds, 1e-3)
+    growth = max(0.0, clock.left - reserve) / (_SOME_OF_THE_BEST * one)
+    rows = min(n, int(_FEW_ROWS * growth ** (1 / _GROWTH)))
+    if rows <= _FEW_ROWS:
+        return first, False
+    again, expected = [trial.candidate for trial in order], one * (rows / _FEW_ROWS) ** _GROWTH
+    second, complete = a_round(bench.sampled(rows, cv), again, expected=expected, needed=False)
+    if not any(np.isfinite(trial.means).any() for trial in second):
+        return first, False
+    return second, complete and rows == n
 
 
-def _seconds_to_refit(estimator: KernelPCA, tried: Sequence[Candidate], count: int, X: Any) -> float:
-    """Return about how long the fit to all rows of X will take, for the costliest kind of candidate."""
-    costly = next((one for one in tried if not isinstance(one.kernel, Linear)), tried[0])
-    model = clone(estimator).set_params(**costly.parameters, n_components=count)
-    try:
-        return _SAFETY * _seconds(model, X)
-    except InputError:  # of a kernel that does not take these rows, which its trial will say
-        return 0.0
+def _round(
+    bench: Bench,
+    order: Sequence[Candidate],
+    *,
+    clock: Clock,
+    reserve: float,  # seconds to keep for the last fit
+    report: Any,
+    expected: float = 0.0,
+    needed: bool = True,
+) -> tuple[list[KernelTrial], bool]:
+    """Try one after the other while there is time; the first in any case, if a result is needed."""
+    trials: list[KernelTrial] = []
+    for candidate in order:
+        must = needed and not trials
+        if not must and clock.left - reserve < expected:
+            return trials, False
+        try:
+            with clock.stopping(float("-inf") if must else reserve):
+                trials.append(bench.try_(candidate))
+        except TimeUp:
+            return trials, False
+        expected = max(trial.seconds for trial in trials)
+        if report is not None:
+            best = choose(trials, "best")
+            report(label=candidate.label, score=None if best is None else best.scores(bench.criterion)[1])
+    return trials, True
 
 
 def _seconds(model: KernelPCA, X: Any) -> float:

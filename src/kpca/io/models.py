@@ -130,13 +130,18 @@ def read_about(path: str | os.PathLike[str]) -> Header:
 # -- what a file says of its model before it is loaded ----------------------------------------------------------------
 
 
+def named_steps(model: Any, name: str = "model") -> list[tuple[str, Any]]:
+    """Return the steps of a pipeline that do something, those of pipelines in it included; of anything else, itself."""
+    steps = getattr(model, "__dict__", {}).get("steps")
+    if not isinstance(steps, list):
+        return [(name, model)]
+    real = [(name, step) for name, step in steps if step is not None and not isinstance(step, str)]
+    return [inner for name, step in real for inner in named_steps(step, name)]
+
+
 def steps_of(model: Any) -> list[Any]:
-    """Return the steps of a pipeline, those of pipelines in it included; of anything else, itself."""
-    steps = vars(model).get("steps")
-    if type(model).__name__ != "Pipeline" or not isinstance(steps, list):
-        return [model]
-    real = [step for _, step in steps if step is not None and not isinstance(step, str)]
-    return [inner for step in real for inner in steps_of(step)]
+    """Return the steps of a pipeline without their names."""
+    return [step for _, step in named_steps(model)]
 
 
 def _classes_of(model: Any) -> list[str]:

@@ -42,45 +42,31 @@ def _histogram_parts(part: Any) -> None:
         raise Misfit("has negative numbers of columns")
 
 
-def _random_map(features: Any) -> None:
-    least, most = _columns(features.part, features.n_features)
-    if not least <= features.rank <= most:
-        raise Misfit(f"has {features.rank} features where its parts make {least} to {most}")
-    if features.rank < 1:
-        raise Misfit("has no features")
-
-
-def _columns(part: Any, d: int) -> tuple[int, int]:
-    """Return how many columns a part of random features can fill, at least and at most."""
+def _check_columns(part: Any, d: int, rank: int) -> None:
+    """Refuse a number of columns that a part of random features cannot fill."""
+    least, most = 1, int(np.iinfo(np.int64).max)  # Flat fills whatever it is given
     match type(part).__name__:
         case "Fourier":
-            count = _directions(part.projection, d)
-            return 2 * count - 1, 2 * count
+            most = 2 * _directions(part.projection, d)
+            least = most - 1
         case "Homogeneous":
             if len(part.features) and int(part.features.max()) >= d:
                 raise Misfit("names columns that do not exist")
-            return len(part.roots), len(part.roots)
+            least = most = len(part.roots)
         case "Activated":
-            count = _directions(part.projection, d) + (part.activation == "sign")
-            return count, count
+            least = most = _directions(part.projection, d) + (part.activation == "sign")
         case "TensorSketch":
-            rank = part.sketches[0].shape[0]
-            if any(sketch.shape != (rank, d) for sketch in part.sketches):
+            least = most = part.sketches[0].shape[0]
+            if any(sketch.shape != (most, d) for sketch in part.sketches):
                 raise Misfit("has sketches of another size")
-            return rank, rank
         case "Beside":
-            _beside(part, d)
-            return sum(part.ranks), sum(part.ranks)
-    return 1, np.iinfo(np.int64).max  # Flat fills whatever it is given
-
-
-def _beside(part: Any, d: int) -> None:
-    if len(part.ranks) != len(part.members):
-        raise Misfit("has another number of ranks than of members")
-    for member, rank in zip(part.members, part.ranks, strict=True):
-        least, most = _columns(member, d)
-        if not least <= rank <= most:
-            raise Misfit(f"has {rank} features where its parts make {least} to {most}")
+            if len(part.ranks) != len(part.members):
+                raise Misfit("has another number of ranks than of members")
+            for member, width in zip(part.members, part.ranks, strict=True):
+                _check_columns(member, d, width)
+            least = most = sum(part.ranks)
+    if not least <= rank <= most:
+        raise Misfit(f"has {rank} features where its parts make {least} to {most}")
 
 
 def _directions(projection: Any, d: int) -> int:
@@ -130,7 +116,7 @@ _ENGINE: tuple[Row, ...] = (
         "kpca.features.random:RandomMap",
         "feature map",
         "rank >=1 r, n_features >=1 d, structure independent|orthogonal|hadamard, origin d",
-        check=_random_map,
+        check=lambda features: _check_columns(features.part, features.n_features, features.rank),
     ),
     Row("kpca.features.identity:IdentityMap", "feature map", "rank r d"),
     Row("kpca.features._parts:Fourier", _PART),

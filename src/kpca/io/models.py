@@ -27,6 +27,13 @@ from kpca.io.portable.registry import row_of, row_of_tag
 from kpca.io.portable.spec import Misfit
 from kpca.io.portable.unpack import unpacked
 
+# Library -> version, of what models are made with.
+VERSIONS = {
+    "kpca": __version__,
+    "numpy": np.__version__,
+    "scipy": scipy.__version__,
+    "scikit-learn": sklearn.__version__,
+}
 _KIND = "model"
 _VERSION = 1
 # version -> how the header of a file of that version becomes one of the next; files of all versions stay readable.
@@ -76,12 +83,11 @@ def save(model: Any, path: str | os.PathLike[str], *, about: Mapping[str, Any] |
         sizes = _sizes_of(model)
     except Misfit as misfit:
         raise InputError(f"A model must be as its fit left it to be saved; {misfit}: fit it again.") from misfit
-    versions = (__version__, np.__version__, scipy.__version__, sklearn.__version__)
     header = {
         "kind": _KIND,
         "model version": _VERSION,
         "classes": _classes_of(model),
-        "saved with": dict(zip(("kpca", "numpy", "scipy", "scikit-learn"), versions, strict=True)),
+        "saved with": VERSIONS,
         "sizes": sizes,
         "about": _as_json({} if about is None else about),
         "objects": document.nodes,

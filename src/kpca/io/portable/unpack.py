@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Iterable
 from typing import Any
 
@@ -22,6 +23,7 @@ MOST_NODES = 10_000
 _DEEPEST, _DEEPEST_VALUE, _MOST_UNFOLDED = 40, 12, 100_000
 # Bytes of an array of texts of the same width.
 _WIDEST = 2**28
+_ABSENT: dict[int, Any] = {NONE: None, NAN: math.nan}
 _SEQUENCES: dict[str, Callable[[Iterable[Any]], Any]] = {"tuple": tuple, "list": list}
 
 
@@ -148,7 +150,15 @@ class _Unpacker:
         counted = np.maximum(lengths, 0)
         if int(counted.sum()) != len(joined):
             raise Misfit("has texts of another length than their bytes")
-        items = _split(joined, lengths.tolist())
+        items: list[Any] = []
+        start = 0
+        for length in lengths.tolist():
+            try:
+                text = joined[start : start + max(length, 0)].decode()
+            except UnicodeDecodeError as error:
+                raise Misfit("has texts that are not in Unicode") from error
+            items.append(_ABSENT.get(length, text))
+            start += max(length, 0)
         if form in _SEQUENCES:
             return _SEQUENCES[form](items)
         if form == "U":
@@ -208,7 +218,9 @@ def _made(row: Row, values: dict[str, Any], scope: Scope) -> Any:
         except Misfit as misfit:
             raise Misfit(f"{row.name}.{name} {misfit}") from misfit
     try:
-        item = _constructed(row, values)
+        given = {name: value for name, value in values.items() if name in row.arguments}
+        item = object.__new__(row.cls) if row.kind == PLAIN else row.cls(**given)
+        vars(item).update({name: value for name, value in values.items() if name not in given})
         if whole:
             vars(item).update({name: make() for name, make in row.fresh.items()})
             _check_whole(row, item)
@@ -216,13 +228,6 @@ def _made(row: Row, values: dict[str, Any], scope: Scope) -> Any:
         raise Misfit(f"{row.name}: {str(error).rstrip('.')}") from error
     except Misfit as misfit:
         raise Misfit(f"{row.name} {misfit}") from misfit
-    return item
-
-
-def _constructed(row: Row, values: dict[str, Any]) -> Any:
-    given = {name: value for name, value in values.items() if name in row.arguments}
-    item = object.__new__(row.cls) if row.kind == PLAIN else row.cls(**given)
-    vars(item).update({name: value for name, value in values.items() if name not in given})
     return item
 
 
@@ -253,21 +258,6 @@ def _one_of(value: Any, options: Container[str]) -> str:
     if not isinstance(value, str) or value not in options:
         raise Misfit(f"cannot be {_short(value)}")
     return value
-
-
-def _split(joined: bytes, lengths: list[int]) -> list[Any]:
-    items: list[Any] = []
-    start = 0
-    for length in lengths:
-        if length in (NONE, NAN):
-            items.append(None if length == NONE else float("nan"))
-            continue
-        try:
-            items.append(joined[start : start + length].decode())
-        except UnicodeDecodeError as error:
-            raise Misfit("has texts that are not in Unicode") from error
-        start += length
-    return items
 
 
 def _short(value: Any) -> str:

@@ -105,7 +105,7 @@ def kpca(
     if not isinstance(adata, anndata("kpca.io.anndata").AnnData):
         raise InputError(f"adata must be an AnnData object; got {type(adata).__name__}: use kpca.KernelPCA for arrays.")
     if adata.isbacked and adata.is_view and not copy:
-        raise InputError("adata must take results; a view of an object on the disk is not: use copy=True.")
+        raise InputError("adata must be able to hold results; a view of an object on the disk is not: use copy=True.")
     given = {"kernel": kernel, "gamma": gamma, "approximation": approximation, "random_state": random_state}
     model = _model(n_comps, {**given, **parameters})
     mask = told = None

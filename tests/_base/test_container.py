@@ -264,7 +264,7 @@ def test_a_folder_or_nothing_cannot_be_read_or_written(tmp_path: Path) -> None:
         read_container(tmp_path / "none", "test")
     with pytest.raises(InputError, match="must be a file, or not exist"):
         write_container(tmp_path, {"kind": "test"}, {})
-    with pytest.raises(InputError, match="there is no such file or folder"):
+    with pytest.raises(InputError, match=r"The folder of .* must exist; there is no .*: make it first"):
         write_container(tmp_path / "none" / "file", {"kind": "test"}, {})
     assert os.listdir(tmp_path) == []
 

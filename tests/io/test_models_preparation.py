@@ -11,8 +11,9 @@ import pytest
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from kpca import KernelPCA
+from kpca import KernelPCA, KernelPCADetector
 from kpca.data.rows import Layout, Rows
+from kpca.io import table_of, write_anomalies
 from kpca.io.card import model_card
 from kpca.io.models import load, read_about, save
 
@@ -65,3 +66,15 @@ def test_an_unfitted_preparation_travels(tmp_path: Path) -> None:
     model = preparation.Preparation(impute="mean", scale="robust")
     save(model, tmp_path / "m.kpca")
     assert repr(load(tmp_path / "m.kpca")) == repr(model)
+
+
+@pytest.mark.parametrize("causes", [0, 2, 5])
+def test_rows_are_judged_with_as_many_causes_as_asked_for(causes: int, tmp_path: Path) -> None:
+    rows = np.vstack([RNG.normal(size=(N, 2)), [[30.0, 0.1]]])
+    steps = [("prepare", preparation.Preparation()), ("model", KernelPCADetector(n_components=1))]
+    model = Pipeline(steps).fit(Rows(Layout(("x0", "x1")), rows[:-1]))
+    found = write_anomalies(model, table_of(rows), tmp_path / "alarms.csv", causes=causes)
+    assert found.alarms[-1] and found.top[0]["row"] == N
+    assert found.top[0]["causes"] == ["x0", "x1"][:causes]
+    header, *lines = (tmp_path / "alarms.csv").read_text().splitlines()
+    assert header.count("cause") == causes and len(lines) == N + 1

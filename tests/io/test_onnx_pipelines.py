@@ -94,6 +94,7 @@ def test_steps_without_a_formula_are_refused() -> None:
         (make_pipeline(PowerTransformer(), KernelPCA(2)), "PowerTransformer"),
         (make_pipeline(SimpleImputer(add_indicator=True), KernelPCA(2)), "add_indicator"),
         (make_pipeline(KernelPCA(2), StandardScaler()), "StandardScaler"),
+        (make_pipeline("passthrough"), "Pipeline"),
     ]
     for model, word in cases:
         with pytest.raises(InputError, match=word) as caught:
@@ -110,7 +111,8 @@ def test_steps_must_be_fitted() -> None:
 def test_pipelines_in_pipelines() -> None:
     X = rows(60)
     inner = make_pipeline(SimpleImputer(), "passthrough", StandardScaler())
-    model = make_pipeline("passthrough", inner, make_pipeline(MinMaxScaler(), KernelPCA(2, kernel="rbf"))).fit(X)
+    last = make_pipeline(MinMaxScaler(), KernelPCA(2, kernel="rbf"), "passthrough")
+    model = make_pipeline("passthrough", inner, last).fit(X)
     assert gap(scores_of(model, X), model.transform(X)) < 1e-9
 
 

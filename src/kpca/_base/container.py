@@ -12,17 +12,17 @@ import hashlib
 import json
 import math
 import os
-import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
+from kpca._base.files import new_file, unfinished
 
 AnyArray = NDArray[Any]
 # The byte above 127 and the two kinds of line end show a file that went through a conversion of text.
@@ -32,7 +32,6 @@ _RESERVED = {"format", "version", "arrays"}
 _DIGEST_BYTES = hashlib.sha256().digest_size
 # Plain numbers of fixed size: what has the same meaning on every machine and needs no code to be read.
 _DTYPES = frozenset(["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"])
-_LEFTOVER = ".kpca-part"
 # Bytes of a header: whatever is large is in arrays, and JSON takes many times its size in memory.
 _LONGEST_HEADER = 2**24
 _MOST_LISTS = 10**6  # and dictionaries in a header: an empty one takes two letters in JSON and 70 bytes in memory
@@ -47,7 +46,14 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
     if not isinstance(header.get("kind"), str) or _RESERVED & set(header):
         raise InputError(f"The header of a container must have a kind, and no key of {sorted(_RESERVED)}.")
     target = Path(path)
-    table = [_entry(name, array) for name, array in arrays.items()]
+    for name, array in arrays.items():
+        if array.dtype.str[1:] not in _DTYPES:
+            wrong = f"{name!r} holds {array.dtype}: convert or drop it"
+            raise InputError(f"Arrays in a file must hold plain numbers; {wrong}.")
+    table = [
+        {"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "order": _order(array)}
+        for name, array in arrays.items()
+    ]
     whole = {"format": "kpca", "version": _VERSION, **header, "arrays": table}
     text = json.dumps(whole, allow_nan=False).encode()
     if len(text) > _LONGEST_HEADER or _lists_in(text) > _MOST_LISTS:
@@ -57,21 +63,12 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
     try:
         if target.exists() and not target.is_file():  # a device or a folder must not be replaced
             raise InputError(f"{target} must be a file, or not exist; it is something else: choose another path.")
-        real = _real(target)
-        part = real.with_name(f"{_part_prefix(real)}{secrets.token_hex(4)}{_LEFTOVER}")
-        try:
-            digest = hashlib.sha256()
-            with open(part, "xb") as file:
-                for piece in _pieces(text, arrays):
-                    digest.update(piece)
-                    file.write(piece)
-                file.write(digest.digest())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, real)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        digest = hashlib.sha256()
+        with new_file(os.fspath(target)) as file:
+            for piece in _pieces(text, arrays):
+                digest.update(piece)
+                file.write(piece)
+            file.write(digest.digest())
     except OSError as error:
         raise InputError(f"{target} must be writable; {_reason(error)}.") from error
 
@@ -82,19 +79,11 @@ def _pieces(text: bytes, arrays: Mapping[str, AnyArray]) -> Iterator[Any]:
     yield text
     for array in arrays.values():
         if array.size:
-            yield np.ravel(array, order="F" if _is_fortran(array) else "C").view(np.uint8).data
+            yield np.ravel(array, order=_order(array)).view(np.uint8).data
 
 
-def _entry(name: str, array: AnyArray) -> dict[str, Any]:
-    """Return what the header says of an array."""
-    if array.dtype.str[1:] not in _DTYPES:
-        raise InputError(f"Arrays in a file must hold plain numbers; {name!r} holds {array.dtype}: convert or drop it.")
-    order = "F" if _is_fortran(array) else "C"
-    return {"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "order": order}
-
-
-def _is_fortran(array: AnyArray) -> bool:
-    return bool(array.flags.f_contiguous and not array.flags.c_contiguous)
+def _order(array: AnyArray) -> Literal["C", "F"]:
+    return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
 
 
 class _Damaged(Exception):
@@ -158,7 +147,18 @@ class _Reader:
         length = int.from_bytes(self.take(8), "little")
         if length > _LONGEST_HEADER:
             raise _Damaged("The header is too long.")
-        header, table = _header(self.take(length))
+        text = self.take(length)
+        if _lists_in(text) > _MOST_LISTS:
+            raise _Damaged("There are more lists than anybody writes.")
+        try:
+            header = json.loads(text, parse_constant=int, object_pairs_hook=_once)  # int refuses NaN and infinity
+            table = _once([(str(entry["name"]), dict(entry)) for entry in header.pop("arrays", [])])
+            right = header["format"] == "kpca" and isinstance(header["kind"], str)
+            right = right and type(header["version"]) is int and header["version"] >= 1
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise _Damaged("The header cannot be read.") from error
+        if not right:
+            raise _Damaged("The header says something else.")
         if header["version"] > _VERSION:
             other = f"it is of version {header['version']}: update kpca or choose another path"
             raise InputError(f"{self._target} must be of version {_VERSION} of the file format; {other}.")
@@ -197,27 +197,6 @@ def _lists_in(text: bytes) -> int:
     return text.count(b"[") + text.count(b"{")
 
 
-def _header(text: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the header, and the description of each array by its name."""
-    if _lists_in(text) > _MOST_LISTS:
-        raise _Damaged("There are more lists than anybody writes.")
-    try:
-        header = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
-        entries = header.pop("arrays", [])
-        table = _once([(str(entry["name"]), dict(entry)) for entry in entries])
-        right = header["format"] == "kpca" and isinstance(header["kind"], str)
-        right = right and type(header["version"]) is int and header["version"] >= 1
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _Damaged("The header cannot be read.") from error
-    if not right:
-        raise _Damaged("The header says something else.")
-    return header, table
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"JSON has no {name}.")
-
-
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a dictionary of pairs, none of which may have the key of another."""
     made = dict(pairs)
@@ -250,24 +229,12 @@ def _array(entry: dict[str, Any], reader: _Reader) -> AnyArray:
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove the unfinished files that killed processes left behind while they wrote this one."""
-    target = _real(Path(path))
-    prefix = _part_prefix(target)
     try:
-        for name in os.listdir(target.parent):
-            if name.startswith(prefix) and name.endswith(_LEFTOVER):
-                target.with_name(name).unlink(missing_ok=True)
+        for name in unfinished(os.fspath(path)):
+            Path(name).unlink(missing_ok=True)
     except OSError as error:
+        target = os.path.realpath(path)
         raise InputError(f"{target} must be in a writable folder; {_reason(error)}.") from error
-
-
-def _real(target: Path) -> Path:
-    """Return the file itself: a link to it stays a link when it is written anew."""
-    return Path(os.path.realpath(target))
-
-
-def _part_prefix(target: Path) -> str:
-    # a digest, because a name with anything added may be too long for a file system
-    return f".{hashlib.sha256(target.name.encode(errors='surrogateescape')).hexdigest()[:16]}."
 
 
 def _reason(error: OSError) -> str:

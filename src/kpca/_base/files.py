@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import sys
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from kpca._base.errors import InputError
 
-_KEPT_LETTERS = 50  # of a name in the temporary one: with anything added, a long one would be too long for file systems
+_UNFINISHED = ".part"
 
 
 def temporary_name(path: str) -> str:
@@ -19,7 +21,19 @@ def temporary_name(path: str) -> str:
     folder, name = os.path.split(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise InputError(f"The folder of {path!r} must exist; there is no {folder!r}: make it first.")
-    return os.path.join(folder, f".{name[:_KEPT_LETTERS]}.{secrets.token_hex(6)}.part")
+    return os.path.join(folder, f"{_prefix(name)}{secrets.token_hex(6)}{_UNFINISHED}")
+
+
+def unfinished(path: str) -> list[str]:
+    """Return the temporary names of `path` that are there: killed processes left them behind."""
+    folder, name = os.path.split(os.path.realpath(path))
+    found = [each for each in os.listdir(folder) if each.startswith(_prefix(name)) and each.endswith(_UNFINISHED)]
+    return [os.path.join(folder, each) for each in found]
+
+
+def _prefix(name: str) -> str:
+    # a digest, because a name with anything added may be too long for a file system
+    return f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}."
 
 
 class NewFile:
@@ -27,27 +41,34 @@ class NewFile:
 
     def __init__(self, path: str) -> None:
         self._target = os.path.realpath(path)
-        self._temporary = temporary_name(path)
-        self.file: BinaryIO = open_new(self._temporary)
-
-    @property
-    def path(self) -> str:
-        """Where it is until it is finished."""
-        return self._temporary
+        self.path = temporary_name(path)  # where it is until it is finished
+        self.file: BinaryIO = open_new(self.path)
 
     def finish(self) -> None:
         """Put the file in the place of the target once all of it is on the disk."""
         self.file.flush()
         os.fsync(self.file.fileno())
         self.file.close()
-        os.replace(self._temporary, self._target)
+        os.replace(self.path, self._target)
 
     def abandon(self) -> None:
         """Remove the file; the target is as it was."""
         with contextlib.suppress(OSError):  # what is still in the buffer may not fit either, and is not wanted
             self.file.close()
         with contextlib.suppress(FileNotFoundError):
-            os.remove(self._temporary)
+            os.remove(self.path)
+
+
+@contextlib.contextmanager
+def new_file(path: str) -> Iterator[BinaryIO]:
+    """Give a file to write to that appears whole at the end, or not at all if anything fails."""
+    new = NewFile(path)
+    try:
+        yield new.file
+        new.finish()
+    except BaseException:
+        new.abandon()
+        raise
 
 
 def write_failed(target: str, error: OSError, *, kept: bool) -> InputError:
@@ -65,17 +86,11 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     target = os.fsdecode(path)
     if os.path.isdir(target):
         raise InputError(f"{target!r} must be a file or new; it is a folder: choose another name.")
-    new = None
     try:
-        new = NewFile(target)
-        new.file.write(content)
-        new.finish()
-        new = None
+        with new_file(target) as file:
+            file.write(content)
     except OSError as error:
         raise write_failed(repr(target), error, kept=True) from error
-    finally:
-        if new is not None:
-            new.abandon()
 
 
 def open_new(path: str) -> BinaryIO:

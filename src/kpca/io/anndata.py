@@ -102,14 +102,17 @@ def kpca(
 
     With another key_added than "X_kpca", uns and varm have that key, too.
     """
-    _check_object(adata, copy)
+    if not isinstance(adata, anndata("kpca.io.anndata").AnnData):
+        raise InputError(f"adata must be an AnnData object; got {type(adata).__name__}: use kpca.KernelPCA for arrays.")
+    if adata.isbacked and adata.is_view and not copy:
+        raise InputError("adata must be able to hold results; a view of an object on the disk is not: use copy=True.")
     given = {"kernel": kernel, "gamma": gamma, "approximation": approximation, "random_state": random_state}
     model = _model(n_comps, {**given, **parameters})
-    mask = None
+    mask = told = None
     if layer is not None and use_rep is not None:
         raise InputError("Only one of layer and use_rep can be taken; got both: leave one out.")
     if use_rep is None or use_rep == "X":
-        mask = _mask(adata, mask_var, use_highly_variable)
+        mask, told = _mask(adata, mask_var, use_highly_variable)
     elif not isinstance(mask_var, _IfMarked) and mask_var is not None:
         raise InputError("mask_var chooses genes; use_rep has none: leave one of them out.")
     X = _matrix(adata, layer, use_rep, mask)
@@ -123,7 +126,7 @@ def kpca(
         warnings.simplefilter("ignore", anndata("").ImplicitModificationWarning)
         adata.obsm[key_added] = scores
         adata.uns["kpca" if key_added == _KEY else key_added] = _summary(
-            model, {"layer": layer, "use_rep": use_rep, "mask_var": _told(mask_var, mask)}
+            model, {"layer": layer, "use_rep": use_rep, "mask_var": told}
         )
         if hasattr(model, "components_") and (use_rep is None or use_rep == "X"):
             taken = slice(None) if mask is None else mask
@@ -131,13 +134,6 @@ def kpca(
             loadings[taken] = model.components_.T
             adata.varm["KPCs" if key_added == _KEY else key_added] = loadings
     return adata if copy else None
-
-
-def _check_object(adata: Any, copy: bool) -> None:
-    if not isinstance(adata, anndata("kpca.io.anndata").AnnData):
-        raise InputError(f"adata must be an AnnData object; got {type(adata).__name__}: use kpca.KernelPCA for arrays.")
-    if adata.isbacked and adata.is_view and not copy:
-        raise InputError("adata must take results; a view of an object on the disk is not: use copy=True.")
 
 
 def _model(n_comps: Any, parameters: dict[str, Any]) -> KernelPCA:
@@ -156,8 +152,8 @@ def _model(n_comps: Any, parameters: dict[str, Any]) -> KernelPCA:
     return KernelPCA(n_comps, **parameters)
 
 
-def _mask(adata: Any, mask_var: Any, use_highly_variable: bool | None) -> NDArray[np.bool_] | None:
-    """Return which genes are taken, or None for all."""
+def _mask(adata: Any, mask_var: Any, use_highly_variable: bool | None) -> tuple[NDArray[np.bool_] | None, Any]:
+    """Return which genes are taken, or None for all, and what to remember of the choice: the column, or the genes."""
     if use_highly_variable is not None:
         if not isinstance(mask_var, _IfMarked):
             raise InputError("Only one of mask_var and use_highly_variable can be given; got both: leave one out.")
@@ -165,8 +161,10 @@ def _mask(adata: Any, mask_var: Any, use_highly_variable: bool | None) -> NDArra
     if isinstance(mask_var, _IfMarked):
         mask_var = _HIGHLY_VARIABLE if _HIGHLY_VARIABLE in adata.var else None
     if mask_var is None:
-        return None
+        return None, None
+    told = None
     if isinstance(mask_var, str):
+        told = mask_var
         if mask_var not in adata.var:
             raise InputError(f"mask_var must be a column of adata.var; got {mask_var!r}{hint(mask_var, [*adata.var])}")
         mask_var = adata.var[mask_var]
@@ -177,7 +175,7 @@ def _mask(adata: Any, mask_var: Any, use_highly_variable: bool | None) -> NDArra
         raise InputError(f"mask_var must be one truth value for each of {adata.n_vars} genes; got shape {mask.shape}.")
     if not mask.any():
         raise InputError("mask_var must leave at least one gene; it leaves none: choose others, or mask_var=None.")
-    return mask
+    return mask, mask if told is None else told
 
 
 def _matrix(adata: Any, layer: str | None, use_rep: str | None, mask: NDArray[np.bool_] | None) -> Any:
@@ -253,12 +251,3 @@ def _storable(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         return value
     return repr(value)
-
-
-def _told(mask_var: Any, mask: NDArray[np.bool_] | None) -> Any:
-    """Return what to remember of the choice of genes: the column, or the truth values themselves."""
-    if mask is None:
-        return None
-    if isinstance(mask_var, str):
-        return mask_var
-    return _HIGHLY_VARIABLE if isinstance(mask_var, _IfMarked) else mask

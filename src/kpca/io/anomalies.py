@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca.data.preparation import Prepared
 from kpca.data.rows import Table
 from kpca.data.sinks import open_writer
 from kpca.detector.limits import STATISTICS, Statistics
@@ -41,82 +42,57 @@ def write_anomalies(pipeline: Any, table: Table, path: Any = None, *, causes: in
     path : where to write; None writes nothing.
     causes : how many columns to name for each row beyond the limit.
     """
-    detector = pipeline[-1]
-    layout = preparation_of(pipeline).select(table).layout
+    detector, (layout, beside) = pipeline[-1], beside_of(pipeline, table)
     limit = -float(detector.offset_)
     named = [f"cause {number}" for number in range(1, causes + 1)]
-    extras = [*beside_of(pipeline, layout), "alarm", *named]
+    extras = [*beside, "alarm", *named]
     writer = None if path is None else open_writer(path, [*STATISTICS, "limit"], extras=extras)
-    parts: list[_Judged] = []
+    found: list[Statistics] = []
+    beyond: list[NDArray[np.bool_]] = []
+    top: list[dict[str, Any]] = []
     with nullcontext() if writer is None else writer:
-        for judged in _judged(pipeline, table, causes):
-            parts.append(judged)
+        for part in _parts(pipeline, table):
+            statistics = detector.statistics(part.X)
+            judged = statistics[detector.statistic]
+            alarms = np.asarray(judged > -detector.offset_)
+            behind = _behind(pipeline, part.X, alarms, causes)
+            texts = values_of(beside, layout, part)
             if writer is not None:
-                numbers = np.column_stack([judged.statistics[name] for name in STATISTICS])
-                whole = np.column_stack([numbers, np.full(len(numbers), limit)])
-                writer.write(whole, {**judged.beside, "alarm": judged.alarms.astype(np.int64), **judged.causes(named)})
-    alarms = np.concatenate([part.alarms for part in parts])
-    every = Statistics(**{name: np.concatenate([part.statistics[name] for part in parts]) for name in STATISTICS})
-    top = _top(parts, detector.statistic)
-    return Anomalies(len(alarms), int(alarms.sum()), limit, detector.statistic, top, every, alarms)
+                numbers = [*(statistics[name] for name in STATISTICS), np.full(len(alarms), limit)]
+                reasons = dict(zip(named, behind.T, strict=True))
+                writer.write(np.column_stack(numbers), {**texts, "alarm": alarms.astype(np.int64), **reasons})
+            for row in np.flatnonzero(alarms):
+                entry = {ROW: int(part.kept[row]), **{name: values[row] for name, values in texts.items()}}
+                top.append({**entry, detector.statistic: float(judged[row]), "causes": [*filter(None, behind[row])]})
+            top = sorted(top, key=lambda entry: -entry[detector.statistic])[:_TOP]
+            found.append(statistics)
+            beyond.append(alarms)
+    every, whole = Statistics.joined(found), np.concatenate(beyond)
+    return Anomalies(len(whole), int(whole.sum()), limit, detector.statistic, tuple(top), every, whole)
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """Some rows, judged."""
-
-    statistics: Any
-    alarms: NDArray[np.bool_]
-    behind: tuple[tuple[str, ...], ...]  # the columns behind each alarm, in the order of the alarms
-    beside: dict[str, Any]
-    numbers: NDArray[np.int64]  # of the rows in the table
-
-    def causes(self, named: list[str]) -> dict[str, Any]:
-        """Return a column of texts for each place of cause, empty for rows within the limit."""
-        columns = {name: np.full(len(self.alarms), "", dtype=object) for name in named}
-        for row, causes in zip(np.flatnonzero(self.alarms), self.behind, strict=True):
-            for name, cause in zip(named, causes, strict=False):
-                columns[name][row] = cause
-        return columns
+def _parts(pipeline: Any, table: Table) -> Iterator[Prepared]:
+    if not pipeline[-1].lags:
+        yield from (part for _, part in prepared_pieces(pipeline, table))
+        return
+    # rows are judged with those before them: chunks would begin without a past
+    rows = preparation_of(pipeline).select(table).whole()
+    whole = preparation_of(pipeline).prepare(rows)
+    tell_left_out(table.name, len(rows), len(whole.kept))
+    yield whole
 
 
-def _judged(pipeline: Any, table: Table, causes: int) -> Iterator[_Judged]:
-    detector, layout = pipeline[-1], preparation_of(pipeline).select(table).layout
-    names = [str(name) for name in pipeline[0].get_feature_names_out()]
-    if detector.lags:
-        # rows are judged with those before them: chunks would begin without a past
-        rows = preparation_of(pipeline).select(table).whole()
-        whole = preparation_of(pipeline).prepare(rows)
-        tell_left_out(table.name, len(rows), len(whole.kept))
-        parts: Any = [whole]
-    else:
-        parts = (part for _, part in prepared_pieces(pipeline, table))
-    for part in parts:
-        statistics = detector.statistics(part.X)
-        alarms = np.asarray(statistics[detector.statistic] > -detector.offset_)
-        behind: tuple[tuple[str, ...], ...] = ()
-        if alarms.any() and causes:
-            # with lags a row cannot be judged without those before it
-            if detector.lags:
-                values = detector.contributions(part.X).values[alarms]
-            else:
-                values = detector.contributions(part.X[alarms]).values
-            order = np.argsort(-values, axis=1, kind="stable")[:, :causes]
-            behind = tuple(tuple(names[column] for column in best) for best in order)
-        beside = values_of(beside_of(pipeline, layout), layout, part)
-        yield _Judged(statistics, alarms, behind, beside, np.asarray(part.kept))
-
-
-def _top(parts: list[_Judged], statistic: str) -> tuple[dict[str, Any], ...]:
-    """Return the farthest rows beyond the limit."""
-    found: list[dict[str, Any]] = []
-    for part in parts:
-        for place, row in enumerate(np.flatnonzero(part.alarms)):
-            beside = {name: values[row] for name, values in part.beside.items()}
-            entry = {ROW: int(part.numbers[row]), **beside, statistic: float(part.statistics[statistic][row])}
-            found.append({**entry, "causes": list(part.behind[place]) if part.behind else []})
-        found = sorted(found, key=lambda entry: -entry[statistic])[:_TOP]
-    return tuple(found)
+def _behind(pipeline: Any, X: Any, alarms: NDArray[np.bool_], causes: int) -> NDArray[Any]:
+    """Return the columns behind each alarm, empty texts for rows within the limit.  # shape: (m, causes)"""
+    behind = np.full((len(alarms), causes), "", dtype=object)
+    if alarms.any() and causes:
+        detector, names = pipeline[-1], np.array(pipeline[0].get_feature_names_out(), dtype=object)
+        # with lags a row cannot be judged without those before it
+        lags = bool(detector.lags)
+        values = detector.contributions(X).values[alarms] if lags else detector.contributions(X[alarms]).values
+        order = np.argsort(-values, axis=1, kind="stable")[:, :causes]
+        behind[alarms, : order.shape[1]] = names[order]
+    return behind
 
 
 # -- Figures of explanations and comparisons as tables ----------------------------------------------------------------

@@ -8,15 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 from sklearn.base import BaseEstimator
 
-from kpca import __version__
 from kpca._base.errors import InputError
 from kpca._base.files import write_whole
 from kpca.estimators import summary
-from kpca.io.models import steps_of
+from kpca.io.models import VERSIONS, steps_of
 
 _MOST_COMPONENTS = 20
 _LONGEST = 200
@@ -40,8 +37,6 @@ def model_card(model: Any, about: Mapping[str, Any] | None = None) -> str:
     *before, last = steps_of(model) or [model]
     core = vars(last).get("model_", last)  # a detector stands on a model
     shown = summary.is_shown(core)
-    versions = [(module.__name__, module.__version__) for module in (np, scipy)]
-    versions = [("kpca", __version__), *versions, ("scikit-learn", sklearn.__version__)]
     parts = [
         [f"# Model card: {escaped(type(last).__name__)}"],
         _summary(last, core, before, shown),
@@ -54,7 +49,7 @@ def model_card(model: Any, about: Mapping[str, Any] | None = None) -> str:
         _section("Inverse map", _inverse(core) if core is last and shown else ()),
         _section("Intended use and limits", _use(last, core, shown)),
         _section("How to load it", ["```python", "import kpca", "", 'model = kpca.load("model.kpca")', "```"]),
-        _section("Versions", _table(("library", "version"), versions)),
+        _section("Versions", _table(("library", "version"), VERSIONS.items())),
     ]
     return "\n".join(line for part in parts for line in part).rstrip() + "\n"
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import scipy
 import sklearn
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from kpca import __version__
@@ -28,6 +27,13 @@ from kpca.io.portable.registry import row_of, row_of_tag
 from kpca.io.portable.spec import Misfit
 from kpca.io.portable.unpack import unpacked
 
+# Library -> version, of what models are made with.
+VERSIONS = {
+    "kpca": __version__,
+    "numpy": np.__version__,
+    "scipy": scipy.__version__,
+    "scikit-learn": sklearn.__version__,
+}
 _KIND = "model"
 _VERSION = 1
 # version -> how the header of a file of that version becomes one of the next; files of all versions stay readable.
@@ -36,7 +42,7 @@ _KEYS = {"format", "version", "kind", "model version", "classes", "saved with", 
 _SIZES = ("fitted", "rows", "columns", "components")
 _DEEPEST_ABOUT = 20
 _LONGEST_REASON = 300  # letters
-# Bytes from which on the memory that may be used is asked for.
+# Bytes from which on the memory that may be used is asked for: small files are not worth the question.
 _LARGE = 2**26
 
 
@@ -77,12 +83,11 @@ def save(model: Any, path: str | os.PathLike[str], *, about: Mapping[str, Any] |
         sizes = _sizes_of(model)
     except Misfit as misfit:
         raise InputError(f"A model must be as its fit left it to be saved; {misfit}: fit it again.") from misfit
-    versions = (__version__, np.__version__, scipy.__version__, sklearn.__version__)
     header = {
         "kind": _KIND,
         "model version": _VERSION,
         "classes": _classes_of(model),
-        "saved with": dict(zip(("kpca", "numpy", "scipy", "scikit-learn"), versions, strict=True)),
+        "saved with": VERSIONS,
         "sizes": sizes,
         "about": _as_json({} if about is None else about),
         "objects": document.nodes,
@@ -95,12 +100,21 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Results of the model are those of the one that was saved, on the same machine to the bit.
     """
-    _check_memory(path)
+    _, size = read_header(path, _KIND)
+    if size > _LARGE and size > memory_budget():
+        raise InputError(
+            f"{os.fspath(path)} must fit in memory to be loaded; it takes {size / 2**20:,.0f} MiB, and "
+            f"{memory_budget() / 2**20:,.0f} may be used",
+            remedy=("raise ", MEMORY_LIMIT),
+        )
     header, arrays = read_container(path, _KIND)
     header = _current(header, path)
     try:
         _check_header(header)
-        model = unpacked(Document(header["objects"], _native(arrays)))
+        if any(array.dtype.str[0] == ">" for array in arrays.values()):
+            raise Misfit("its numbers are big endian")
+        native = {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
+        model = unpacked(Document(header["objects"], native))
         row = row_of(model)
         if row is None or "estimator" not in row.roles:
             raise Misfit(f"{type(model).__name__} is no model")
@@ -130,13 +144,18 @@ def read_about(path: str | os.PathLike[str]) -> Header:
 # -- what a file says of its model before it is loaded ----------------------------------------------------------------
 
 
+def named_steps(model: Any, name: str = "model") -> list[tuple[str, Any]]:
+    """Return the steps of a pipeline that do something, those of pipelines in it included; of anything else, itself."""
+    steps = getattr(model, "__dict__", {}).get("steps")
+    if not isinstance(steps, list):
+        return [(name, model)]
+    real = [(name, step) for name, step in steps if step is not None and not isinstance(step, str)]
+    return [inner for name, step in real for inner in named_steps(step, name)]
+
+
 def steps_of(model: Any) -> list[Any]:
-    """Return the steps of a pipeline, those of pipelines in it included; of anything else, itself."""
-    steps = vars(model).get("steps")
-    if type(model).__name__ != "Pipeline" or not isinstance(steps, list):
-        return [model]
-    real = [step for _, step in steps if step is not None and not isinstance(step, str)]
-    return [inner for step in real for inner in steps_of(step)]
+    """Return the steps of a pipeline without their names."""
+    return [step for _, step in named_steps(model)]
 
 
 def _classes_of(model: Any) -> list[str]:
@@ -150,30 +169,22 @@ def _sizes_of(model: Any) -> dict[str, Any]:
     steps = steps_of(model)
     if not steps:
         raise Misfit("a pipeline must have a step that does something")
-    last = steps[-1]
-    row = row_of(last)
-    fitted = row is not None and bool(set(row.fitted) & set(vars(last)))
-    if not fitted:
+    row, known = row_of(steps[-1]), vars(steps[-1])
+    if row is None or row.fitted.keys().isdisjoint(known):
         return dict.fromkeys(_SIZES, None) | {"fitted": False}
-    columns = next((vars(step)["n_features_in_"] for step in steps if "n_features_in_" in vars(step)), None)
-    rows, components = _rows_and_components(last)
-    found = {"rows": rows, "columns": columns, "components": components}
-    return {"fitted": True, **{name: None if value is None else int(value) for name, value in found.items()}}
-
-
-def _rows_and_components(model: Any) -> tuple[int | None, int | None]:
-    known = vars(model)
+    rows, components = None, known.get("rank_")
     if "eigenvectors_" in known:
-        return len(known["eigenvectors_"]), known["n_components_"]
-    if "_stream" in known:
+        rows, components = len(known["eigenvectors_"]), known["n_components_"]
+    elif "_stream" in known:
         stream, wanted = known["_stream"], known["n_components"]
         rows = stream.rows_waiting if stream.scatter is None else stream.scatter.rows
         # what a share of the variance comes to is found out when it is asked for
-        whole = isinstance(wanted, Integral) and not isinstance(wanted, bool)
-        return rows, int(wanted) if whole else None
-    if "limits_" in known and "_measure" in known:
-        return known["limits_"].rows, len(known["_measure"].variances)
-    return None, known.get("rank_")
+        components = wanted if isinstance(wanted, Integral) and not isinstance(wanted, bool) else None
+    elif "limits_" in known and "_measure" in known:
+        rows, components = known["limits_"].rows, len(known["_measure"].variances)
+    columns = next((vars(step)["n_features_in_"] for step in steps if "n_features_in_" in vars(step)), None)
+    found = zip(_SIZES[1:], (rows, columns, components), strict=True)
+    return {"fitted": True, **{name: None if value is None else int(value) for name, value in found}}
 
 
 def _current(header: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -231,24 +242,6 @@ def _as_json(about: Mapping[str, Any]) -> dict[str, Any]:
     if _depth(read) > _DEEPEST_ABOUT:
         raise InputError(f"about must be nested at most {_DEEPEST_ABOUT} deep; it is deeper: flatten it.")
     return read
-
-
-def _native(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return arrays in the byte order of this machine; files are little endian."""
-    if any(array.dtype.str[0] == ">" for array in arrays.values()):
-        raise Misfit("its numbers are big endian")
-    return {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
-
-
-def _check_memory(path: str | os.PathLike[str]) -> None:
-    """Refuse a file of which more would be held than may be used; small ones are not worth the question."""
-    _, size = read_header(path, _KIND)
-    if size > _LARGE and size > memory_budget():
-        raise InputError(
-            f"{os.fspath(path)} must fit in memory to be loaded; it takes {size / 2**20:,.0f} MiB, and "
-            f"{memory_budget() / 2**20:,.0f} may be used",
-            remedy=("raise ", MEMORY_LIMIT),
-        )
 
 
 def _unfit(path: str | os.PathLike[str], misfit: Misfit, header: Mapping[str, Any] | None = None) -> str:

@@ -33,17 +33,23 @@ def prepared_pieces(pipeline: Any, table: Table) -> Iterator[tuple[Rows, Prepare
     """Yield the rows of a table in chunks: as they are, and as the model takes them."""
     preparation = preparation_of(pipeline)
     chosen = preparation.select(table)
-    monitor = row_monitor(chosen.n_rows)
     warned: set[str] = set()  # each column once, not once in every chunk
     seen = kept = 0
-    for rows in chosen.chunks():
+    for rows in watched(chosen):
         part = preparation.prepare(rows, warned=warned)
         seen, kept = seen + len(rows), kept + len(part.kept)
         if len(part.kept):
             yield rows, part
+    tell_left_out(chosen.name, seen, kept)
+
+
+def watched(table: Table) -> Iterator[Rows]:
+    """Yield the rows of a table in chunks, and report progress after each."""
+    monitor = row_monitor(table.n_rows)
+    for rows in table.chunks():
+        yield rows
         if monitor is not None:
             monitor(len(rows))
-    tell_left_out(chosen.name, seen, kept)
 
 
 def tell_left_out(name: str, seen: int, kept: int) -> None:
@@ -106,9 +112,14 @@ def preparation_of(pipeline: Any) -> Preparation:
     return first
 
 
-def beside_of(pipeline: Any, layout: Layout) -> list[str]:
-    """Return the columns that stand beside the results: ids, labels, or the number of a row where some are dropped."""
-    return [ROW, *layout.beside] if preparation_of(pipeline).drops and layout.id is None else layout.beside
+def beside_of(pipeline: Any, table: Table) -> tuple[Layout, list[str]]:
+    """Return the layout of a table, and the columns that stand beside results.
+
+    These are ids and labels, and the number of a row where some are dropped and none has an id.
+    """
+    preparation = preparation_of(pipeline)
+    layout = preparation.select(table).layout
+    return layout, [ROW, *layout.beside] if preparation.drops and layout.id is None else layout.beside
 
 
 def values_of(names: list[str], layout: Layout, part: Prepared | Rows) -> dict[str, Any]:
@@ -146,7 +157,13 @@ def write_scores(model: Any, X: Any, out: Any, rows: int | None = None) -> Any:
         if not hasattr(model, "steps"):
             told = "The scores of a table need a pipeline of a Preparation and a model"
             raise InputError(f"{told}; got {type(model).__name__}", remedy="give such a pipeline, or an array as X")
-        return _write_table_scores(model, X, out)
+        layout, beside = beside_of(model, X)
+        with open_writer(out, [str(name) for name in model[-1].get_feature_names_out()], extras=beside) as writer:
+            for _, piece in prepared_pieces(model, X):
+                writer.write(np.asarray(model[-1].transform(piece.X)), values_of(beside, layout, piece))
+                if not writer.wanted:  # whoever read it has gone
+                    break
+        return writer.n_rows
     source = as_source(X)
     parts = scores_in_chunks(model, model.transform, source, rows)
     scores = next(parts)
@@ -157,27 +174,13 @@ def write_scores(model: Any, X: Any, out: Any, rows: int | None = None) -> Any:
     return out
 
 
-def _write_table_scores(pipeline: Any, table: Table, path: Any) -> int:
-    model = pipeline[-1]
-    names = [str(name) for name in model.get_feature_names_out()]
-    layout = preparation_of(pipeline).select(table).layout
-    beside = beside_of(pipeline, layout)
-    with open_writer(path, names, extras=beside) as writer:
-        for _, part in prepared_pieces(pipeline, table):
-            writer.write(np.asarray(model.transform(part.X)), values_of(beside, layout, part))
-            if not writer.wanted:  # whoever read it has gone
-                break
-    return writer.n_rows
-
-
 def write_denoised(pipeline: Any, table: Table, path: Any) -> float:
     """Write the rows with what the components do not explain removed, in the units of the table.
 
     Returns the share of the variance of the prepared rows that was removed.
     """
     preparation, model, removed = preparation_of(pipeline), pipeline[-1], _Lost()
-    layout = preparation.select(table).layout
-    beside = beside_of(pipeline, layout)
+    layout, beside = beside_of(pipeline, table)
     with _open_rows(preparation, path, [*beside, *preparation.layout_.categories], layout.id) as writer:
         for _, part in prepared_pieces(pipeline, table):
             clean = model.denoise(part.X)
@@ -209,17 +212,14 @@ def write_reconstruction(pipeline: Any, scores: Table, path: Any, original: Tabl
     lost = _Lost()
     truth = None if original is None else _Aligned(pipeline, original)
     layout, count = preparation.layout_, 0
-    monitor = row_monitor(scores.n_rows)
     with _open_rows(preparation, path, [*beside, *layout.categories], scores.layout.id) as writer:
-        for rows in scores.chunks():
+        for rows in watched(scores):
             restored = model.inverse_transform(np.asarray(rows.numbers)[:, places])
             if truth is not None:
                 lost.add(truth.next(len(rows)), restored)
             back = preparation.inverse_transform(restored)
             writer.write(back.numbers, {**values_of(beside, rows.layout, rows), **back.categories})
             count += len(rows)
-            if monitor is not None:
-                monitor(len(rows))
         if truth is not None:
             truth.finish()
     ratio = len(wanted) / len(preparation.get_feature_names_out())

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.progress import row_monitor
 from kpca.data.rows import Rows, Table
+from kpca.io.results import watched
 
 FloatArray = NDArray[Any]
 _MOST_DIFFERENT = 10_000  # values of a category that are counted
@@ -39,15 +39,12 @@ def summary_of(table: Table) -> list[Column]:
     numbers = _Numbers(len(table.layout.numbers))
     values: dict[str, set[str | None]] = {name: set() for name in table.layout.categories}
     missing = dict.fromkeys(values, 0)
-    monitor = row_monitor(table.n_rows)
-    for rows in table.chunks():
+    for rows in watched(table):
         numbers.add(rows)
         for name, known in values.items():
             missing[name] += sum(value is None for value in rows.categories[name])
             if len(known) <= _MOST_DIFFERENT + 1:  # with None
                 known.update(rows.categories[name], [None])
-        if monitor is not None:
-            monitor(len(rows))
     found = numbers.columns(table.layout.numbers)
     for name, known in values.items():
         count = len(known - {None})
@@ -59,9 +56,9 @@ class _Numbers:
     """Smallest, largest, sum and number of the values of each column that are not missing."""
 
     def __init__(self, count: int) -> None:
-        self._low, self._high = np.full(count, np.inf), np.full(count, -np.inf)
-        self._mean, self._seen = np.zeros(count), np.zeros(count, dtype=np.int64)
-        self._missing = np.zeros(count, dtype=np.int64)
+        self._low: FloatArray = np.full(count, np.inf)
+        self._high: FloatArray = np.full(count, -np.inf)
+        self._mean, self._seen, self._missing = np.zeros(count), *np.zeros((2, count), dtype=np.int64)
 
     def add(self, rows: Rows) -> None:
         if not len(rows) or not self._low.size:
@@ -71,18 +68,13 @@ class _Numbers:
             low, high = (np.asarray(side.todense()).ravel() for side in (X.min(axis=0), X.max(axis=0)))
             sums, gaps = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel(), np.zeros(X.shape[1], dtype=np.int64)
         else:
-            missing = np.isnan(X)
-            gaps = missing.sum(axis=0)
-            low = np.where(missing, np.inf, X).min(axis=0)
-            high = np.where(missing, -np.inf, X).max(axis=0)
-            sums = np.where(missing, 0.0, X).sum(axis=0, dtype=np.float64)
-        here = len(rows) - gaps
-        np.minimum(self._low, low, out=self._low)
-        np.maximum(self._high, high, out=self._high)
-        seen = self._seen + here
-        with np.errstate(invalid="ignore", divide="ignore"):
-            count = np.maximum(seen, 1)
-            self._mean = np.where(seen > 0, self._mean * (self._seen / count) + sums / count, 0)
+            gaps = np.isnan(X).sum(axis=0)
+            low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)  # NaN only where all are
+            sums = np.asarray(np.nansum(X, axis=0, dtype=np.float64))
+        self._low, self._high = np.fmin(self._low, low), np.fmax(self._high, high)
+        seen = self._seen + len(rows) - gaps
+        count = np.maximum(seen, 1)
+        self._mean = self._mean * (self._seen / count) + sums / count
         self._seen, self._missing = seen, self._missing + gaps
 
     def columns(self, names: tuple[str, ...]) -> list[Column]:

@@ -1,4 +1,4 @@
-"""Steps of a scikit-learn pipeline in front of the model, as formulas of an ONNX graph: one row of `TABLE` each."""
+"""A fitted model as an ONNX file, with the steps of a pipeline in front of it: one row of `TABLE` each."""
 
 from __future__ import annotations
 
@@ -12,53 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import decomposition, feature_selection, impute, preprocessing
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kpca import __version__
 from kpca._base.errors import InputError
 from kpca._base.files import write_whole
+from kpca.data.preparation import Preparation
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.features import Nystroem, RandomFeatures
 from kpca.features.nystroem_map import NystroemMap
-from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection, MatrixProjection
+from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection
 from kpca.features.random import RandomMap
-from kpca.io.onnx._formulas import kernel_values, random_features
+from kpca.io.models import named_steps
+from kpca.io.onnx._formulas import Pairs, random_features
 from kpca.io.onnx._graph import Graph, Value, absolute, equal, is_zero, maximum, minimum, sqrt
 
 FloatArray = NDArray[Any]
-Formula = Callable[[Any, Value], Value]
 
 
-def prepared(name: str, step: Any, X: Value) -> Value:
-    """Return the rows as a fitted step leaves them."""
-    if step is None or (isinstance(step, str) and step == "passthrough"):
-        return X
-    formula = _preparation if is_preparation(step) else TABLE.get(type(step))
-    if formula is None:
-        names = ", ".join(kind.__name__ for kind in TABLE)
-        raise InputError(
-            f"Exporting as ONNX must know the formula of every step; got {type(step).__name__} as step {name!r}: use "
-            f"{names} in front of the model, or do that step outside the file."
-        )
-    return formula(step, X)
-
-
-def is_preparation(step: Any) -> bool:
-    """Return True for a fitted `kpca.io.preparation.Preparation`, known by what it holds."""
-    return all(hasattr(step, name) for name in ("layout_", "numbers_imputer_", "scaler_", "encoder_", "vectorizer_"))
-
-
-def columns_in(step: Any) -> tuple[int, Any]:
-    """Return how many columns a step takes, and their names or None; of a preparation, those that it makes."""
-    if is_preparation(step):
-        names = step.get_feature_names_out()
-        return len(names), names
-    return int(step.n_features_in_), getattr(step, "feature_names_in_", None)
-
-
-def _preparation(step: Any, X: Value) -> Value:
+def _preparation(step: Preparation, X: Value) -> Value:
     """Numbers imputed and scaled; columns of 0 and 1, which come after them, as they are."""
     if step.vectorizer_ is not None:
         raise InputError("An ONNX file takes numbers; this model weighs words: export it without its preparation.")
@@ -120,24 +93,22 @@ def _pca(step: Any, X: Value) -> Value:
     return scores / sizes
 
 
-def _selected(step: Any, X: Value) -> Value:
-    return X.columns(step.get_support(indices=True))
-
-
-TABLE: dict[type, Formula] = {
+TABLE: dict[type, Callable[[Any, Value], Value]] = {
     preprocessing.StandardScaler: _scaler,
     preprocessing.MinMaxScaler: _min_max,
     preprocessing.MaxAbsScaler: _max_abs,
     preprocessing.RobustScaler: _scaler,
     preprocessing.Normalizer: _normalizer,
     impute.SimpleImputer: _imputer,
-    feature_selection.VarianceThreshold: _selected,
-    feature_selection.SelectKBest: _selected,
+    feature_selection.VarianceThreshold: lambda step, X: X.columns(step.get_support(indices=True)),
+    feature_selection.SelectKBest: lambda step, X: X.columns(step.get_support(indices=True)),
     decomposition.PCA: _pca,
+    Preparation: _preparation,
 }
 
-# -- A fitted model as an ONNX file: input "X" (batch, d), output "scores" (batch, k) ---------------------------------
+# -- The file: input "X" (batch, d), output "scores" (batch, k) -------------------------------------------------------
 
+_MODELS = (KernelPCA, IncrementalKernelPCA, Nystroem, RandomFeatures)
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -166,52 +137,34 @@ def export(model: Any, target: str | os.PathLike[str] | BinaryIO, *, dtype: Any 
     to_file = hasattr(target, "write")
     if not to_file and not isinstance(target, str | os.PathLike):
         raise InputError(f"target must be a path or a binary file; got a {type(target).__name__}.")
-    content = model_bytes(model, dtype=dtype)
+    *before, (_, last) = named_steps(model) or [("", model)]
+    if type(last) not in _MODELS:
+        known = ", ".join(kind.__name__ for kind in _MODELS)
+        got = repr(last) if isinstance(last, str) or last is None else f"a {type(last).__name__}"
+        raise InputError(f"ONNX needs a fitted {known}, or a pipeline that ends in one; got {got}.")
+    steps = [*(step for _, step in before), last]
+    for step in steps:
+        check_is_fitted(step)
+    graph = Graph()
+    if isinstance(last, Nystroem | RandomFeatures):
+        own = last.map_.landmarks.dtype if isinstance(last, Nystroem) else np.float64
+        width = last.rank_
+    else:
+        own, width = last._score_dtype, len(last.eigenvalues_)
+    kind = _checked_dtype(own if dtype is None else dtype)
+    if isinstance(steps[0], Preparation):
+        names: Any = steps[0].get_feature_names_out()
+        d = len(names)  # columns that it makes, not those that it takes
+    else:
+        d, names = int(steps[0].n_features_in_), getattr(steps[0], "feature_names_in_", None)
+    X = graph.entry(kind)
+    for name, step in before:
+        X = _prepared(name, step, X)
+    content = graph.model(_scores(last, X), (d, width), kind, _about(last, d, names))
     if to_file:
         target.write(content)  # type: ignore[union-attr]
     else:
         write_whole(os.fspath(target), content)  # type: ignore[arg-type]
-
-
-def model_bytes(model: Any, *, dtype: Any = None) -> bytes:
-    """Return the content of the file."""
-    steps, last = _taken_apart(model)
-    graph = Graph()
-    own, width, body = _BODIES[type(last)](last)
-    kind = _checked_dtype(own if dtype is None else dtype)
-    X = graph.entry(kind)
-    d, names = next(columns_in(step) for _, step in [*steps, ("", last)] if not _passes(step))
-    for name, step in steps:
-        X = prepared(name, step, X)
-    return graph.model(body(X), (d, width), kind, _about(last, d, names))
-
-
-def _taken_apart(model: Any) -> tuple[list[tuple[str, Any]], Any]:
-    """Return the steps in front of the model, and the model, which must be fitted and of a kind that is known."""
-    steps = _flat("model", model)
-    last = steps[-1][1]
-    if type(last) not in _BODIES:
-        names = ", ".join(kind.__name__ for kind in _BODIES)
-        raise InputError(f"ONNX needs a fitted {names}, or a pipeline that ends in one; got {_what(last)}.")
-    for _, step in steps:
-        if not _passes(step):
-            check_is_fitted(step)
-    return steps[:-1], last
-
-
-def _flat(name: str, model: Any) -> list[tuple[str, Any]]:
-    """Return the steps of a pipeline, those of pipelines in it among them."""
-    if not isinstance(model, Pipeline):
-        return [(name, model)]
-    return [inner for step, part in model.steps for inner in _flat(step, part)]
-
-
-def _passes(step: Any) -> bool:
-    return step is None or isinstance(step, str)
-
-
-def _what(model: Any) -> str:
-    return repr(model) if isinstance(model, str) or model is None else f"a {type(model).__name__}"
 
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
@@ -222,28 +175,32 @@ def _checked_dtype(dtype: Any) -> np.dtype[Any]:
     raise InputError("must be float32, float64 or None", param="dtype", value=dtype)
 
 
-# dtype of the model, number of scores, and the formula that makes them of rows
-_Body = tuple[np.dtype[Any], int, Callable[[Value], Value]]
+def _prepared(name: str, step: Any, X: Value) -> Value:
+    """Return the rows as a fitted step leaves them."""
+    if type(step) not in TABLE:
+        names = ", ".join(kind.__name__ for kind in TABLE if kind is not Preparation)
+        raise InputError(
+            f"Exporting as ONNX must know the formula of every step; got {type(step).__name__} as step {name!r}: use "
+            f"{names} in front of the model, or do that step outside the file."
+        )
+    return TABLE[type(step)](step, X)
 
 
-def _estimator(model: KernelPCA | IncrementalKernelPCA) -> _Body:
-    projection = model._projecting()
-    if isinstance(projection, MatrixProjection):
-        raise InputError("ONNX needs a kernel of rows; this model has a precomputed one: fit with kernel='rbf'.")
-    return model._score_dtype, len(model.eigenvalues_), lambda X: _projected(projection, X)
-
-
-def _projected(projection: LinearProjection | KernelProjection | FeatureProjection, X: Value) -> Value:
+def _scores(model: Any, X: Value) -> Value:
     """Return the scores.  # shape: (m, k)"""
-    match projection:
+    if isinstance(model, Nystroem | RandomFeatures):
+        return _mapped(model.map_, X, None)
+    match projection := model._projecting():
         case LinearProjection():
             return (X - _double(projection.mean)) @ np.ascontiguousarray(_double(projection.components).T)
         case KernelProjection():
-            values = kernel_values(projection.kernel, X, _dense(projection.X, X.graph), shifted=projection.shifted)
+            pairs = Pairs(X, _dense(projection.X, X.graph))
+            values = pairs.values(projection.kernel, shifted=projection.shifted)
             return values @ _double(projection.coefficients) - _double(projection.offset)
         case FeatureProjection():
             offset = _double(projection.mean) @ _double(projection.directions)
             return _mapped(projection.feature_map, X, _double(projection.directions)) - offset
+    raise InputError("ONNX needs a kernel of rows; this model has a precomputed one: fit with kernel='rbf'.")
 
 
 def _mapped(feature_map: Any, X: Value, V: FloatArray | None) -> Value:
@@ -251,17 +208,8 @@ def _mapped(feature_map: Any, X: Value, V: FloatArray | None) -> Value:
     if isinstance(feature_map, RandomMap):
         return random_features(feature_map.part, X, V, feature_map.rank)
     assert isinstance(feature_map, NystroemMap)
-    values = kernel_values(feature_map.kernel, X, _dense(feature_map.landmarks, X.graph))
+    values = Pairs(X, _dense(feature_map.landmarks, X.graph)).values(feature_map.kernel)
     return values @ feature_map.coefficients(np.eye(feature_map.rank) if V is None else V)
-
-
-def _transformer(model: Nystroem | RandomFeatures) -> _Body:
-    dtype = model.map_.landmarks.dtype if isinstance(model, Nystroem) else np.dtype(np.float64)
-    return dtype, model.rank_, lambda X: _mapped(model.map_, X, None)
-
-
-_BODIES: dict[type, Callable[[Any], _Body]] = dict.fromkeys((KernelPCA, IncrementalKernelPCA), _estimator)
-_BODIES |= dict.fromkeys((Nystroem, RandomFeatures), _transformer)
 
 
 def _double(array: Any) -> FloatArray:
@@ -282,13 +230,10 @@ def _about(last: Any, d: int, names: Any) -> dict[str, str]:
         "kernel": repr(last.kernel_),
         "n_features": str(d),
         "arithmetic": "float64",
-        "feature_names": None if names is None else json.dumps([str(name) for name in names]),
-        "eigenvalues": _numbers(last, "eigenvalues_"),
-        "explained_variance_ratio": _numbers(last, "explained_variance_ratio_"),
     }
-    return {name: text for name, text in about.items() if text is not None}
-
-
-def _numbers(model: Any, name: str) -> str | None:
-    values = getattr(model, name, None)
-    return None if values is None else json.dumps([float(value) for value in values])
+    if names is not None:
+        about["feature_names"] = json.dumps([str(name) for name in names])
+    for name in ("eigenvalues", "explained_variance_ratio"):
+        if hasattr(last, f"{name}_"):
+            about[name] = json.dumps([float(value) for value in getattr(last, f"{name}_")])
+    return about

@@ -2,8 +2,8 @@
 
 A kernel writes its own formula (`Kernel.traced`) with what `Pairs` offers. |x|^2 + |y|^2 - 2 x.y of centred rows is off
 by rounding of the size of |x|^2, which does no harm unless rows spread over thousands of bandwidths or the kernel has a
-cusp at distance 0. `Split` is for these: rows are cut into a multiple of a power of two, so short that inner products
-have no rounding at all, and a remainder of about a millionth of it.
+cusp at distance 0. `_squares` is for these: rows are cut into a multiple of a power of two, so short that inner
+products have no rounding at all, and a remainder of about a millionth of it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -34,11 +33,6 @@ FloatArray = NDArray[Any]
 _DISTANCE_ERROR = 1e-13
 
 
-def kernel_values(kernel: Kernel, X: Value, Y: FloatArray, *, shifted: bool = False) -> Value:
-    """Return the values of a kernel, as the engine has them: `shifted` ones are minus f(0).  # shape: (m, n)"""
-    return Pairs(X, Y).values(kernel, shifted=shifted)
-
-
 class Pairs:
     """Rows X of a graph with known rows Y: what kernels are functions of, and the functions.  # shape: (m, n)"""
 
@@ -51,7 +45,7 @@ class Pairs:
         self.where = X.graph.where
 
     def values(self, kernel: Kernel, *, shifted: bool = False) -> Value:
-        """Return the values of a kernel, or say which kernels have a formula."""
+        """Return the values of a kernel, as the engine has them: `shifted` ones are minus f(0).  # shape: (m, n)"""
         if isinstance(kernel, kernels.PairwiseCallable | kernels.VectorisedCallable):
             raise InputError("An ONNX file holds formulas; this kernel is a Python function: take one of kpca.kernels.")
         known = [kind for kind in KERNELS if kind.traced is not Kernel.traced]
@@ -80,7 +74,11 @@ class Pairs:
         rows = X - centre if factor != 1.0 else (X - centre) * scale
         radius = factor * float(_dots(known, known).max(initial=0.0))
         careful = kernel.singular_at_zero or float(np.finfo(np.float64).eps) * radius > _DISTANCE_ERROR
-        return split(rows, known).apart() * -factor if careful else _negative_squares(rows, known, factor)
+        if careful:
+            return next(_squares(rows, known, operator.sub)) * -factor
+        # few steps, because each of them touches m n numbers
+        doubled = rows @ np.ascontiguousarray(2.0 * factor * known.T)
+        return minimum(doubled - (rows * rows).sums() * factor - factor * _dots(known, known), 0.0)
 
     def dots(self, gamma: float = 1.0) -> Value:
         """Return gamma x.y."""
@@ -93,8 +91,8 @@ class Pairs:
 
     def angles(self) -> Value:
         """Return the angle 2 atan(|u - v| / |u + v|) of unit rows; rows of zeros are at right angles to everything."""
-        parts = split(self._units[0], kernels.Cosine().prepare(self._Y))
-        apart, together = sqrt(parts.apart()), sqrt(parts.together())
+        known = kernels.Cosine().prepare(self._Y)
+        apart, together = map(sqrt, _squares(self._units[0], known, operator.sub, operator.add))
         nowhere = is_zero(apart + together)  # two rows of zeros
         half = angle(self.where(nowhere, 1.0, apart), self.where(nowhere, 1.0, together))
         return half + half
@@ -142,32 +140,8 @@ def _short(centre: FloatArray) -> FloatArray:
     return np.where(np.isfinite(rounded), rounded, centre)
 
 
-def _negative_squares(X: Value, Y: FloatArray, factor: float) -> Value:
-    """Return -factor |x_i - y_j|^2, at most 0; few steps, because each of them touches m n numbers.  # shape: (m, n)"""
-    doubled = X @ np.ascontiguousarray(2.0 * factor * Y.T)
-    return minimum(doubled - (X * X).sums() * factor - factor * _dots(Y, Y), 0.0)
-
-
-@dataclass(frozen=True)
-class Split:
-    """Squared distances of rows and of their mirror images, |x - y|^2 and |x + y|^2, right also where they are tiny."""
-
-    norms: Value
-    inner: Value  # twice the inner products, like norms without rounding
-    own: Value  # what remainders add to the norms
-    rest: Value  # and to the inner products
-
-    def apart(self) -> Value:
-        """Return |x_i - y_j|^2.  # shape: (m, n)"""
-        return maximum((self.norms - self.inner) + (self.own - self.rest), 0.0)
-
-    def together(self) -> Value:
-        """Return |x_i + y_j|^2.  # shape: (m, n)"""
-        return maximum((self.norms + self.inner) + (self.own + self.rest), 0.0)
-
-
-def split(X: Value, Y: FloatArray) -> Split:
-    """Return what distances of rows X and known rows Y are made of.
+def _squares(X: Value, Y: FloatArray, *signs: Callable[[Any, Any], Any]) -> Iterator[Value]:
+    """Give |x_i - y_j|^2 for `sub`, |x_i + y_j|^2 for `add`, right also where they are tiny.  # shape: (m, n)
 
     With x = h + l and y = g + k, |x - y|^2 = |h - g|^2 + 2 (h - g).(l - k) + |l - k|^2. The first is a sum of whole
     numbers (times a power of four) below 2^53, exact however it is added up. A row farther out than all of Y is close
@@ -181,12 +155,13 @@ def split(X: Value, Y: FloatArray) -> Split:
     K = Y - G
     H = X.graph.node("Round", X / step) * step
     L = X - H
-    return Split(
-        norms=(H * H).sums() + _dots(G, G),
-        inner=H @ np.ascontiguousarray(2.0 * G.T),
-        own=2.0 * (H * L).sums() + (L * L).sums() + (2.0 * _dots(G, K) + _dots(K, K)),
-        rest=H @ np.ascontiguousarray(2.0 * K.T) + L @ np.ascontiguousarray(2.0 * Y.T),
-    )
+    norms = (H * H).sums() + _dots(G, G)
+    inner = H @ np.ascontiguousarray(2.0 * G.T)  # twice the inner products, like norms without rounding
+    # what remainders add to the norms, and to the inner products
+    own = 2.0 * (H * L).sums() + (L * L).sums() + (2.0 * _dots(G, K) + _dots(K, K))
+    rest = H @ np.ascontiguousarray(2.0 * K.T) + L @ np.ascontiguousarray(2.0 * Y.T)
+    for sign in signs:
+        yield maximum(sign(norms, inner) + sign(own, rest), 0.0)
 
 
 def _dots(Y: FloatArray, Z: FloatArray) -> FloatArray:
@@ -207,25 +182,16 @@ def random_features(part: Part, X: Value, V: FloatArray | None, rank: int) -> Va
     return TABLE[type(part)](part.at(np.dtype(np.float64)), X, V, rank)
 
 
-def _times(F: Value, V: FloatArray | None) -> Value:
-    return F if V is None else F @ np.ascontiguousarray(V)
-
-
-def _joined(pieces: list[tuple[Value, FloatArray | None]]) -> Value:
+def _joined(*pieces: tuple[Value, FloatArray | None]) -> Value:
     """Return the sum of products with parts of V, or features side by side where there is no V."""
-    graph = pieces[0][0].graph
-    if pieces[0][1] is None:
-        return graph.node("Concat", *[piece for piece, _ in pieces], axis=1) if len(pieces) > 1 else pieces[0][0]
-    return _total([_times(piece, part) for piece, part in pieces])
-
-
-def _total(values: list[Value]) -> Value:
+    values = [piece if part is None else piece @ np.ascontiguousarray(part) for piece, part in pieces]
+    if len(values) > 1 and pieces[0][1] is None:
+        return values[0].graph.node("Concat", *values, axis=1)
     return functools.reduce(operator.add, values)
 
 
-def _some(V: FloatArray | None, rows: slice, factor: float | FloatArray = 1.0) -> FloatArray | None:
-    """Return some rows of V times a factor (one each, or one for all)."""
-    return None if V is None else V[rows] * (factor if np.ndim(factor) == 0 else np.asarray(factor)[:, None])
+def _some(V: FloatArray | None, rows: slice) -> FloatArray | None:
+    return None if V is None else V[rows]
 
 
 def _projected(projection: Projection, X: Value, count: int) -> Value:
@@ -235,43 +201,35 @@ def _projected(projection: Projection, X: Value, count: int) -> Value:
     return (X if origin is None else X - origin) @ np.ascontiguousarray(W)
 
 
-def _waves(angles: Value, rank: int, phase: float) -> list[Value]:
-    """Return all cosines, all sines and, of an odd number, one more cosine of random phase."""
+def _waves(angles: Value, rank: int, phase: float) -> list[tuple[Value, slice, slice]]:
+    """Return all cosines, all sines and, of an odd number, one more cosine of random phase.
+
+    Beside each are the columns of its angles, and those of its features.
+    """
     pairs = rank // 2
+    both, last = slice(0, pairs), slice(pairs, pairs + 1)
     first = angles.columns(np.arange(pairs)) if rank % 2 else angles
-    waves = [_graph.cos(first), _graph.sin(first)] if pairs else []
+    waves = [(_graph.cos(first), both, both), (_graph.sin(first), both, slice(pairs, 2 * pairs))] if pairs else []
     if rank % 2:
-        waves.append(_graph.cos(angles.columns(np.array([pairs])) + phase))
+        waves.append((_graph.cos(angles.columns(np.array([pairs])) + phase), last, slice(2 * pairs, rank)))
     return waves
 
 
-def _cuts(rank: int) -> list[slice]:
-    """Return the columns of cosines, sines and, of an odd number, the last one."""
-    pairs = rank // 2
-    cuts = [slice(0, pairs), slice(pairs, 2 * pairs), slice(2 * pairs, rank)]
-    return [cut for cut in cuts if cut.stop > cut.start]
-
-
 def _fourier(part: Fourier, X: Value, V: FloatArray | None, rank: int) -> Value:
-    angles = _projected(part.projection, X, -(-rank // 2))
+    waves = _waves(_projected(part.projection, X, -(-rank // 2)), rank, part.phase)
     factor = math.sqrt(2.0 / rank)
-    waves = _waves(angles, rank, part.phase)
-    if V is None:
-        return factor * _joined([(wave, None) for wave in waves])
-    return _joined([(wave, _some(V, cut, factor)) for wave, cut in zip(waves, _cuts(rank), strict=True)])
+    joined = _joined(*((wave, None if V is None else factor * V[cut]) for wave, _, cut in waves))
+    return factor * joined if V is None else joined
 
 
 def _homogeneous(part: Homogeneous, X: Value, V: FloatArray | None, rank: int) -> Value:
     # The logarithm of 0 may be anything finite: its features are multiplied by sqrt(0).
     logs = _graph.log(maximum(X, float(np.finfo(np.float64).tiny)))
     waves = _waves(logs.columns(part.features) * part.frequencies, rank, part.phase)
-    sizes, pairs = sqrt(X), rank // 2
-    features = [part.features[:pairs], part.features[:pairs], part.features[pairs:]]
-    pieces = [
-        (wave * sizes.columns(which) * part.roots[cut], _some(V, cut))
-        for wave, which, cut in zip(waves, [which for which in features if len(which)], _cuts(rank), strict=True)
-    ]
-    return _joined(pieces)
+    sizes = sqrt(X)
+    return _joined(
+        *((wave * sizes.columns(part.features[which]) * part.roots[cut], _some(V, cut)) for wave, which, cut in waves)
+    )
 
 
 def _activated(part: Activated, X: Value, V: FloatArray | None, rank: int) -> Value:
@@ -279,24 +237,28 @@ def _activated(part: Activated, X: Value, V: FloatArray | None, rank: int) -> Va
     if part.activation == "sign":
         signs = _graph.sign(_projected(part.projection, rows, rank - 1)) * math.sqrt(0.5 / (rank - 1))
         constant = _flat(Flat(math.sqrt(0.5)), X, None, 1)
-        return _joined([(constant, _some(V, slice(0, 1))), (signs, _some(V, slice(1, rank)))])
-    F = _projected(part.projection, rows, rank)
-    if part.activation == "relu":
-        return _times(maximum(F, 0.0) * math.sqrt(2.0 / rank), V)
-    return _times(F * math.sqrt(1.0 / rank), V)
+        return _joined((constant, _some(V, slice(0, 1))), (signs, _some(V, slice(1, rank))))
+    F, relu = _projected(part.projection, rows, rank), part.activation == "relu"
+    return _joined((maximum(F, 0.0) * math.sqrt(2.0 / rank) if relu else F * math.sqrt(1.0 / rank), V))
 
 
 def _sketched(part: TensorSketch, X: Value, V: FloatArray | None, rank: int) -> Value:
     """The convolution as a product of transforms: each sketch and its transform are one matrix, so is the inverse."""
     if len(part.sketches) == 1:
         counts = X @ np.ascontiguousarray(part.sketches[0].toarray().T)
-        return _times(counts + _spike(part, 0, rank), V)
+        return _joined((counts + _spike(part, 0, rank), V))
     real, imaginary = _transform(part, 0, X, rank)
     for number in range(1, len(part.sketches)):
         a, b = _transform(part, number, X, rank)
         real, imaginary = real * a - imaginary * b, real * b + imaginary * a
-    cosines, sines = _inverse_transform(rank, V)
-    return real @ cosines + imaginary @ sines
+    # C and S with irfft(a + ib) V = a C + b S: transforms of V instead of a matrix of rank^2 numbers
+    transformed = rfft(np.eye(rank) if V is None else V, axis=0)
+    # each frequency but the first and, of an even number, the last stands for its mirror image too
+    weights = np.full((len(transformed), 1), 2.0 / rank)
+    weights[[0] if rank % 2 else [0, -1]] = 1.0 / rank
+    C: FloatArray = weights * transformed.real
+    S: FloatArray = weights * transformed.imag
+    return real @ C + imaginary @ S
 
 
 def _spike(part: TensorSketch, number: int, rank: int) -> FloatArray:
@@ -311,17 +273,6 @@ def _transform(part: TensorSketch, number: int, X: Value, rank: int) -> tuple[Va
     return X @ pieces[0][0] + pieces[0][1], X @ pieces[1][0] + pieces[1][1]
 
 
-def _inverse_transform(rank: int, V: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return C and S with irfft(a + ib) V = a C + b S; transforms of V instead of a matrix of rank^2 numbers."""
-    transformed = rfft(np.eye(rank) if V is None else V, axis=0)
-    # each frequency but the first and, of an even number, the last stands for its mirror image too
-    weights = np.full(len(transformed), 2.0 / rank)
-    weights[0] = 1.0 / rank
-    if rank % 2 == 0:
-        weights[-1] = 1.0 / rank
-    return weights[:, None] * transformed.real, weights[:, None] * transformed.imag
-
-
 def _flat(part: Flat, X: Value, V: FloatArray | None, rank: int) -> Value:
     row = np.zeros(rank)
     row[0] = part.root
@@ -333,7 +284,8 @@ def _beside(part: Beside, X: Value, V: FloatArray | None, rank: int) -> Value:
     for member, width in zip(part.members, part.ranks, strict=True):
         pieces.append(random_features(member, X, _some(V, slice(start, start + width)), width))
         start += width
-    return part.root * (_joined([(piece, None) for piece in pieces]) if V is None else _total(pieces))
+    joined = _joined(*((piece, None) for piece in pieces)) if V is None else functools.reduce(operator.add, pieces)
+    return part.root * joined
 
 
 TABLE: dict[type, Formula] = {

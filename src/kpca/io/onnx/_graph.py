@@ -86,7 +86,7 @@ class Graph:
         """Add a node with one output."""
         if kind in ("MatMul", "Mul", "Div"):
             inputs = self._kept_apart(kind, *inputs)
-        names = [self._name(given) for given in inputs]
+        names = [given.name if isinstance(given, Value) else self._constant(given) for given in inputs]
         out = next(self._names)
         self._nodes.append(self._onnx.helper.make_node(kind, names, [out], **attributes))
         if kind == "MatMul":
@@ -163,9 +163,6 @@ class Graph:
         self._onnx.checker.check_model(model)
         text: bytes = model.SerializeToString(deterministic=True)
         return text
-
-    def _name(self, given: Operand) -> str:
-        return given.name if isinstance(given, Value) else self._constant(given)
 
     def _constant(self, number: float | NDArray[Any]) -> str:
         """Return the name of a number or an array, kept once however often it is used."""

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from kpca._base.errors import InputError
 from kpca.io.portable.registry import row_of, row_of_class
-from kpca.io.portable.rows import ESTIMATOR, Row
+from kpca.io.portable.spec import ESTIMATOR, Row
 from kpca.kernels import Kernel
 
 AnyArray = NDArray[Any]
@@ -57,13 +57,10 @@ class _Packer:
             int: self._whole,
             float: lambda value, path: value if math.isfinite(value) else {"number": str(value)},
             type: self._class,
-            tuple: self._sequence,
-            list: self._sequence,
+            **dict.fromkeys((tuple, list), self._sequence),
             dict: self._mapping,
-            np.ndarray: self._array,
-            np.memmap: self._array,
-            sparse.csr_matrix: self._sparse,
-            sparse.csr_array: self._sparse,
+            **dict.fromkeys((np.ndarray, np.memmap), self._array),
+            **dict.fromkeys((sparse.csr_matrix, sparse.csr_array), self._sparse),
         }
 
     def value(self, value: Any, path: str) -> JSON:
@@ -172,14 +169,11 @@ class _Packer:
 
 def _members(row: Row, item: Any, path: str) -> dict[str, Any]:
     """Return what is stored of an object, in the order of its declaration."""
-    if row.kind == ESTIMATOR:
-        known = {*row.parameters, *row.fitted, *row.optional, *row.fresh, *row.left_out}
-        strange = sorted(set(vars(item)) - known)
-        if strange:
-            raise InputError(f"{path} must have only what {row.name} has; it has {strange[0]!r} too: remove it.")
-        names = [*row.parameters, *row.fitted, *row.optional]
-        return {name: vars(item)[name] for name in names if name in vars(item)}
-    return {name: getattr(item, name) for name in row.fields}
+    if row.kind != ESTIMATOR:
+        return {name: getattr(item, name) for name in row.stored}
+    if strange := sorted(set(vars(item)) - {*row.stored, *row.fresh, *row.left_out.split()}):
+        raise InputError(f"{path} must have only what {row.name} has; it has {strange[0]!r} too: remove it.")
+    return {name: vars(item)[name] for name in row.stored if name in vars(item)}
 
 
 def _refusal(item: Any, path: str) -> str:

@@ -8,45 +8,24 @@ import numpy as np
 
 from kpca._base.validation import check_parameters
 from kpca.io.portable import _sklearn
-from kpca.io.portable.rows import Row, estimator, plain, value
-from kpca.io.portable.spec import (
-    Anything,
-    Array,
-    Count,
-    Either,
-    Fixed,
-    Flag,
-    Matrix,
-    Misfit,
-    Named,
-    Number,
-    Several,
-    Spec,
-    Text,
-    Texts,
-    floats,
-    maybe,
-    of,
-    whole,
-)
+from kpca.io.portable.spec import ESTIMATOR, PLAIN, Misfit, Row, Scope, spec_of
 from kpca.kernels import RadialKernel
 from kpca.kernels.base import KERNELS
-from kpca.preimage.back import check_preimage
+from kpca.preimage.back import NAMES, check_preimage
 
-_KERNEL = of("kernel", "d")
-_GAMMA = Either((Number(), floats("d")))
 _PART = "part of a feature map"
 
 # -- Kernels, as their classes declare them ---------------------------------------------------------------------------
 
-_MEMBERS = Several(_KERNEL, least=1)
-_OF_KERNELS: dict[str, dict[str, Spec]] = {"Sum": {"members": _MEMBERS}, "Product": {"members": _MEMBERS}}
-_OF_KERNELS["GaussianProcess"] = {"kernel": of("Gaussian-process kernel")}
+_OF_KERNELS = {
+    **dict.fromkeys(("Sum", "Product"), "members tuple >=1 of Kernel"),
+    "GaussianProcess": "kernel <Gaussian-process_kernel>",
+}
 _KERNELS: tuple[Row, ...] = tuple(
-    value(
+    Row(
         f"kpca.kernels:{kind.__name__}",
         "kernel, radial kernel" if issubclass(kind, RadialKernel) else "kernel",
-        given=_OF_KERNELS.get(kind.__name__),
+        _OF_KERNELS.get(kind.__name__, ""),
     )
     for kind in KERNELS
 )
@@ -63,45 +42,31 @@ def _histogram_parts(part: Any) -> None:
         raise Misfit("has negative numbers of columns")
 
 
-def _random_map(features: Any) -> None:
-    least, most = _columns(features.part, features.n_features)
-    if not least <= features.rank <= most:
-        raise Misfit(f"has {features.rank} features where its parts make {least} to {most}")
-    if features.rank < 1:
-        raise Misfit("has no features")
-
-
-def _columns(part: Any, d: int) -> tuple[int, int]:
-    """Return how many columns a part of random features can fill, at least and at most."""
+def _check_columns(part: Any, d: int, rank: int) -> None:
+    """Refuse a number of columns that a part of random features cannot fill."""
+    least, most = 1, int(np.iinfo(np.int64).max)  # Flat fills whatever it is given
     match type(part).__name__:
         case "Fourier":
-            count = _directions(part.projection, d)
-            return 2 * count - 1, 2 * count
+            most = 2 * _directions(part.projection, d)
+            least = most - 1
         case "Homogeneous":
             if len(part.features) and int(part.features.max()) >= d:
                 raise Misfit("names columns that do not exist")
-            return len(part.roots), len(part.roots)
+            least = most = len(part.roots)
         case "Activated":
-            count = _directions(part.projection, d) + (part.activation == "sign")
-            return count, count
+            least = most = _directions(part.projection, d) + (part.activation == "sign")
         case "TensorSketch":
-            rank = part.sketches[0].shape[0]
-            if any(sketch.shape != (rank, d) for sketch in part.sketches):
+            least = most = part.sketches[0].shape[0]
+            if any(sketch.shape != (most, d) for sketch in part.sketches):
                 raise Misfit("has sketches of another size")
-            return rank, rank
         case "Beside":
-            _beside(part, d)
-            return sum(part.ranks), sum(part.ranks)
-    return 1, np.iinfo(np.int64).max  # Flat fills whatever it is given
-
-
-def _beside(part: Any, d: int) -> None:
-    if len(part.ranks) != len(part.members):
-        raise Misfit("has another number of ranks than of members")
-    for member, rank in zip(part.members, part.ranks, strict=True):
-        least, most = _columns(member, d)
-        if not least <= rank <= most:
-            raise Misfit(f"has {rank} features where its parts make {least} to {most}")
+            if len(part.ranks) != len(part.members):
+                raise Misfit("has another number of ranks than of members")
+            for member, width in zip(part.members, part.ranks, strict=True):
+                _check_columns(member, d, width)
+            least = most = sum(part.ranks)
+    if not least <= rank <= most:
+        raise Misfit(f"has {rank} features where its parts make {least} to {most}")
 
 
 def _directions(projection: Any, d: int) -> int:
@@ -140,53 +105,49 @@ def _reservoir(sample: Any) -> None:
 
 
 _ENGINE: tuple[Row, ...] = (
-    plain(
+    Row(
         "kpca.features.nystroem_map:NystroemMap",
         "feature map",
-        _kernel=_KERNEL,
-        kept=whole("r", least=0),
-        _points=Matrix(("r", "d")),
-        _whitening=floats("r", "r"),
-        _single_error=Number(0.0, finite=False),
+        "_kernel Kernel, kept whole r >=0, _points rows r d, _whitening floats r r, _single_error float >=0 inf",
+        PLAIN,
         fresh={"_memos": dict, "_forms": dict},
     ),
-    value(
+    Row(
         "kpca.features.random:RandomMap",
         "feature map",
         "rank >=1 r, n_features >=1 d, structure independent|orthogonal|hadamard, origin d",
-        check=_random_map,
+        check=lambda features: _check_columns(features.part, features.n_features, features.rank),
     ),
-    value("kpca.features.identity:IdentityMap", "feature map", "rank r d"),
-    value("kpca.features._parts:Fourier", _PART),
-    value("kpca.features._parts:Homogeneous", _PART, "features c, frequencies c, roots *", check=_histogram_parts),
-    value("kpca.features._parts:Activated", _PART, "activation none|sign|relu"),
-    value(
+    Row("kpca.features.identity:IdentityMap", "feature map", "rank r d"),
+    Row("kpca.features._parts:Fourier", _PART),
+    Row("kpca.features._parts:Homogeneous", _PART, "features c, frequencies c, roots *", check=_histogram_parts),
+    Row("kpca.features._parts:Activated", _PART, "activation none|sign|relu"),
+    Row(
         "kpca.features._parts:TensorSketch",
         _PART,
-        "constants *, places *",
-        {"sketches": Several(Matrix(("r", "d")), least=1)},
+        "constants *, places *, sketches tuple >=1 of rows r d",
         check=_sketch,
     ),
-    value("kpca.features._parts:Flat", _PART),
-    value("kpca.features._parts:Beside", _PART, "ranks >=1"),
-    value("kpca.features._projections:DenseProjection", "random projection", "weights d c, origin d"),
-    value(
+    Row("kpca.features._parts:Flat", _PART),
+    Row("kpca.features._parts:Beside", _PART, "ranks >=1"),
+    Row("kpca.features._projections:DenseProjection", "random projection", "weights d c, origin d"),
+    Row(
         "kpca.features._projections:HadamardProjection",
         "random projection",
         "scale d, signs b 3 p, stretch c, origin d",
     ),
-    value("kpca.features.random:KernelError", "error of a feature map", "rms >=0, largest >=0, standard_error >=0"),
-    value("kpca.approximation:FittedMap", "fitted feature map", "kernel_error >=0"),
-    value("kpca.features.scatter:Scatter", "scatter", "mean r, matrix r r, mass >=0"),
-    value("kpca.projection:Centre", "centre", "coefficients n, levels n"),
-    value("kpca.projection:LinearProjection", "projection", "components k d, mean d"),
-    value("kpca.projection:KernelProjection", "projection", "X n d, coefficients n k, offset k", left_out="memo"),
-    value("kpca.projection:MatrixProjection", "projection", "coefficients d k, offset k"),
-    value("kpca.projection:FeatureProjection", "projection", "directions r k, mean r"),
-    value("kpca.stream:Batch", "batch", "rows m d, weights m >=0"),
-    value("kpca.reservoir:Reservoir", "sample", "rows m d, size >=1, keys m inf", check=_reservoir),
+    Row("kpca.features.random:KernelError", "error of a feature map", "rms >=0, largest >=0, standard_error >=0"),
+    Row("kpca.approximation:FittedMap", "fitted feature map", "kernel_error >=0"),
+    Row("kpca.features.scatter:Scatter", "scatter", "mean r, matrix r r, mass >=0"),
+    Row("kpca.projection:Centre", "centre", "coefficients n, levels n"),
+    Row("kpca.projection:LinearProjection", "projection", "components k d, mean d"),
+    Row("kpca.projection:KernelProjection", "projection", "X n d, coefficients n k, offset k", left_out="memo"),
+    Row("kpca.projection:MatrixProjection", "projection", "coefficients d k, offset k"),
+    Row("kpca.projection:FeatureProjection", "projection", "directions r k, mean r"),
+    Row("kpca.stream:Batch", "batch", "rows m d, weights m >=0"),
+    Row("kpca.reservoir:Reservoir", "sample", "rows m d, size >=1, keys m inf", check=_reservoir),
     # without the rows that a checkpoint needs
-    value("kpca.stream:Stream", "stream", left_out="basis", check=_stream),
+    Row("kpca.stream:Stream", "stream", left_out="basis", check=_stream),
 )
 
 # -- Inverse maps, from scores to rows, and the settings they are made from -------------------------------------------
@@ -205,76 +166,59 @@ def _distance(way: Any) -> None:
         raise Misfit("names rows that do not exist")
 
 
-_METHODS = ("Auto", "Ridge", "FixedPoint", "Distance", "Gradient")
 _WAYS: tuple[Row, ...] = (
-    *(estimator(f"kpca.preimage:{name}", "settings") for name in _METHODS),
-    estimator("kpca.preimage:Learned", "settings", parameters={"regressor": of("regressor")}),
-    value(
+    *(Row(f"kpca.preimage:{method.__name__}", "settings", kind=ESTIMATOR) for method in NAMES.values()),
+    Row("kpca.preimage:Learned", "settings", kind=ESTIMATOR, parameters="regressor <regressor>"),
+    Row(
         "kpca.preimage.expansion:Expansion",
         "expansion",
         "rows n d, directions n k, centre n, offset k, scores n k, levels n, diagonal n",
     ),
-    value("kpca.preimage.climbing:Base", "base", "mean d, scale d, rows n d+2, radius >=0, spread >=0"),
-    value(
+    Row("kpca.preimage.climbing:Base", "base", "mean d, scale d, rows n d+2, radius >=0, spread >=0"),
+    Row(
         "kpca.preimage.fixed_point:FixedPointWay",
         "way, search, fixed point",
         "penalty >=0, starts >=1, max_iter >=1, tol >=0",
     ),
-    value("kpca.preimage.gradient:GradientWay", "way, search", "penalty >=0, max_iter >=1, tol >=0"),
-    value(
+    Row("kpca.preimage.gradient:GradientWay", "way, search", "penalty >=0, max_iter >=1, tol >=0"),
+    Row(
         "kpca.preimage.distance:_Known",
         "known rows",
         "index m, rows m d, centre d, scale d, norms m, scores m k, outside m, lengths m, diagonal m, rounding m",
     ),
-    value("kpca.preimage.distance:DistanceWay", "way", "neighbours >=1, penalty >=0", check=_distance),
-    value(
+    Row("kpca.preimage.distance:DistanceWay", "way", "neighbours >=1, penalty >=0", check=_distance),
+    Row(
         "kpca.preimage.auto:Trial",
         "trial",
         "shares l a, gaps l, restoring a, errors * * inf, penalty >=0, variance >=0",
     ),
-    value("kpca.preimage.auto:AutoWay", "way", check=_mixture),
-    value(
+    Row("kpca.preimage.auto:AutoWay", "way", check=_mixture),
+    Row(
         "kpca.preimage.ridge:RidgeMap",
         "ridge map",
-        "scores n k, dual_coef n d, mean d",
-        {"kernel": of("kernel", k="d")},  # of scores
+        "scores n k, dual_coef n d, mean d, kernel <kernel> k=d",  # a kernel of scores
     ),
-    value("kpca.preimage.ridge:RidgeMapWay", "way"),
-    value("kpca.preimage.learned:RidgeWay", "way", "mean d, alpha >=0, gamma >=0, gcv * 4 inf, penalty >=0"),
-    value(
-        "kpca.preimage.learned:LearnedWay", "way", "mean d, penalty >=0", {"regressor": maybe(of("regressor", k="d"))}
-    ),
-    value("kpca.preimage.linear:LinearWay", "way", "components k d, mean d, penalty >=0"),
-    value("kpca.preimage.back:Back", "inverse map"),
+    Row("kpca.preimage.ridge:RidgeMapWay", "way"),
+    Row("kpca.preimage.learned:RidgeWay", "way", "mean d, alpha >=0, gamma >=0, gcv * 4 inf, penalty >=0"),
+    Row("kpca.preimage.learned:LearnedWay", "way", "mean d, penalty >=0, regressor none or <regressor> k=d"),
+    Row("kpca.preimage.linear:LinearWay", "way", "components k d, mean d, penalty >=0"),
+    Row("kpca.preimage.back:Back", "inverse map"),
 )
 
 # -- The estimators of this package -----------------------------------------------------------------------------------
 
 
 # Types of parameters; the estimators check the ranges.
-_REAL = Number(finite=False)
-_SWITCH = Either((Flag(), _REAL))
-_NAME = Text(free=True)
-_NUMBERS: tuple[Spec, ...] = (Array("n", ("*",), finite=False), Several(_REAL), Several(_REAL, list))
-_REAL_OR_NAME = Either((_REAL, _NAME))
-_JOBS = maybe(Either((Count(1), Number(-1024, -1))))
-_APPROXIMATION = maybe(Either((_NAME, of("approximation"))))
-_OF_KERNEL: dict[str, Spec] = {
-    "kernel": maybe(Either((_NAME, of("kernel"), of("Gaussian-process kernel")))),
-    "gamma": maybe(Either((_REAL, _NAME, *_NUMBERS))),
-    "degree": _REAL,
-    "coef0": _REAL,
-    "kernel_params": maybe(Named(Anything())),
-    "random_state": maybe(Count()),
-    "n_jobs": _JOBS,
-}
-_OF_MODEL: dict[str, Spec] = {
-    **_OF_KERNEL,
-    "n_components": maybe(_REAL_OR_NAME),
-    "approximation": _APPROXIMATION,
-    "center": _SWITCH,
-    "preimage": maybe(Either((_NAME, of("settings"), of("regressor")))),
-}
+_APPROXIMATION = "approximation none or name or <approximation>"
+_OF_KERNEL = (
+    "kernel none or name or <kernel> or <Gaussian-process_kernel>, gamma none or real or name or values, degree real,"
+    "coef0 real, kernel_params none or dict of any, random_state none or int, n_jobs jobs"
+)
+_OF_MODEL = (
+    f"{_OF_KERNEL}, {_APPROXIMATION}, n_components none or real or name, center switch,"
+    "preimage none or name or <settings> or <regressor>"
+)
+_FITTED_MAP = "n_features_in_ int >=1 d, kernel_ Kernel, gamma_ float or floats d, map_ FeatureMap"
 
 
 def _kernel_pca(model: Any) -> None:
@@ -305,7 +249,7 @@ def _kernel_pca(model: Any) -> None:
 def _detector(model: Any) -> None:
     model._check_parameters()
     lags = model._fitted_with["lags"]
-    Count().check(lags, None)  # type: ignore[arg-type]  # has no lengths to compare
+    spec_of("int").check(lags, Scope())
     if len(model.centre_) != model.n_features_in_ * (lags + 1):
         raise Misfit("has a centre of another number of columns")
     if (model._past is not None) != bool(lags):
@@ -323,127 +267,84 @@ def _preparation(model: Any) -> None:
 
 
 _ESTIMATORS: tuple[Row, ...] = (
-    estimator(
+    Row(
         "kpca:KernelPCA",
         "estimator, transformer, kernel PCA",
-        "n_features_in_ int >=1 d, kernel_ Kernel?, gamma_, X_fit_ rows? * d, eigenvalues_ floats k >=0 falling,"
-        "eigenvectors_ floats n k, explained_variance_ floats k >=0, explained_variance_ratio_ floats k inf,"
-        "_frobenius2 float nan, residuals_ floats k inf, eigenvalue_bounds_ floats k 2 inf, solver_ str, n_passes_ int,"
-        "n_components_ int k, _projection, _roots, _back, _planned",
-        {
-            "gamma_": _GAMMA,
-            "_projection": of("projection", "d k"),
-            "_roots": Either((floats("1"), floats("*", "1"))),
-            "_back": maybe(of("inverse map", "d k")),
-            "_planned": Fixed((Fixed((Count(), Count())), maybe(Count()))),
-            "feature_map_": of("feature map", "d"),
-        },
-        optional="feature_map_, n_components_reason_ str, compression_loss_ floats k >=0, components_ floats k d,"
-        "mean_ floats d, dual_coef_ floats * d, X_transformed_fit_ floats * k",
+        "n_features_in_ int >=1 d, kernel_ none or Kernel, gamma_ float or floats d, X_fit_ none or rows * d,"
+        "eigenvalues_ floats k >=0 falling, eigenvectors_ floats n k, explained_variance_ floats k >=0,"
+        "explained_variance_ratio_ floats k inf, _frobenius2 float nan, residuals_ floats k inf,"
+        "eigenvalue_bounds_ floats k 2 inf, solver_ str, n_passes_ int, n_components_ int k,"
+        "_projection <projection> d k, _roots floats 1 or floats * 1, _back none or <inverse_map> d k,"
+        "_planned shape and limit",
+        ESTIMATOR,
+        "feature_map_ <feature_map> d, n_components_reason_ str, compression_loss_ floats k >=0,"
+        "components_ floats k d, mean_ floats d, dual_coef_ floats * d, X_transformed_fit_ floats * k",
+        f"{_OF_MODEL}, fit_inverse_transform switch, remove_zero_eig switch, copy_X switch, alpha real, tol real,"
+        "eigen_solver name, max_iter none or real, iterated_power real or name",
         left_out="_last_report",
-        parameters={
-            **_OF_MODEL,
-            **dict.fromkeys(("fit_inverse_transform", "remove_zero_eig", "copy_X"), _SWITCH),
-            **dict.fromkeys(("alpha", "tol"), _REAL),
-            "eigen_solver": _NAME,
-            "max_iter": maybe(_REAL),
-            "iterated_power": _REAL_OR_NAME,
-        },
         check=_kernel_pca,
     ),
     # Its components and its inverse map are found again when they are asked for, from the same numbers.
-    estimator(
+    Row(
         "kpca:IncrementalKernelPCA",
         "estimator, transformer, kernel PCA",
-        "n_features_in_ int >=1 d, _stream",
-        {"_stream": of("stream", "d")},
+        "n_features_in_ int >=1 d, _stream <stream> d",
+        ESTIMATOR,
+        parameters=f"{_OF_MODEL}, warm_up none or real, forgetting real",
         fresh={"_found": list, "_last_report": lambda: None},
         left_out="_checkpoint _monitor",
-        parameters={**_OF_MODEL, "warm_up": maybe(_REAL), "forgetting": _REAL},
         check=lambda model: model._check_parameters(),
     ),
-    estimator(
+    Row(
         "kpca:KernelPCADetector",
         "estimator",
-        "n_features_in_ int >=1 c, scaler_, _fitted_with, _recipe, model_, _measure, _calibration, limits_,"
-        "offset_ float, _past rows? * c, centre_ floats d, _normal rows * d",
-        {
-            "scaler_": maybe(of("transformer", c="d")),
-            "_fitted_with": Named(Anything(), ("lags", "statistic")),
-            "_recipe": of("recipe", "d"),
-            "model_": of("kernel PCA", "d"),
-            "_measure": of("measure", "d"),
-            "_calibration": of("calibration"),
-            "limits_": of("limits"),
-            "feature_names_in_": Texts(("c",)),  # d counts the columns with their lags
-        },
-        optional="feature_names_in_",
-        parameters={
-            **_OF_KERNEL,
-            **dict.fromkeys(("statistic", "limit"), _NAME),
-            **dict.fromkeys(("confidence", "lags", "forgetting"), _REAL),
-            "n_components": maybe(_REAL),
-            "contamination": _REAL_OR_NAME,
-            "scale": maybe(_NAME),
-            "approximation": _APPROXIMATION,
-            "folds": Either((_REAL, of("splitter"))),
-        },
+        "n_features_in_ int >=1 c, scaler_ none or <transformer> c=d, _fitted_with dict lags|statistic of any,"
+        "_recipe <recipe> d, model_ <kernel_PCA> d, _measure <measure> d, _calibration <calibration>,"
+        "limits_ <limits>, offset_ float, _past none or rows * c, centre_ floats d, _normal rows * d",
+        ESTIMATOR,
+        "feature_names_in_ texts c",  # d counts the columns with their lags
+        f"{_OF_KERNEL}, {_APPROXIMATION}, statistic name, limit name, confidence real, lags real, forgetting real,"
+        "n_components none or real, contamination real or name, scale none or name, folds real or <splitter>",
         check=_detector,
     ),
-    estimator(
+    Row(
         "kpca.features:Nystroem",
         "estimator, transformer, approximation",
-        "n_features_in_ int >=1 d, kernel_ Kernel, gamma_, map_ FeatureMap, landmarks_ rows r d,"
-        "landmark_indices_ whole? r >=0, rank_ int >=1 r, unexplained_ float",
-        {"gamma_": _GAMMA},
-        parameters={
-            **_OF_KERNEL,
-            "rank": _REAL,
-            "landmarks": Either((_NAME, Matrix(("*", "*")), *_NUMBERS, Several(Anything(), list))),
-        },
+        f"{_FITTED_MAP}, landmarks_ rows r d, landmark_indices_ none or whole r >=0, rank_ int >=1 r,"
+        "unexplained_ float",
+        ESTIMATOR,
+        parameters=f"{_OF_KERNEL}, rank real, landmarks name or rows * * or values or list of any",
     ),
-    estimator(
+    Row(
         "kpca.features:RandomFeatures",
         "estimator, transformer, approximation",
-        "n_features_in_ int >=1 d, kernel_ Kernel, gamma_, map_ FeatureMap, rank_ int >=1 r, kernel_error_",
-        {"gamma_": _GAMMA, "kernel_error_": of("error of a feature map")},
-        parameters={**_OF_KERNEL, "rank": Count(), "structure": _NAME},
+        f"{_FITTED_MAP}, rank_ int >=1 r, kernel_error_ <error_of_a_feature_map>",
+        ESTIMATOR,
+        parameters=f"{_OF_KERNEL}, rank int, structure name",
     ),
-    value(
-        "kpca.detector.modelling:Recipe",
-        "recipe",
-        "count >=0, forgetting >=0 <=1",
-        {"approximation": _APPROXIMATION, "n_jobs": _JOBS},
-    ),
-    value("kpca.statistics:Measure", "measure", "variances k >=0", {"projection": of("projection", "d k")}),
-    value("kpca.statistics:Statistics", "statistics", "t2 m inf, spe m inf, combined m inf"),
-    value("kpca.detector.limits:Calibration", "calibration", "weights m >=0"),
-    value(
+    Row("kpca.detector.modelling:Recipe", "recipe", f"count >=0, forgetting >=0 <=1, {_APPROXIMATION}, n_jobs jobs"),
+    Row("kpca.statistics:Measure", "measure", "variances k >=0, projection <projection> d k"),
+    Row("kpca.statistics:Statistics", "statistics", "t2 m inf, spe m inf, combined m inf"),
+    Row("kpca.detector.limits:Calibration", "calibration", "weights m >=0"),
+    Row(
         "kpca.detector.limits:Limits",
         "limits",
         "t2 nan, spe nan, combined nan, method quantile|theory|kde, confidence >=0 <=1",
     ),
-    estimator(
+    Row(
         "kpca.io.preparation:Preparation",
         "estimator, transformer",
-        "n_features_in_ int >=1 d, layout_, sparse_ bool, dtype_ dtype, image_shape_, n_rows_ int, n_kept_ int,"
-        "n_missing_ int, numbers_imputer_, scaler_, encoder_, vectorizer_, notes_",
-        {
-            "layout_": of("layout", "p q"),
-            "image_shape_": maybe(Fixed((Count(1), Count(1)))),
-            "numbers_imputer_": maybe(of("transformer", p="d")),
-            "scaler_": maybe(of("transformer", p="d")),
-            "encoder_": maybe(of("transformer", q="d")),
-            "vectorizer_": maybe(of("transformer")),
-            "notes_": Several(_NAME),
-        },
+        "n_features_in_ int >=1 d, layout_ <layout> p q, sparse_ bool, dtype_ dtype, image_shape_ none or picture,"
+        "n_rows_ int, n_kept_ int, n_missing_ int, numbers_imputer_ none or <transformer> p=d,"
+        "scaler_ none or <transformer> p=d, encoder_ none or <transformer> q=d, vectorizer_ none or <transformer>,"
+        "notes_ tuple of name",
+        ESTIMATOR,
         check=_preparation,
     ),
-    value(
+    Row(
         "kpca.io.rows:Layout",
         "layout",
-        "text free, id free, label free",
-        {"numbers": Several(_NAME, letter="p"), "categories": Several(_NAME, letter="q")},
+        "text free, id free, label free, numbers tuple p of name, categories tuple q of name",
     ),
 )
 
@@ -465,9 +366,3 @@ def row_of_class(kind: type) -> Row | None:
     """Return the row of a class."""
     # classes are loaded only where their name fits: most are never needed
     return next((row for row in ROWS if row.name == kind.__name__ and row.cls is kind), None)
-
-
-def roles_of(item: Any) -> frozenset[str]:
-    """Return what an object can be used as."""
-    row = row_of(item)
-    return frozenset() if row is None else row.roles

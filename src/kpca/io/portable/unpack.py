@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from kpca._base.errors import InputError
 from kpca.io.portable.pack import LARGEST_INT, NAN, NONE, SCALARS, TYPES, Document
-from kpca.io.portable.registry import roles_of, row_of_tag
-from kpca.io.portable.rows import ESTIMATOR, VALUE, Row
-from kpca.io.portable.spec import Anything, Misfit, Scope, Spec
+from kpca.io.portable.registry import row_of_tag
+from kpca.io.portable.spec import PLAIN, Built, Misfit, Row, Scope
 
 AnyArray = NDArray[Any]
 MOST_NODES = 10_000
@@ -24,6 +23,8 @@ MOST_NODES = 10_000
 _DEEPEST, _DEEPEST_VALUE, _MOST_UNFOLDED = 40, 12, 100_000
 # Bytes of an array of texts of the same width.
 _WIDEST = 2**28
+_ABSENT: dict[int, Any] = {NONE: None, NAN: math.nan}
+_SEQUENCES: dict[str, Callable[[Iterable[Any]], Any]] = {"tuple": tuple, "list": list}
 
 
 def unpacked(document: Document) -> Any:
@@ -31,37 +32,29 @@ def unpacked(document: Document) -> Any:
     return _Unpacker(document).model()
 
 
-@dataclass(frozen=True)
-class _Built:
-    item: Any
-    lengths: Mapping[str, int]
-    depth: int
-    size: int  # objects in it, shared ones counted each time
-
-
 class _Unpacker:
     def __init__(self, document: Document) -> None:
         if not isinstance(document.nodes, list) or not 0 < len(document.nodes) <= MOST_NODES:
             raise Misfit(f"the number of objects must be from 1 to {MOST_NODES}")
         self._nodes, self._arrays = document.nodes, document.arrays
-        self._built: list[_Built] = []
-        self._lengths: dict[int, Mapping[str, int]] = {}
+        self._built: list[Built] = []
+        self._by_id: dict[int, Built] = {}
         self._used: set[int] = set()
         self._used_arrays: set[str] = set()
-        self._parts: list[_Built] = []  # of the node that is being built
+        self._parts: list[Built] = []  # of the node that is being built
         self._readers: dict[str, Callable[[Any, int], Any]] = {
-            "number": self._number,
+            "number": lambda value, depth: float(_one_of(value, ("nan", "inf", "-inf"))),
             "scalar": self._scalar,
             "dtype": lambda value, depth: np.dtype(_one_of(value, (*SCALARS, "O"))),
-            "type": lambda value, depth: TYPES[_one_of(value, tuple(TYPES))],
+            "type": lambda value, depth: TYPES[_one_of(value, TYPES)],
             "tuple": lambda value, depth: tuple(self._items(value, depth)),
             "list": self._items,
             "dict": self._mapping,
             "array": lambda value, depth: self._array(value),
-            "floats": self._floats,
-            "texts": lambda value, depth: self._texts(value),
-            "numbering": self._numbering,
-            "csr": lambda value, depth: self._csr(value),
+            "floats": lambda value, depth: self._floats(*_listed(value, 2)),
+            "texts": lambda value, depth: self._texts(*_listed(value, 3)),
+            "numbering": lambda value, depth: self._numbering(depth, *_listed(value, 3)),
+            "csr": lambda value, depth: self._csr(*_listed(value, 5)),
             "node": lambda value, depth: self._reference(value),
         }
 
@@ -88,14 +81,14 @@ class _Unpacker:
                 values[name] = self._value(value, 0)
             except Misfit as misfit:
                 raise Misfit(f"{row.name}.{_plain(name)}: {misfit}") from misfit
-        scope = Scope(lambda item: self._lengths.get(id(item), {}), roles_of)
+        scope = Scope(self._by_id)
         item = _made(row, values, scope)
         depth = 1 + max((part.depth for part in self._parts), default=0)
         size = 1 + sum(part.size for part in self._parts)
         if depth > _DEEPEST or size > _MOST_UNFOLDED:
             raise Misfit(f"{row.name} is made of too many objects")
-        self._built.append(_Built(item, scope.lengths, depth, size))
-        self._lengths[id(item)] = scope.lengths
+        self._built.append(Built(item, row.roles, scope.lengths, depth, size))
+        self._by_id[id(item)] = self._built[-1]
 
     def _value(self, value: Any, depth: int) -> Any:
         if value is None or isinstance(value, bool | str | float):
@@ -111,26 +104,20 @@ class _Unpacker:
         [(kind, content)] = value.items()
         if kind not in self._readers:
             raise Misfit(f"is of an unknown kind, {_short(kind)}")
-        return self._readers[kind](content, depth)
+        return self._readers[kind](content, depth + 1)
 
     def _items(self, value: Any, depth: int) -> list[Any]:
-        return [self._value(item, depth + 1) for item in _listed(value)]
+        return [self._value(item, depth) for item in _listed(value)]
 
     def _mapping(self, value: Any, depth: int) -> dict[str, Any]:
         pairs = [_listed(pair, 2) for pair in _listed(value)]
         if not all(isinstance(key, str) for key, _ in pairs):
             raise Misfit("has a key that is no text")
-        made = {key: self._value(item, depth + 1) for key, item in pairs}
-        if len(made) != len(pairs):
-            raise Misfit("has a key twice")
-        return made
-
-    def _number(self, value: Any, depth: int) -> float:
-        return float(_one_of(value, ("nan", "inf", "-inf")))
+        return _once([(key, self._value(item, depth)) for key, item in pairs])
 
     def _scalar(self, value: Any, depth: int) -> Any:
         kind, content = _listed(value, 2)
-        dtype, number = np.dtype(_one_of(kind, SCALARS)), self._value(content, depth + 1)
+        dtype, number = np.dtype(_one_of(kind, SCALARS)), self._value(content, depth)
         wanted: Any = {"f": float, "i": int, "b": bool}[dtype.kind]
         if type(number) is not wanted or (
             dtype.kind == "i" and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
@@ -150,14 +137,12 @@ class _Unpacker:
             raise Misfit(f"must be a row of {np.dtype(dtype)}")
         return array
 
-    def _floats(self, value: Any, depth: int) -> Any:
-        kind, name = _listed(value, 2)
+    def _floats(self, form: Any, name: Any) -> Any:
         items = self._vector(name, np.float64).tolist()
-        return tuple(items) if _one_of(kind, ("tuple", "list")) == "tuple" else items
+        return _SEQUENCES[_one_of(form, _SEQUENCES)](items)
 
-    def _texts(self, value: Any) -> Any:
-        form, bytes_name, lengths_name = _listed(value, 3)
-        _one_of(form, ("tuple", "list", "O", "U"))
+    def _texts(self, form: Any, bytes_name: Any, lengths_name: Any) -> Any:
+        _one_of(form, (*_SEQUENCES, "O", "U"))
         joined = self._vector(bytes_name, np.uint8).tobytes()
         lengths = self._vector(lengths_name, np.int64)
         if lengths.size and (lengths.min() < NAN or lengths.max(initial=0) > len(joined)):
@@ -165,9 +150,17 @@ class _Unpacker:
         counted = np.maximum(lengths, 0)
         if int(counted.sum()) != len(joined):
             raise Misfit("has texts of another length than their bytes")
-        items = _split(joined, lengths.tolist())
-        if form in ("tuple", "list"):
-            return tuple(items) if form == "tuple" else items
+        items: list[Any] = []
+        start = 0
+        for length in lengths.tolist():
+            try:
+                text = joined[start : start + max(length, 0)].decode()
+            except UnicodeDecodeError as error:
+                raise Misfit("has texts that are not in Unicode") from error
+            items.append(_ABSENT.get(length, text))
+            start += max(length, 0)
+        if form in _SEQUENCES:
+            return _SEQUENCES[form](items)
         if form == "U":
             if len(joined) and 4 * int(counted.max()) * len(items) > _WIDEST:
                 raise Misfit("has texts too long for an array")
@@ -176,20 +169,15 @@ class _Unpacker:
         array[:] = items
         return array
 
-    def _numbering(self, value: Any, depth: int) -> dict[str, Any]:
-        kind, texts, name = _listed(value, 3)
-        keys = self._value(texts, depth + 1)
+    def _numbering(self, depth: int, kind: Any, texts: Any, name: Any) -> dict[str, Any]:
+        keys = self._value(texts, depth)
         numbers = self._vector(name, np.int64)
         if not isinstance(keys, list) or len(keys) != len(numbers) or not all(isinstance(key, str) for key in keys):
             raise Misfit("has another number of keys than of numbers")
         python = _one_of(kind, ("int", "int64")) == "int"
-        made = dict(zip(keys, numbers.tolist() if python else numbers, strict=True))
-        if len(made) != len(keys):
-            raise Misfit("has a key twice")
-        return made
+        return _once(list(zip(keys, numbers.tolist() if python else numbers, strict=True)))
 
-    def _csr(self, value: Any) -> Any:
-        form, shape, *names = _listed(value, 5)
+    def _csr(self, form: Any, shape: Any, *names: Any) -> Any:
         _one_of(form, ("matrix", "array"))
         data, indices, pointers = (self._array(name) for name in names)
         rows, columns = _listed(shape, 2)
@@ -215,15 +203,26 @@ class _Unpacker:
 
 
 def _made(row: Row, values: dict[str, Any], scope: Scope) -> Any:
-    """Return an object of checked values."""
-    for name, spec in _specs(row, set(values)).items():
+    """Return an object of checked values; refuse unknown and missing names."""
+    whole = row.is_whole(values)
+    needed = {name for name, required in row.arguments.items() if required}
+    needed |= set(row.stored if row.kind == PLAIN else row.fitted if whole else ())
+    if strange := sorted(set(values) - set(row.stored)):
+        raise Misfit(f"{row.name} has no {_plain(strange[0])}")
+    if lacking := sorted(needed - set(values)):
+        raise Misfit(f"{row.name} lacks {lacking[0]}")
+    for name, spec in row.stored.items():
         try:
-            spec.check(values[name], scope)
+            if name in values:
+                spec.check(values[name], scope)
         except Misfit as misfit:
             raise Misfit(f"{row.name}.{name} {misfit}") from misfit
     try:
-        item = _constructed(row, values)
-        if _is_whole(row, values):
+        given = {name: value for name, value in values.items() if name in row.arguments}
+        item = object.__new__(row.cls) if row.kind == PLAIN else row.cls(**given)
+        vars(item).update({name: value for name, value in values.items() if name not in given})
+        if whole:
+            vars(item).update({name: make() for name, make in row.fresh.items()})
             _check_whole(row, item)
     except InputError as error:  # in the words of the class itself
         raise Misfit(f"{row.name}: {str(error).rstrip('.')}") from error
@@ -233,47 +232,13 @@ def _made(row: Row, values: dict[str, Any], scope: Scope) -> Any:
 
 
 def _check_whole(row: Row, item: Any) -> None:
-    if row.check is not None:
-        row.check(item)
-    if row.kind == ESTIMATOR and row.tag.startswith("sklearn.") and hasattr(item, "_validate_params"):
+    if row.tag.startswith("sklearn.") and hasattr(item, "_validate_params"):
         try:
             item._validate_params()
         except InvalidParameterError as error:
             raise Misfit(f"has a parameter that cannot be: {' '.join(str(error).split()).rstrip('.')[:200]}") from error
-
-
-def _specs(row: Row, given: set[str]) -> dict[str, Spec]:
-    """Return what each value given must be; refuse unknown and missing names."""
-    if row.kind != ESTIMATOR:
-        known, needed = dict(row.fields), set(row.fields)
-    else:
-        known = {name: row.fields.get(name, Anything()) for name in row.parameters} | {**row.fitted, **row.optional}
-        needed = {*row.required, *(row.fitted if _is_whole(row, given) else ())}
-    if strange := sorted(given - set(known)):
-        raise Misfit(f"{row.name} has no {_plain(strange[0])}")
-    if lacking := sorted(needed - given):
-        raise Misfit(f"{row.name} lacks {lacking[0]}")
-    return {name: known[name] for name in known if name in given}
-
-
-def _is_whole(row: Row, given: Any) -> bool:
-    """Return False for an estimator that is not fitted."""
-    return row.kind != ESTIMATOR or not row.fitted or bool(set(row.fitted) & set(given))
-
-
-def _constructed(row: Row, values: dict[str, Any]) -> Any:
-    if row.kind == VALUE:
-        return row.cls(**values)
-    if row.kind == ESTIMATOR:
-        parameters = set(row.parameters)
-        item = row.cls(**{name: value for name, value in values.items() if name in parameters})
-        attributes = {name: value for name, value in values.items() if name not in parameters}
-    else:
-        item, attributes = object.__new__(row.cls), values
-    vars(item).update(attributes)
-    if _is_whole(row, values):
-        vars(item).update({name: make() for name, make in row.fresh.items()})
-    return item
+    if row.check is not None:
+        row.check(item)
 
 
 def _listed(value: Any, length: int | None = None) -> list[Any]:
@@ -282,25 +247,17 @@ def _listed(value: Any, length: int | None = None) -> list[Any]:
     return value
 
 
-def _one_of(value: Any, options: tuple[str, ...]) -> str:
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise Misfit("has a key twice")
+    return made
+
+
+def _one_of(value: Any, options: Container[str]) -> str:
     if not isinstance(value, str) or value not in options:
         raise Misfit(f"cannot be {_short(value)}")
     return value
-
-
-def _split(joined: bytes, lengths: list[int]) -> list[Any]:
-    items: list[Any] = []
-    start = 0
-    for length in lengths:
-        if length in (NONE, NAN):
-            items.append(None if length == NONE else float("nan"))
-            continue
-        try:
-            items.append(joined[start : start + length].decode())
-        except UnicodeDecodeError as error:
-            raise Misfit("has texts that are not in Unicode") from error
-        start += length
-    return items
 
 
 def _short(value: Any) -> str:

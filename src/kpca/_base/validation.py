@@ -18,7 +18,6 @@ from sklearn.utils.validation import validate_data
 from kpca._base.errors import InputError, InPython, Setting
 
 FloatArray = NDArray[Any]
-EIGEN_SOLVERS = ("auto", "dense", "krylov", "arpack", "randomized")
 # The centred form of a precomputed matrix may be asymmetric by this much of its largest entry.
 _ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 _ROWS_AT_ONCE = 512
@@ -221,21 +220,3 @@ def check_n_components(k: Any, *, auto: bool = False) -> None:
     if not (k is None or (whole and k >= 1) or (real and 0 < k < 1)):
         allowed = "a whole number from 1, or a fraction between 0 and 1" + (", or 'auto'" if auto else "")
         raise InputError(("must be ", InPython("None, "), allowed), param="n_components", value=k)
-
-
-def check_parameters(estimator: Any) -> None:
-    """Check every constructor parameter that is not checked where it is used."""
-    check_n_components(estimator.n_components, auto=True)
-    solver, limit = estimator.eigen_solver, estimator.max_iter
-    if solver not in EIGEN_SOLVERS:
-        raise InputError(f"must be one of {', '.join(map(repr, EIGEN_SOLVERS))}", param="eigen_solver", value=solver)
-    for name, value in (("tol", estimator.tol), ("alpha", estimator.alpha)):
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
-            raise InputError("must be a number of at least 0", param=name, value=value)
-    if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
-        raise InputError("must be None or a whole number of passes from 1", param="max_iter", value=limit)
-    check_jobs(estimator.n_jobs)
-    wants_back = estimator.fit_inverse_transform or estimator.preimage is not None
-    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed" and wants_back:
-        name = "fit_inverse_transform" if estimator.preimage is None else "find pre-images"
-        raise InputError(f"Cannot {name} with a precomputed kernel: there is no data to return to.")

@@ -18,7 +18,6 @@ from kpca._base.config import MEMORY_LIMIT, config, memory_budget, thread_count
 from kpca._base.errors import InputError, InputWarning, Setting
 from kpca._base.linalg import FloatArray
 from kpca._base.validation import (
-    check_parameters,
     check_precomputed,
     check_rows,
     check_symmetric,
@@ -33,7 +32,17 @@ from kpca.estimators.exact import Decomposition, decompose, decompose_matrix, re
 from kpca.estimators.fitted import BaseKernelPCA, Fitted, checked_rows, columns_of
 from kpca.estimators.memory import MOST_DECIDED
 from kpca.estimators.n_components import choose_count, choose_from_values
-from kpca.estimators.plan import FINEST_TOL, Plan, features_instead, is_auto, is_random, kernel_of, plan, plan_like
+from kpca.estimators.plan import (
+    FINEST_TOL,
+    Plan,
+    check_parameters,
+    features_instead,
+    is_auto,
+    is_random,
+    kernel_of,
+    plan,
+    plan_like,
+)
 from kpca.features.projection import LinearProjection, MatrixProjection
 from kpca.gram.factored import Factored
 from kpca.preimage.back import Back, check_preimage, fit_back

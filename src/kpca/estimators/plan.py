@@ -10,7 +10,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from kpca import kernels
 from kpca._base.config import BASE, memory_budget, require, thread_count
 from kpca._base.errors import InputError, Setting
-from kpca._base.validation import check_data, check_parameters, check_rows
+from kpca._base.validation import check_data, check_jobs, check_n_components, check_rows
 from kpca.estimators import cost, memory
 from kpca.estimators.cost import FIRST_TRY, Problem, Request
 from kpca.estimators.solvers import LARGE_SHARE, SOLVERS, require_whole
@@ -48,9 +48,29 @@ _TINY = 256
 _DIRECT_SIDE, _DIRECT_SPARSE_SIDE = 1000, 300
 # Twenty minutes of two cores, in multiplications and additions of an exact fit.
 _LONGEST_FLOPS = 2e14
+# What eigen_solver= takes; the last two are names of scikit-learn, which mean "auto".
+_EIGEN_SOLVERS = ("auto", *SOLVERS, "arpack", "randomized")
 
 
 # -- decisions --------------------------------------------------------------------------------------------------------
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check every constructor parameter that is not checked where it is used."""
+    check_n_components(estimator.n_components, auto=True)
+    solver, limit = estimator.eigen_solver, estimator.max_iter
+    if solver not in _EIGEN_SOLVERS:
+        raise InputError(f"must be one of {', '.join(map(repr, _EIGEN_SOLVERS))}", param="eigen_solver", value=solver)
+    for name, value in (("tol", estimator.tol), ("alpha", estimator.alpha)):
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+            raise InputError("must be a number of at least 0", param=name, value=value)
+    if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
+        raise InputError("must be None or a whole number of passes from 1", param="max_iter", value=limit)
+    check_jobs(estimator.n_jobs)
+    wants_back = estimator.fit_inverse_transform or estimator.preimage is not None
+    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed" and wants_back:
+        name = "fit_inverse_transform" if estimator.preimage is None else "find pre-images"
+        raise InputError(f"Cannot {name} with a precomputed kernel: there is no data to return to.")
 
 
 def kernel_of(parameters: Any, X: Any, gamma: Any) -> Kernel:

@@ -16,10 +16,10 @@ from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
 from kpca._base.progress import step_monitor
 from kpca._base.threads import single_threaded
-from kpca._base.validation import check_parameters, seed_of, whole_number
+from kpca._base.validation import seed_of, whole_number
 from kpca.estimators.cost import Request
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.estimators.plan import FINEST_TOL
+from kpca.estimators.plan import FINEST_TOL, check_parameters
 from kpca.estimators.warm_start import Follower
 from kpca.gram import Gram
 from kpca.gram.operator import center as centred

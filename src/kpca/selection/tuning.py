@@ -15,12 +15,12 @@ from sklearn.base import clone
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError
 from kpca._base.progress import step_monitor
-from kpca._base.validation import check_parameters, seed_of, whole_number
+from kpca._base.validation import seed_of, whole_number
 from kpca.data.sources import in_memory
 from kpca.estimators.approximate import check_approximation
 from kpca.estimators.cost import Request
 from kpca.estimators.kernel_pca import KernelPCA
-from kpca.estimators.plan import plan, time_words
+from kpca.estimators.plan import check_parameters, plan, time_words
 from kpca.kernels import Linear
 from kpca.preimage.back import check_preimage
 from kpca.selection.candidates import Candidate, candidates

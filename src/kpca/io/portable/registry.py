@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kpca._base.validation import check_parameters
+from kpca.estimators.plan import check_parameters
 from kpca.io.portable import _sklearn
 from kpca.io.portable.spec import ESTIMATOR, PLAIN, Misfit, Row, Scope, spec_of
 from kpca.kernels import RadialKernel

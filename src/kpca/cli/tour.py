@@ -11,15 +11,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kpca._base.errors import InputError
-from kpca.cli._options import RunOptions, command, option
+from kpca.cli._options import Options, command, option, output
 from kpca.cli._run import Run
 
 if TYPE_CHECKING:
@@ -45,11 +43,9 @@ _BROKEN_COLUMN, _BROKEN_VALUE = "flavanoids", 0.6
 
 
 @command("A tour in a minute: fit, tune, denoise, detect, and a page to look at.")
-@option(
-    "Output", "-o", "--output", metavar="FOLDER", default="kpca-demo", help="Where to write the pictures and the page."
-)
-@option("Output", "--rows", type=int, default=DEFAULT_ROWS, hidden=True)
-def demo(*, output: str, rows: int, run: RunOptions) -> None:
+@output(metavar="FOLDER", default="kpca-demo", help="Where to write the pictures and the page.")
+@option("--rows", section="Output", type=int, default=DEFAULT_ROWS, hidden=True)
+def demo(*, output: str, rows: int, run: Options) -> None:
     """Show what kernel PCA does, on data that comes with scikit-learn; takes less than a minute.
 
     Fits 4,000 images of digits and races scikit-learn, tunes a kernel to two rings, takes noise out of images, finds a
@@ -75,8 +71,7 @@ def demo(*, output: str, rows: int, run: RunOptions) -> None:
         f"1. Fit. {len(X):,} images of handwritten digits, {X.shape[1]} pixels each; Gaussian kernel, gamma = "
         f"{model.gamma_:.3g} by the median rule; {model.n_passes_} passes over the kernel matrix."
     )
-    _show_components(this, components(model))
-    _show_race(this, results)
+    _show_fit(this, model, results)
     with this.working("Tuning"):
         reason = choose()
     this.say(f"2. Tune. Two rings, one inside the other: {reason}", "")
@@ -145,32 +140,15 @@ def fit(X: FloatArray) -> tuple[KernelPCA, FloatArray]:
     return model, model.fit_transform(X)
 
 
-class Component(NamedTuple):
-    """A row of the first table; shares are of the whole variance."""
+def components(model: KernelPCA) -> FloatArray:
+    """Return of each component its eigenvalue, its share of the whole variance, bounds on that share, its residual.
 
-    number: int
-    eigenvalue: float
-    share: float
-    share_bounds: tuple[float, float]
-    residual: float
+    # shape: (k, 5)
+    """
+    import numpy as np
 
-
-def components(model: KernelPCA) -> list[Component]:
-    """Return what is known about each component of a fitted model."""
-    values, shares = model.eigenvalues_.tolist(), model.explained_variance_ratio_.tolist()
-    bounds = (model.eigenvalue_bounds_ * (shares[0] / values[0])).tolist()
-    residuals = model.residuals_.tolist()
-    return [Component(i + 1, values[i], shares[i], tuple(bounds[i]), residuals[i]) for i in range(len(values))]
-
-
-def _show_components(this: Run, rows: list[Component]) -> None:
-    lines = []
-    for row in rows:
-        shares = (f"{100 * share:.4f} %" for share in (row.share, *row.share_bounds))
-        lines.append([str(row.number), f"{row.eigenvalue:.4f}", *shares, f"{row.residual:.0e}"])
-    headers = ["component", "eigenvalue", "variance", "at least", "at most", "residual"]
-    caption = "Bounds contain the exact value; where they are wide, an eigenvalue between them may have been missed."
-    this.table("Components", headers, lines, caption)
+    values, shares = model.eigenvalues_, model.explained_variance_ratio_
+    return np.column_stack([values, shares, model.eigenvalue_bounds_ * (shares[0] / values[0]), model.residuals_])
 
 
 @dataclass(frozen=True)
@@ -217,17 +195,15 @@ def race(contender: Contender, rows: int, gamma: float) -> Result:
 
 def _run_job(job: str) -> str:
     """Return the result of a job, both in JSON."""
+    from kpca.comparison.runner import measure
+
     task = json.loads(job)
     X, _ = load(task["rows"])
     model = _estimator(Contender(**task["contender"]), task["gamma"])
-    _restart_peak()
-    before = _memory("VmRSS")
-    started = time.perf_counter()
-    model.fit(X)
-    seconds = time.perf_counter() - started
-    after = _memory("VmHWM")
-    peak = None if before is None or after is None else max(after - before, 0)
-    return json.dumps(asdict(Result(seconds, peak, model.eigenvalues_.tolist())))
+    done = measure(lambda: model.fit(X))
+    if done.error is not None:
+        raise done.error
+    return json.dumps(asdict(Result(done.seconds, done.peak_bytes, model.eigenvalues_.tolist())))
 
 
 def _estimator(contender: Contender, gamma: float) -> Any:
@@ -235,36 +211,14 @@ def _estimator(contender: Contender, gamma: float) -> Any:
     return estimator(n_components=N_COMPONENTS, kernel="rbf", gamma=gamma, eigen_solver=contender.eigen_solver)
 
 
-def _memory(field: str) -> int | None:
-    """Return a field of Linux's account of this process, in bytes; None on other systems.
-
-    Not `getrusage`: its peak includes that of the process that started this one.
-    """
-    for line in _status_lines():
-        name, _, value = line.partition(":")
-        if name == field:
-            return int(value.split()[0]) * 1024
-    return None
-
-
-def _status_lines() -> Iterator[str]:
-    try:
-        yield from Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return
-
-
-def _restart_peak() -> None:
-    """Make the peak start from what is in use now, where the system can: imports have peaks of their own."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
-
-
-def _show_race(this: Run, results: dict[Contender, Result]) -> None:
-    ours = next(iter(results.values()))
+def _show_fit(this: Run, model: KernelPCA, results: dict[Contender, Result]) -> None:
     lines = []
+    for number, (value, *shares, residual) in enumerate(components(model).tolist(), start=1):
+        lines.append([str(number), f"{value:.4f}", *(f"{100 * share:.4f} %" for share in shares), f"{residual:.0e}"])
+    headers = ["component", "eigenvalue", "variance", "at least", "at most", "residual"]
+    caption = "Bounds contain the exact value; where they are wide, an eigenvalue between them may have been missed."
+    this.table("Components", headers, lines, caption)
+    ours, lines = results[CONTENDERS[0]], []
     for contender, result in results.items():
         memory = "unknown" if result.peak_bytes is None else f"{result.peak_bytes / 2**20:,.0f} MiB"
         apart = "" if result is ours else f"{result.difference(ours):.0e}"

@@ -10,8 +10,7 @@ that way, whatever the other rows are. What remains is reported as the gap of th
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,32 +36,14 @@ _HALVINGS = 2100
 _FAILING_PIECES = 128
 
 
-@dataclass(frozen=True, eq=False)
-class Attribution:
-    """Contributions of columns to a statistic.
+class Attribution(NamedTuple):
+    """Contributions of columns to a statistic."""
 
-    Attributes
-    ----------
-    values : (m, d), contributions.
-    score, baseline_score : (m,), the statistic of the rows and of their baselines.
-    resolution : (m,), differences of the statistics that are rounding.
-    """
-
-    values: FloatArray
-    score: FloatArray
-    baseline_score: FloatArray
-    resolution: FloatArray
-
-    @property
-    def gap(self) -> FloatArray:
-        """Sum of the contributions less the difference of the statistics.  # shape: (m,)"""
-        return np.asarray(self.values.sum(axis=1) - (self.score - self.baseline_score))
-
-    @property
-    def relative_gap(self) -> FloatArray:
-        """The size of the gap over the larger of both statistics; 0 where it is rounding.  # shape: (m,)"""
-        gap, scale = np.abs(self.gap), _scale(self.score, self.baseline_score)
-        return np.divide(gap, scale, out=np.zeros(len(gap)), where=~(gap <= self.resolution))
+    values: FloatArray  # shape: (m, d)
+    score: FloatArray  # the statistic of the rows; shape: (m,)
+    baseline_score: FloatArray  # and of their baselines; shape: (m,)
+    gap: FloatArray  # sum of the contributions less the difference of the statistics; shape: (m,)
+    relative_gap: FloatArray  # its size over the larger of both statistics, 0 where it is rounding; shape: (m,)
 
 
 def attribute(surface: Surface, rows: FloatArray, baseline: FloatArray, method: str = "integrated") -> Attribution:
@@ -87,24 +68,37 @@ def attribute(surface: Surface, rows: FloatArray, baseline: FloatArray, method: 
         whole = np.broadcast_to(baseline, rows.shape)
         resolution = np.maximum(surface.resolution(rows), surface.resolution(baseline))
         if method == "gradient":
-            return Attribution(surface.gradients(rows) * (rows - whole), score, baseline_score, resolution)
-        values = np.empty(rows.shape)
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            ends = (baseline_score[part], score[part])
-            values[part] = _Lines(surface, rows[part], whole[part], ends, resolution[part]).integral()
-        # as many pieces as fail at once may each be off by rounding
-        found = Attribution(values, score, baseline_score, _FAILING_PIECES * resolution)
-        gaps = found.relative_gap
-        many = int(np.count_nonzero(~(gaps <= TOLERANCE)))
-        if many:
-            largest = np.nan_to_num(gaps, nan=np.inf, posinf=np.inf).max()
-            said = (
-                f"The contributions of {many} of {len(gaps)} rows do not add up to the difference of the statistics: "
-            )
-            said += f"the largest gap is {largest:.1e} of the statistic, see `gap`."
-            warnings.warn(said, stacklevel=4)  # who asked a detector for contributions
-    return found
+            values = surface.gradients(rows) * (rows - whole)
+        else:
+            values = np.empty(rows.shape)
+            for start in range(0, len(rows), _ROWS_AT_ONCE):
+                part = slice(start, start + _ROWS_AT_ONCE)
+                ends = (baseline_score[part], score[part])
+                values[part] = _Lines(surface, rows[part], whole[part], ends, resolution[part]).integral()
+            resolution *= _FAILING_PIECES  # as many pieces as fail at once may each be off by rounding
+        gap = values.sum(axis=1) - (score - baseline_score)
+        relative, known = np.zeros(len(gap)), ~(np.abs(gap) <= resolution)
+        np.divide(np.abs(gap), _scale(score, baseline_score), out=relative, where=known)
+    many = int(np.count_nonzero(~(relative <= TOLERANCE)))
+    if many and method == "integrated":
+        largest = np.nan_to_num(relative, nan=np.inf, posinf=np.inf).max()
+        said = f"The contributions of {many} of {len(gap)} rows do not add up to the difference of the statistics: "
+        said += f"the largest gap is {largest:.1e} of the statistic, see `gap`."
+        warnings.warn(said, stacklevel=4)  # who asked a detector for contributions
+    return Attribution(values, score, baseline_score, gap, relative)
+
+
+class _Pieces(NamedTuple):
+    """Pieces of lines; all of shape (p,)."""
+
+    row: NDArray[np.intp]
+    start: FloatArray  # where on the line, 0 is the baseline and 1 the row
+    stop: FloatArray
+    first: FloatArray  # the statistic at both ends
+    last: FloatArray
+
+    def only(self, some: Any) -> _Pieces:
+        return _Pieces(*(array[some] for array in self))
 
 
 class _Lines:
@@ -131,24 +125,22 @@ class _Lines:
         for halving in range(_HALVINGS + 1):
             if not len(pieces.row):
                 break
-            parts = self._integrals(pieces)
+            tiles = (slice(at, at + _PIECES_AT_ONCE) for at in range(0, len(pieces.row), _PIECES_AT_ONCE))
+            parts = np.concatenate([self._tile(pieces.only(tile)) for tile in tiles])  # shape: (p, d)
             gaps = np.abs(parts.sum(axis=1) - (pieces.last - pieces.first))
             fails = ~(gaps <= _PIECE_TOLERANCE * self._scale[pieces.row])
             fails &= np.bincount(pieces.row[fails], minlength=len(total))[pieces.row] <= _FAILING_PIECES
-            fails[fails] = self._have_length(pieces.only(fails)) if halving < _HALVINGS else False
+            middle = 0.5 * (pieces.start + pieces.stop)
+            # a piece is halved if its two ends differ, and there is something between them
+            fails &= (pieces.start < middle) & (middle < pieces.stop) & (halving < _HALVINGS)
+            some = pieces.only(fails)
+            fails[fails] = (self._at(some.row, some.start) != self._at(some.row, some.stop)).any(axis=1)
             np.add.at(total, pieces.row[~fails], parts[~fails])
-            pieces = self._halved(pieces.only(fails))
+            pieces = self._halved(pieces.only(fails), middle[fails])
         return total
 
-    def _integrals(self, pieces: _Pieces) -> FloatArray:
-        """Return the integral over each piece, many of them at the same nodes.  # shape: (p, d)"""
-        integrals = np.empty((len(pieces.row), self._D.shape[1]))
-        for start in range(0, len(pieces.row), _PIECES_AT_ONCE):
-            tile = slice(start, start + _PIECES_AT_ONCE)
-            integrals[tile] = self._tile(pieces.only(tile))
-        return integrals
-
     def _tile(self, pieces: _Pieces) -> FloatArray:
+        """Return the integral over each piece, all of them at the same nodes.  # shape: (p, d)"""
         row, lengths = pieces.row, (pieces.stop - pieces.start)[:, None]
         D, baseline, scale = self._D[row], self._baseline[row], self._scale[row][:, None]
 
@@ -172,36 +164,15 @@ class _Lines:
             return np.concatenate([self._tile(pieces.only(slice(half))), self._tile(pieces.only(slice(half, None)))])
         return np.asarray(parts * scale)
 
-    def _have_length(self, pieces: _Pieces) -> NDArray[np.bool_]:
-        """Return which pieces have two ends that differ, and something between them.  # shape: (p,)"""
-        first, last = (self._at(pieces, end) for end in (pieces.start, pieces.stop))
-        middle = 0.5 * (pieces.start + pieces.stop)
-        return np.asarray((first != last).any(axis=1) & (pieces.start < middle) & (middle < pieces.stop))
+    def _at(self, row: NDArray[np.intp], places: FloatArray) -> FloatArray:
+        return np.asarray(self._baseline[row] + places[:, None] * self._D[row])
 
-    def _at(self, pieces: _Pieces, places: FloatArray) -> FloatArray:
-        return np.asarray(self._baseline[pieces.row] + places[:, None] * self._D[pieces.row])
-
-    def _halved(self, pieces: _Pieces) -> _Pieces:
-        if not len(pieces.row):
+    def _halved(self, pieces: _Pieces, middle: FloatArray) -> _Pieces:
+        if not len(middle):
             return pieces
-        middle = 0.5 * (pieces.start + pieces.stop)
-        value = self._surface.values(self._at(pieces, middle))
+        value = self._surface.values(self._at(pieces.row, middle))
         halves = ((pieces.start, middle), (middle, pieces.stop), (pieces.first, value), (value, pieces.last))
         return _Pieces(np.repeat(pieces.row, 2), *(np.column_stack(both).ravel() for both in halves))
-
-
-@dataclass(frozen=True, eq=False)
-class _Pieces:
-    """Pieces of lines; all of shape (p,)."""
-
-    row: NDArray[np.intp]
-    start: FloatArray  # where on the line, 0 is the baseline and 1 the row
-    stop: FloatArray
-    first: FloatArray  # the statistic at both ends
-    last: FloatArray
-
-    def only(self, some: Any) -> _Pieces:
-        return _Pieces(*(array[some] for array in vars(self).values()))
 
 
 def _scale(score: FloatArray, baseline_score: FloatArray) -> FloatArray:

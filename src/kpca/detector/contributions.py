@@ -91,30 +91,28 @@ class Contributions:
         what = _NAMES.get(self.statistic, self.statistic)
         how = "integrated gradients" if self.method == "integrated" else "gradient times difference"
         lines = [f"Contributions to the {what} of {_count(len(self), 'row')}, from {self.baseline_name}, by {how}.", ""]
-        lines += self._one() if len(self) == 1 else self._many()
+        cells: list[list[str]] = []
+        if len(self) == 1:
+            change = float(self.score[0] - self.baseline_score[0])
+            best = self.top(min(len(self.names), _SHOWN))[0]
+            if len(best) < len(self.names):
+                rest = float(self.values[0].sum()) - sum(value for _, value in best)
+                best.append((_count(len(self.names) - len(best), "other"), rest))
+            cells = [[name, f"{value:+.4g}", f"{value / change:.1%}" if change else "-"] for name, value in best]
+            ends = f"{self.score[0]:.4g}, of the baseline {self.baseline_score[0]:.4g}"
+            lines += text_table(["variable", "contribution", "share"], cells)
+            lines += ["", f"Statistic of the row {ends}, gap {self.gap[0]:.1e}."]
+        else:
+            gap = self.gap
+            for i, best in enumerate(self[:_SHOWN].top(3)):
+                figures = [f"{i}", f"{self.score[i]:.4g}", f"{self.baseline_score[i]:.4g}", f"{gap[i]:.1e}"]
+                cells.append([*figures, ", ".join(f"{name} {value:+.3g}" for name, value in best)])
+            lines += text_table(["row", "statistic", "baseline", "gap", "largest contributions"], cells, left=(4,))
+            left = len(self) - len(cells)
+            lines += [f"and {_count(left, 'more row')}"] if left else []
         if self.method == "gradient":
             lines += ["", "These do not add up to the difference of the statistics: the gradient is that at the row."]
         return "\n".join(lines)
-
-    def _one(self) -> list[str]:
-        change = float(self.score[0] - self.baseline_score[0])
-        best = self.top(min(len(self.names), _SHOWN))[0]
-        if len(best) < len(self.names):
-            rest = float(self.values[0].sum()) - sum(value for _, value in best)
-            best.append((_count(len(self.names) - len(best), "other"), rest))
-        cells = [[name, f"{value:+.4g}", f"{value / change:.1%}" if change else "-"] for name, value in best]
-        lines = text_table(["variable", "contribution", "share"], cells)
-        ends = f"{self.score[0]:.4g}, of the baseline {self.baseline_score[0]:.4g}"
-        return [*lines, "", f"Statistic of the row {ends}, gap {self.gap[0]:.1e}."]
-
-    def _many(self) -> list[str]:
-        cells, gap = [], self.gap
-        for i, best in enumerate(self[:_SHOWN].top(3)):
-            figures = [f"{i}", f"{self.score[i]:.4g}", f"{self.baseline_score[i]:.4g}", f"{gap[i]:.1e}"]
-            cells.append([*figures, ", ".join(f"{name} {value:+.3g}" for name, value in best)])
-        lines = text_table(["row", "statistic", "baseline", "gap", "largest contributions"], cells, left=(4,))
-        left = len(self) - len(cells)
-        return [*lines, f"and {_count(left, 'more row')}"] if left > 0 else lines
 
 
 def contributions_of(

@@ -95,12 +95,6 @@ def remembered(X: FloatArray, lags: int, history: FloatArray | None = None) -> F
     return series[len(series) - min(lags, len(series)) :].copy()
 
 
-def check_scale(scale: Any) -> None:
-    """Refuse an unknown way of scaling."""
-    if scale is not None and not (isinstance(scale, str) and scale in ("standard", "robust")):
-        raise InputError("must be 'standard', 'robust' or None", param="scale", value=scale)
-
-
 def fitted_scaler(scale: str | None, X: Any) -> Any:
     """Return scikit-learn's scaler of these rows, None for none; zeros of sparse rows stay zeros."""
     if scale is None:
@@ -214,39 +208,22 @@ class Recipe:
     seed: int
     n_jobs: int | None
 
-    def model(self, rows: Any, n: int) -> Model:
-        """Return the model of some of n rows: with landmarks, if n is that many."""
-        features = self.approximation
-        if self._auto:
-            exact = n <= _EXACT_ROWS or isinstance(self.kernel, kernels.Linear)
-            features = None if exact else self._landmarks()
-        if features is not None:
-            return self._incremental(rows, features)
-        model = KernelPCA(self._count(rows), kernel=self.kernel, copy_X=False, n_jobs=self.n_jobs)
-        with kept_single_threaded() if rows.shape[0] <= _CALM_ROWS else nullcontext():
-            return model.fit(rows)
-
-    def stream(self, rows: Any) -> IncrementalKernelPCA:
-        """Return a model that can go on learning."""
-        features = self._landmarks() if self._auto or self.approximation is None else self.approximation
-        return self._incremental(rows, features)
-
-    @property
-    def _auto(self) -> bool:
-        return isinstance(self.approximation, str) and self.approximation == "auto"
-
-    def _incremental(self, rows: Any, features: Any) -> IncrementalKernelPCA:
+    def model(self, rows: Any, n: int | None) -> Model:
+        """Return the model of some of n rows: with landmarks, if n is that many, or None: it goes on learning then."""
+        features, whole = self.approximation, isinstance(self.count, int)
+        auto = isinstance(features, str) and features == "auto"
+        count = min(self.count, int(rows.shape[0])) if whole else self.count
+        if auto or features is None:
+            if n is not None and (not auto or n <= _EXACT_ROWS or isinstance(self.kernel, kernels.Linear)):
+                exact = KernelPCA(count, kernel=self.kernel, copy_X=False, n_jobs=self.n_jobs)
+                with kept_single_threaded() if rows.shape[0] <= _CALM_ROWS else nullcontext():
+                    return exact.fit(rows)
+            rank = max(_LANDMARKS, int(_LANDMARKS_PER_COMPONENT * self.count) if whole else 0)
+            features = Nystroem(rank=rank, landmarks="rpcholesky" if self.kernel.psd else "kmeans")
         given: dict[str, Any] = {"kernel": self.kernel, "approximation": features, "forgetting": self.forgetting}
-        model = IncrementalKernelPCA(self._count(rows), random_state=self.seed, n_jobs=self.n_jobs, **given)
+        model = IncrementalKernelPCA(count, random_state=self.seed, n_jobs=self.n_jobs, **given)
         with _silenced(".*landmarks? explains? all rows"):  # fewer will do: of a wide kernel that is to be expected
             return model.fit(rows)
-
-    def _count(self, rows: Any) -> int | float:
-        return min(self.count, int(rows.shape[0])) if isinstance(self.count, int) else self.count
-
-    def _landmarks(self) -> Nystroem:
-        rank = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * self.count if isinstance(self.count, int) else 0)
-        return Nystroem(rank=rank, landmarks="rpcholesky" if self.kernel.psd else "kmeans")
 
 
 def warn_of_model(model: Model, measure: Measure, residuals: FloatArray | None) -> None:

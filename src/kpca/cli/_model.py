@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kpca._base.errors import InputError, Setting
 from kpca.cli._command import check_settled
 from kpca.cli._options import Options
-from kpca.cli._run import Code, Run, changed
+from kpca.cli._run import Code, Run
 
 if TYPE_CHECKING:
     from kpca.io import Preparation, Table
@@ -60,18 +60,11 @@ class Data:
     @functools.cached_property  # the digest reads the whole file
     def facts(self) -> dict[str, Any]:
         """What is worth keeping with a model: it says which data it is from."""
-        layout = self.table.layout
-        return {
-            "name": self.name,
-            "sha256": self.table.digest(),
-            "rows": self.table.n_rows,
-            "numbers": len(layout.numbers),
-            "categories": len(layout.categories),
-            "text": layout.text,
-            "label": layout.label,
-            "id": layout.id,
-            "image_shape": None if self.table.image_shape is None else list(self.table.image_shape),
-        }
+        layout, shape = self.table.layout, self.table.image_shape
+        counts = {"numbers": len(layout.numbers), "categories": len(layout.categories)}
+        roles = {"text": layout.text, "label": layout.label, "id": layout.id}
+        known = {"name": self.name, "sha256": self.table.digest(), "rows": self.table.n_rows}
+        return {**known, **counts, **roles, "image_shape": None if shape is None else list(shape)}
 
     @property
     def sentence(self) -> str:
@@ -92,7 +85,7 @@ def open_data(run: Run, path: str, options: Options, *, optional: tuple[str, ...
     data = Data(path, table, {**options, **given})
     if os.path.isdir(path) and table.image_shape is not None:  # names and folders have their roles
         given |= {"id": None, "label": None}
-    run.script.add(f"{to} = {run.script.written('kpca.io:open_table', path, **changed(given, {}))}")
+    run.script.add(f"{to} = {run.script.written('kpca.io:open_table', path, **given)}")
     return data
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -42,10 +43,8 @@ def number_or(*words: str) -> Callable[[Any], Any]:
         if not isinstance(value, str) or value in words:
             return value
         for kind in (int, float):
-            try:
+            with suppress(ValueError):
                 return kind(value)
-            except ValueError:
-                continue
         raise click.BadParameter(f"{value!r} must be a number{''.join(f' or {word}' for word in words)}.")
 
     return read

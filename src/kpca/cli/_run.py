@@ -314,19 +314,20 @@ class Script:
         return made.value
 
     def made(self, function: str, *args: Any, usual: dict[str, Any] | None = None, **kwargs: Any) -> Code:
-        """Call a function, and return the call as source text with its result as value.
-
-        Arguments are shown by `repr`, unless they are `Code` already; those that are None or `usual` are left out.
-        """
+        """Call a function, and return the call as `written`, with its result as value."""
         module, _, name = function.rpartition(":")
         found = attrgetter(name if module else name.removeprefix("kpca."))(import_module(module or "kpca"))
         value = found(*map(_value, args), **{key: _value(given) for key, given in kwargs.items()})
-        return Code(self.written(function, *args, **changed(kwargs, usual or {})), value)
+        return Code(self.written(function, *args, usual=usual, **kwargs), value)
 
-    def written(self, function: str, *args: Any, **kwargs: Any) -> str:
-        """Return a call as source text, without calling anything."""
-        name = self.uses(function)
-        parts = [*map(_text, args), *(f"{key}={_text(value)}" for key, value in kwargs.items())]
+    def written(self, function: str, *args: Any, usual: dict[str, Any] | None = None, **kwargs: Any) -> str:
+        """Return a call as source text, without calling anything.
+
+        Arguments are shown by `repr`, unless they are `Code` already; named ones that are None or `usual` are left out.
+        """
+        name, known = self.uses(function), usual or {}
+        named = {key: value for key, value in kwargs.items() if value != known.get(key)}
+        parts = [*map(_text, args), *(f"{key}={_text(value)}" for key, value in named.items())]
         line = f"{name}({', '.join(parts)})"
         inside = "".join(f"    {part},\n" for part in parts)
         return line if len(line) <= _WIDTH else f"{name}(\n{inside})"
@@ -355,8 +356,3 @@ def _text(value: Any) -> str:
     if isinstance(value, Code):
         return str(value).replace("\n", "\n    ")
     return repr(list(value)) if isinstance(value, tuple) else repr(value)
-
-
-def changed(values: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are not what they are anyway."""
-    return {name: value for name, value in values.items() if value != usual.get(name)}

@@ -11,10 +11,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kpca._base.errors import InputError
 from kpca.cli._options import Options, command, option, output
@@ -65,7 +64,7 @@ def demo(*, output: str, rows: int, run: Options) -> None:
         plots.save(plots.overview(model, scores, labels), folder / "map.png")
         results = {}
         for contender in CONTENDERS:
-            this.stage(f"The same fit in a new process: {contender.name}")
+            this.stage(f"The same fit in a new process: {contender}")
             results[contender] = race(contender, len(X), float(model.gamma_))
     this.say(
         f"1. Fit. {len(X):,} images of handwritten digits, {X.shape[1]} pixels each; Gaussian kernel, gamma = "
@@ -88,8 +87,8 @@ def demo(*, output: str, rows: int, run: Options) -> None:
     with this.working("Watching"):
         odd = watch()
     this.say(
-        f"4. Detect. A wine with {odd.changed} {odd.value:g}, which others have, too, but not wines like it: statistic "
-        f"{odd.statistic:.0f}, the limit is {odd.limit:.0f}; most of it comes from {odd.found}.",
+        f"4. Detect. A wine with {odd['changed']} {odd['value']:g}, which others have, too, but not wines like it: "
+        f"statistic {odd['statistic']:.0f}, the limit is {odd['limit']:.0f}; most of it comes from {odd['found']}.",
         "",
     )
     with this.working("Writing the page"):
@@ -101,15 +100,9 @@ def demo(*, output: str, rows: int, run: Options) -> None:
     this.script.uses("kpca.cli:tour")
     this.script.add("X, labels = tour.load()", "model, scores = tour.fit(X)")
     this.script.add('print(tour.choose(), tour.clean()[1], tour.watch(), sep="\\n")')
-    this.finish(
-        rows=len(X),
-        eigenvalues=model.eigenvalues_,
-        race={contender.name: vars(found) for contender, found in results.items()},
-        tuned=reason,
-        errors=errors,
-        odd=odd._asdict(),
-        outputs={name: str(folder / name) for name in ("report.html", "map.png", "denoised.png")},
-    )
+    outputs = {name: str(folder / name) for name in ("report.html", "map.png", "denoised.png")}
+    found = {"race": results, "tuned": reason, "errors": errors, "odd": odd, "outputs": outputs}
+    this.finish(rows=len(X), eigenvalues=model.eigenvalues_, **found)
 
 
 # -- 1. Fit: digits, and the race -------------------------------------------------------------------------------------
@@ -151,78 +144,62 @@ def components(model: KernelPCA) -> FloatArray:
     return np.column_stack([values, shares, model.eigenvalue_bounds_ * (shares[0] / values[0]), model.residuals_])
 
 
-@dataclass(frozen=True)
-class Contender:
-    """Who takes part in the race: the module with its KernelPCA, and the eigensolver."""
-
-    name: str
-    module: str
-    eigen_solver: str = "auto"
-
-
-# scikit-learn's "auto" solves the whole matrix from 10 components on; it has an iterative solver for those who ask.
-CONTENDERS = (
-    Contender("kpca", "kpca.estimators.kernel_pca"),
-    Contender('scikit-learn, eigen_solver="auto"', "sklearn.decomposition"),
-    Contender('scikit-learn, eigen_solver="arpack"', "sklearn.decomposition", "arpack"),
-)
+# Who takes part in the race: the module with its KernelPCA, and the eigensolver. scikit-learn's "auto" solves the whole
+# matrix from 10 components on; it has an iterative solver for those who ask.
+CONTENDERS = {
+    "kpca": ("kpca.estimators.kernel_pca", "auto"),
+    'scikit-learn, eigen_solver="auto"': ("sklearn.decomposition", "auto"),
+    'scikit-learn, eigen_solver="arpack"': ("sklearn.decomposition", "arpack"),
+}
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a contender needed; no `peak_bytes` where the system does not tell it."""
+def race(name: str, rows: int, gamma: float) -> dict[str, Any]:
+    """Fit in a process of its own, with the data already there and the library imported when the clock starts.
 
-    seconds: float
-    peak_bytes: int | None
-    eigenvalues: list[float]
-
-    def difference(self, other: Result) -> float:
-        """Return the largest difference of eigenvalues, over the largest eigenvalue of the other."""
-        pairs = zip(self.eigenvalues, other.eigenvalues, strict=True)
-        return max(abs(mine - theirs) for mine, theirs in pairs) / max(other.eigenvalues)
-
-
-def race(contender: Contender, rows: int, gamma: float) -> Result:
-    """Fit in a process of its own, with the data already there and the library imported when the clock starts."""
-    job = json.dumps({"contender": asdict(contender), "rows": rows, "gamma": gamma})
-    code = "import sys; from kpca.cli import tour; print(tour._run_job(sys.argv[1]))"
+    Returns seconds, peak_bytes (None where the system does not tell it) and eigenvalues.
+    """
+    code = "import json, sys; from kpca.cli import tour; print(json.dumps(tour._measured(*json.loads(sys.argv[1]))))"
+    job = json.dumps([*CONTENDERS[name], rows, gamma])
     done = subprocess.run([sys.executable, "-c", code, job], capture_output=True, text=True, check=False)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise RuntimeError(f"{contender.name} could not be measured: {lines[-1]}")
-    return Result(**json.loads(done.stdout))
+        raise RuntimeError(f"{name} could not be measured: {lines[-1]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
-def _run_job(job: str) -> str:
-    """Return the result of a job, both in JSON."""
+def _measured(module: str, eigen_solver: str, rows: int, gamma: float) -> dict[str, Any]:
     from kpca.comparison.runner import measure
 
-    task = json.loads(job)
-    X, _ = load(task["rows"])
-    model = _estimator(Contender(**task["contender"]), task["gamma"])
+    model, (X, _) = _estimator(module, eigen_solver, gamma), load(rows)
     done = measure(lambda: model.fit(X))
     if done.error is not None:
         raise done.error
-    return json.dumps(asdict(Result(done.seconds, done.peak_bytes, model.eigenvalues_.tolist())))
+    return {"seconds": done.seconds, "peak_bytes": done.peak_bytes, "eigenvalues": model.eigenvalues_.tolist()}
 
 
-def _estimator(contender: Contender, gamma: float) -> Any:
-    estimator = import_module(contender.module).KernelPCA
-    return estimator(n_components=N_COMPONENTS, kernel="rbf", gamma=gamma, eigen_solver=contender.eigen_solver)
+def _estimator(module: str, eigen_solver: str, gamma: float) -> Any:
+    estimator = import_module(module).KernelPCA
+    return estimator(n_components=N_COMPONENTS, kernel="rbf", gamma=gamma, eigen_solver=eigen_solver)
 
 
-def _show_fit(this: Run, model: KernelPCA, results: dict[Contender, Result]) -> None:
+def difference(values: list[float], others: list[float]) -> float:
+    """Return the largest difference of eigenvalues, over the largest of the others."""
+    return max(abs(mine - theirs) for mine, theirs in zip(values, others, strict=True)) / max(others)
+
+
+def _show_fit(this: Run, model: KernelPCA, results: dict[str, dict[str, Any]]) -> None:
     lines = []
     for number, (value, *shares, residual) in enumerate(components(model).tolist(), start=1):
         lines.append([str(number), f"{value:.4f}", *(f"{100 * share:.4f} %" for share in shares), f"{residual:.0e}"])
     headers = ["component", "eigenvalue", "variance", "at least", "at most", "residual"]
     caption = "Bounds contain the exact value; where they are wide, an eigenvalue between them may have been missed."
     this.table("Components", headers, lines, caption)
-    ours, lines = results[CONTENDERS[0]], []
-    for contender, result in results.items():
-        memory = "unknown" if result.peak_bytes is None else f"{result.peak_bytes / 2**20:,.0f} MiB"
-        apart = "" if result is ours else f"{result.difference(ours):.0e}"
-        lines.append([contender.name, f"{result.seconds:.2f} s", memory, apart])
+    ours, lines = results["kpca"]["eigenvalues"], []
+    for name, result in results.items():
+        memory = "unknown" if result["peak_bytes"] is None else f"{result['peak_bytes'] / 2**20:,.0f} MiB"
+        apart = "" if name == "kpca" else f"{difference(result['eigenvalues'], ours):.0e}"
+        lines.append([name, f"{result['seconds']:.2f} s", memory, apart])
     caption = "Memory above what data and imports take; differences of eigenvalues relative to the largest."
     caption += ' From 10 components on, "auto" solves the whole matrix.'
     this.table("The same fit, each in a process of its own", ["", "time", "peak memory", "differs by"], lines, caption)
@@ -266,18 +243,11 @@ def clean() -> tuple[list[FloatArray], dict[str, float]]:
     return shown, {"noisy": error(noisy), "cleaned": error(cleaned), "pca": by_pca}
 
 
-class Odd(NamedTuple):
-    """A row with a broken relation between its columns, judged by a detector that never saw one."""
+def watch() -> dict[str, Any]:
+    """Learn what wines are like, and judge one whose flavanoids do not fit the rest of it.
 
-    changed: str
-    value: float
-    statistic: float
-    limit: float
-    found: str  # the column that contributes most
-
-
-def watch() -> Odd:
-    """Learn what wines are like, and judge one whose flavanoids do not fit the rest of it."""
+    Returns the column that was changed, its value, the statistic and its limit, and the column that contributes most.
+    """
     from sklearn.datasets import load_wine
 
     from kpca import KernelPCADetector
@@ -289,7 +259,8 @@ def watch() -> Odd:
     row[0, names.index(_BROKEN_COLUMN)] = _BROKEN_VALUE
     statistic = -float(detector.score_samples(row)[0])
     worst = int(detector.contributions(row).values[0].argmax())
-    return Odd(_BROKEN_COLUMN, _BROKEN_VALUE, statistic, -float(detector.offset_), names[worst])
+    judged = {"statistic": statistic, "limit": -float(detector.offset_), "found": names[worst]}
+    return {"changed": _BROKEN_COLUMN, "value": _BROKEN_VALUE, **judged}
 
 
 def write_page(path: Path) -> None:

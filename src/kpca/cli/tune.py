@@ -21,9 +21,18 @@ _BEST = "Take the best score, not the simplest model within one standard error o
 _search = functools.partial(options.option, section="Search")
 
 
+def _counts(value: str) -> Any:
+    """Return numbers of components, one or several."""
+    try:
+        counts = [int(text) for text in options.names(value)]
+    except ValueError as error:
+        raise click.BadParameter("must be whole numbers separated by commas.", param_hint="--components") from error
+    return counts[0] if len(counts) == 1 else counts
+
+
 @options.command("Find kernel, bandwidth and number of components.", "file")
 @_search("--kernels", type=options.names, metavar="NAMES", help=_KERNELS)
-@options.components(section="Search", type=options.names, metavar="NUMBERS", help=_COUNTS)
+@options.components(section="Search", type=_counts, metavar="NUMBERS", help=_COUNTS)
 @_search("--criterion", type=_CRITERIA, help=_CRITERION)
 @_search("--budget", metavar="TIME", help=_BUDGET)
 @_search("--bandwidths", type=int, default=15, help="How many values of gamma to try for each kernel.")
@@ -41,10 +50,10 @@ def tune(*, file: str, best: bool, output: File, data: Options, run: Options, **
     """
     this = Run(run, reads=[file])
     this.will_write(output, MODELS, output="The model is")
-    kernels, counts = settings["kernels"], _counts(settings["components"])
+    kernels = settings["kernels"]
     for name in kernels or ():
         _model.check_kernel(name, "kernels")
-    arguments: dict[str, Any] = {"kernels": list(kernels) if kernels else None, "n_components": counts}
+    arguments: dict[str, Any] = {"kernels": list(kernels) if kernels else None, "n_components": settings["components"]}
     arguments |= {name: settings[name] for name in ("criterion", "budget", "bandwidths")}
     arguments |= {"rule": "best" if best else "one_se", "random_state": this.seed, "refit": output is not None}
     with this.working("Reading"):
@@ -71,14 +80,3 @@ def tune(*, file: str, best: bool, output: File, data: Options, run: Options, **
     result = {"best": found.best_params, "score": found.best_score, "criterion": found.criterion}
     result |= {"reason": found.reason, "complete": found.complete, "table": found.to_dicts()}
     this.finish(data=opened.facts, **result)
-
-
-def _counts(given: tuple[str, ...] | None) -> Any:
-    """Return numbers of components, one or several."""
-    if given is None:
-        return None
-    try:
-        counts = [int(text) for text in given]
-    except ValueError as error:
-        raise click.BadParameter("must be whole numbers separated by commas.", param_hint="--components") from error
-    return counts[0] if len(counts) == 1 else counts

@@ -210,10 +210,9 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
             raise InputError(f"A detector needs {least}; got {X.shape[0]} sample(s).")
         self._fitted_with = {"lags": self.lags, "statistic": self.statistic}
         parameters = {name: getattr(self, name) for name in ("degree", "coef0", "kernel_params")}
-        kernel = modelling.kernel_for(rows, self.kernel, self.gamma, **parameters)
+        kernel = modelling.kernel_for(rows, X, self.scale, self.kernel, self.gamma, **parameters)
         count, seed = modelling.components_for(self.n_components, *rows.shape), seed_of(self.random_state)
         self._recipe = Recipe(kernel, count, self.approximation, float(self.forgetting), seed, self.n_jobs)
-        modelling.check_taken(self._recipe.kernel, rows, None if self.scaler_ is None else X, self.scale)
         self.model_ = self._recipe.model(rows, None if streaming else rows.shape[0])
         self._measure = measure_of(self.model_)
         own = self._judge(rows)

@@ -6,7 +6,7 @@ Lags of one variable are summed, and kept apart beside that. What a row is compa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,12 +70,12 @@ class Contributions:
         if isinstance(rows, int | np.integer):
             rows = [rows]
         try:
+            parts = {name: getattr(self, name)[rows] for name in ("by_lag", "score", "baseline_score")}
             baseline = self.baseline if len(self.baseline) == 1 else self.baseline[rows]
-            parts = (self.by_lag[rows], self.score[rows], baseline, self.baseline_score[rows])
         except IndexError:
             must = f"Rows must be numbers, a slice or a mask of the {len(self)} rows"
             raise InputError(must, value=rows) from None
-        return Contributions(self.names, *parts, self.method, self.statistic, self.baseline_name)
+        return replace(self, baseline=baseline, **parts)
 
     def top(self, n: int = 3) -> list[list[tuple[str, float]]]:
         """Return for each row the n variables that contribute most, with their contributions, largest first."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -25,7 +26,6 @@ from kpca.detector.limits import Measure
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.features import Nystroem
-from kpca.kernels import Kernel
 from kpca.kernels.base import has_bandwidth, widened
 
 FloatArray = NDArray[Any]
@@ -56,16 +56,15 @@ def compare_names(known: Sequence[str] | None, names: Sequence[str] | None) -> N
     raise InputError(f"columns must be those of the fit, in that order; got {got!r} in place of {expected!r}.")
 
 
-def names_are_known() -> AbstractContextManager[None]:
-    """Silence the remark that rows have no names: they have been compared, or are numbers in the order of the fit."""
-    return _silenced("X does not have valid feature names")
-
-
 @contextmanager
 def _silenced(message: str) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=message)
         yield
+
+
+# Silences the remark that rows have no names: they have been compared, or are numbers in the order of the fit.
+names_are_known = partial(_silenced, "X does not have valid feature names")
 
 
 def is_labelled_row(row: Any) -> bool:
@@ -114,21 +113,6 @@ def scaled(scaler: Any, X: Any) -> Any:
     return scaler.transform(X.toarray() if centres and sparse.issparse(X) else X)
 
 
-def check_taken(kernel: Kernel, rows: Any, X: Any, scale: str | None) -> None:
-    """Refuse rows that a kernel does not take, and say so if it would take them as they were before scaling.
-
-    X are the rows before they were scaled, None if they are not.
-    """
-    try:
-        kernel.check(rows)
-    except InputError:
-        if X is None:
-            raise
-        kernel.check(X)
-        why = f"Kernel {kernel.name!r} takes values of 0 or above, and columns that are scaled have others; got "
-        raise InputError((why, Setting("scale", scale)), remedy=("give ", Setting("scale", None))) from None
-
-
 def check_folds(folds: Any) -> None:
     """Refuse what is neither a number of parts nor a cross-validator."""
     whole = isinstance(folds, Integral) and not isinstance(folds, bool)
@@ -175,18 +159,30 @@ def _is_cross_validator(folds: Any) -> bool:
     return hasattr(folds, "split") and hasattr(folds, "get_n_splits")
 
 
-def kernel_for(rows: Any, kernel: Any, gamma: Any, **parameters: Any) -> kernels.Kernel:
-    """Return the kernel that is asked for; "wide" widens one that has a bandwidth and was asked for by name."""
+def kernel_for(rows: Any, X: Any, scale: str | None, kernel: Any, gamma: Any, **parameters: Any) -> kernels.Kernel:
+    """Return the kernel that is asked for; "wide" widens one that has a bandwidth and was asked for by name.
+
+    Refuses rows that it does not take, and says so if it would take X, the rows before they were scaled.
+    """
     if isinstance(gamma, str) and gamma not in ("wide", "scale", "median"):
         must = "must be a positive number, one per feature, None, 'wide', 'scale' or 'median'"
         raise InputError(must, param="gamma", value=gamma)
-    if isinstance(gamma, str) and gamma == "wide":
-        gamma = kernels.resolve_gamma("median", rows)
-        found = kernels.resolve(kernel, rows, gamma=gamma, **parameters)
-        if isinstance(kernel, str) and has_bandwidth(found):
-            return widened(found, _WIDE * float(np.sqrt(rows.shape[1]))) or found
-        gamma = None
-    return kernels.resolve(kernel, rows, gamma=kernels.resolve_gamma(gamma, rows), **parameters)
+    wide = isinstance(gamma, str) and gamma == "wide"
+    resolved = kernels.resolve_gamma("median" if wide else gamma, rows)
+    found = kernels.resolve(kernel, rows, gamma=resolved, **parameters)
+    if wide and isinstance(kernel, str) and has_bandwidth(found):
+        found = widened(found, _WIDE * float(np.sqrt(rows.shape[1]))) or found
+    elif wide:
+        found = kernels.resolve(kernel, rows, gamma=kernels.resolve_gamma(None, rows), **parameters)
+    try:
+        found.check(rows)
+    except InputError:
+        if scale is None:
+            raise
+        found.check(X)
+        why = f"Kernel {found.name!r} takes values of 0 or above, and columns that are scaled have others; got "
+        raise InputError((why, Setting("scale", scale)), remedy=("give ", Setting("scale", None))) from None
+    return found
 
 
 def components_for(asked: int | float | None, n: int, d: int) -> int | float:

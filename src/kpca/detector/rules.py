@@ -42,7 +42,7 @@ class RunRule:
     """The run rule on a stream: flags in, alarms out; the same alarms however the stream is cut into batches."""
 
     def __init__(self, k: int = 3, of: int = 5) -> None:
-        self.k, self.of = _checked_rule(k, of)
+        self.k, self.of, _ = _checked_rule(k, of)
         self._recent: Flags = np.zeros(self.of - 1, dtype=bool)  # rows before the first lie within the limit
 
     def update(self, beyond: Any) -> Flags:
@@ -98,8 +98,7 @@ def run_rule_rate(p: float, k: int = 3, of: int = 5) -> float:
 
     Exact, from row `of` on: k or more of `of` is an event of the binomial law.
     """
-    p = _probability(p)
-    k, of = _checked_rule(k, of)
+    k, of, p = _checked_rule(k, of, p)
     return float(bdtrc(k - 1, of, p)) if p < 1.0 else 1.0
 
 
@@ -109,8 +108,7 @@ def average_run_length(p: float, k: int = 3, of: int = 5) -> float:
     With p the false-alarm rate of single rows this is the average run length of a healthy process (ARL0); with p the
     share of rows that a fault puts beyond the limit it is the expected number of rows until the fault is seen.
     """
-    p = _probability(p)
-    k, of = _checked_rule(k, of)
+    k, of, p = _checked_rule(k, of, p)
     if p in (0.0, 1.0):
         return math.inf if p == 0.0 else float(k)
     if k == 1:
@@ -174,17 +172,13 @@ def _relevant(window: int, k: int, of: int) -> int:
     return window & ((1 << (of - 1)) - 1)
 
 
-def _checked_rule(k: Any, of: Any) -> tuple[int, int]:
+def _checked_rule(k: Any, of: Any, p: Any = 0.0) -> tuple[int, int, float]:
+    if isinstance(p, bool | np.bool_) or not isinstance(p, Real) or not 0.0 <= float(p) <= 1.0:
+        raise InputError(f"p must be a probability between 0 and 1; got {p!r}.")
     checked, rows = whole_number("k", k, 1), whole_number("of", of, 1)
     if checked > rows:
         raise InputError(f"k must not be more than of, an alarm would never come; got {checked} of {rows}.")
-    return checked, rows
-
-
-def _probability(p: Any) -> float:
-    if isinstance(p, bool | np.bool_) or not isinstance(p, Real) or not 0.0 <= float(p) <= 1.0:
-        raise InputError(f"p must be a probability between 0 and 1; got {p!r}.")
-    return float(p)
+    return checked, rows, float(p)
 
 
 def _flags(name: str, values: Any) -> Flags:

@@ -11,7 +11,6 @@ import re
 import shlex
 import signal
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -100,9 +99,9 @@ def _errors_in_one_line() -> Iterator[None]:
         # where an optional library is missing, the message says which extra it is in
         if isinstance(error, ImportError) and "pip install" not in str(error):
             raise
-        raise _Refused(_line(error)) from error
+        raise _Refused(one_line(error)) from error
     except Cancelled as error:
-        raise click.ClickException(_line(error)) from error
+        raise click.ClickException(one_line(error)) from error
     except OSError as error:
         if error.errno == errno.EPIPE:  # nobody reads any more, which is no error
             raise
@@ -110,13 +109,13 @@ def _errors_in_one_line() -> Iterator[None]:
             silence_stdout()
         what = "Standard output" if error.filename is None else repr(os.fsdecode(error.filename))
         said = (error.strerror or str(error)).lower()
-        raise _Refused(_line(f"{what} must take what is written; the system says: {said}.")) from error
+        raise _Refused(one_line(f"{what} must take what is written; the system says: {said}.")) from error
     except MemoryError as error:
         remedy = "give --memory a limit, or take --approximation nystroem"
         raise click.ClickException(f"There is not enough memory for this: {remedy}.") from error
 
 
-def _line(error: BaseException | str) -> str:
+def one_line(error: BaseException | str) -> str:
     """Return a message as one line without control characters, which a terminal would obey."""
     told = error.told(in_options) if isinstance(error, InputError | InputWarning) else str(error)
     words = " ".join(told.split())
@@ -158,21 +157,3 @@ def check_settled() -> None:
         if settles and typed and name not in _FILES:
             said = "must be left out beside --model, which keeps what it was fitted with"
             raise InputError(f"{max(parameter.opts, key=len)} {said}", remedy="leave it out, or fit a new model")
-
-
-@contextmanager
-def warnings_as_notes(heard: list[str], *, quiet: bool) -> Iterator[None]:
-    """Collect warnings, each once, and print them as notes on stderr."""
-
-    def note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        text = _line(message) if isinstance(message, Warning) else " ".join(message.split())
-        if text in heard or issubclass(category, DeprecationWarning | PendingDeprecationWarning):
-            return
-        heard.append(text)
-        if not quiet:
-            click.echo(f"Note: {text}", err=True)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = note
-        yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import os
 import re
@@ -104,14 +105,17 @@ def open_for(run: Run, path: str, options: Options, fitted: PreparedModel, *, to
     return open_data(run, path, wanted, optional=tuple(role for role, name in unsaid.items() if name), to=to)
 
 
-def rows_of(run: Run, file: str, options: Options) -> tuple[Data, Preparation, Any]:
-    """Open a file and treat its rows, those that memory has room for: `preparation` and `rows` in the code."""
+def rows_of(run: Run, file: str, options: Options) -> tuple[Data, Preparation, list[Code]]:
+    """Open a file, and return the numbers and the labels of its rows after treatment, where memory has room for them.
+
+    They are `rows` in the code, and the treatment is `preparation`.
+    """
     data = open_data(run, file, options)
     made = data.treatment(run)
     run.script.add(f"preparation = {made}.fit(table)")
     preparation = Code("preparation", made.value.fit(data.table))
     rows = run.script.call("kpca.io:rows_in_memory", preparation, data.code, to="rows", seed=run.seed)
-    return data, preparation.value, rows
+    return data, preparation.value, [Code("rows.X", rows.X), Code("rows.labels", rows.labels)]
 
 
 # -- Models -----------------------------------------------------------------------------------------------------------
@@ -178,18 +182,11 @@ def untreated(model: Any) -> Preparation:
 
 
 def fitted_or_loaded(
-    run: Run,
-    path: str | None,
-    file: str,
-    options: Options,
-    settings: Options,
-    *,
-    preimage: str | None = None,
-    invertible: bool = False,
+    run: Run, path: str | None, file: str, options: Options, settings: Options, *, inverse: str = ""
 ) -> tuple[Data, PreparedModel]:
     """Load a model for a file or, where none is given, fit one to it: `model` and `table` in the code.
 
-    `preimage` is its inverse map if the options say nothing of it, `invertible` whether it must have one.
+    `inverse` says whether an inverse map is "wanted" of the model, or "needed", if the options say nothing of it.
     """
     from kpca.data.sources import in_memory
 
@@ -203,12 +200,12 @@ def fitted_or_loaded(
     data = open_data(run, file, options)
     treatment, rows = treated_rows(run, data)
     if treatment.value.sparse_:  # which have no pre-images
-        if invertible or settings["preimage"] not in (None, "none"):
+        if inverse == "needed" or settings["preimage"] not in (None, "none"):
             said = f"An inverse map needs dense rows of numbers; those of {data.name} are "
             said += "texts" if data.table.layout.text else "sparse"
             needed = "texts cannot be denoised" if data.table.layout.text else "save them as a dense table first"
-            raise InputError(said, remedy=needed if invertible else ("leave ", Setting("preimage"), " out"))
-        preimage = None
+            raise InputError(said, remedy=needed if inverse == "needed" else ("leave ", Setting("preimage"), " out"))
+        inverse = ""
     streamed = approximation != "none" and not in_memory(rows)
     few = approximation == "auto" and data.table.n_rows <= MOST_EXACT
     if not streamed and (few or approximation == "none"):
@@ -218,7 +215,7 @@ def fitted_or_loaded(
     rank = STREAMED_RANK if settings["rank"] is None and streamed else settings["rank"]
     if rank is not None:
         approximation = run.script.made("kpca.RandomFeatures" if approximation == "rff" else "kpca.Nystroem", rank)
-    way = preimage if settings["preimage"] is None else settings["preimage"]
+    way = settings["preimage"] or ("auto" if inverse else "none")
     arguments = {name: settings[name] for name in ("kernel", "gamma", "degree", "coef0", "center")}
     arguments |= {"approximation": approximation, "preimage": None if way == "none" else way}
     arguments |= {"random_state": run.seed, **({} if streamed else {"tol": settings["tol"]})}
@@ -254,8 +251,6 @@ def origin(run: Run, data: Data, **more: Any) -> dict[str, Any]:
 
 def check_kernel(name: str, param: str = "kernel") -> None:
     """Refuse a kernel that does not exist, before a file is read."""
-    import difflib
-
     from kpca import kernels
 
     known = [kernel for kernel in kernels.NAMES if kernel != "precomputed"]
@@ -279,9 +274,7 @@ def command_line() -> str:
 
 def default_output(path: str, suffix: str) -> str:
     """Return the name of an output from that of the data, in the current folder."""
-    if path == "-":
-        return f"kpca{suffix}"
-    name = os.path.basename(os.path.abspath(path))
+    name = "" if path == "-" else os.path.basename(os.path.abspath(path))
     stem = name[: -len(".gz")] if name.lower().endswith(".gz") else name
     return (os.path.splitext(stem)[0] or "kpca") + suffix
 

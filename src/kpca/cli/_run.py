@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpca._base.errors import InputError
-from kpca.cli._command import warnings_as_notes
+from kpca.cli._command import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -108,7 +109,9 @@ class Run:
 
         given: dict[str, Any] = dict(self.script.settings)
         with ExitStack() as stack:
-            stack.enter_context(warnings_as_notes(self._notes, quiet=self._options["quiet"]))
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("always")
+            warnings.showwarning = self._note
             if not self._options["quiet"] and sys.stderr.isatty():
                 self._bar = _Bar(what)
                 stack.enter_context(self._bar.progress)
@@ -116,6 +119,15 @@ class Run:
                 given["progress"] = self._bar.heard
             stack.enter_context(config(**given))
             yield
+
+    def _note(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        """Keep a warning as a note, and print it on stderr, once."""
+        text = one_line(message) if isinstance(message, Warning) else " ".join(message.split())
+        if text in self._notes or issubclass(category, DeprecationWarning | PendingDeprecationWarning):
+            return
+        self._notes.append(text)
+        if not self._options["quiet"]:
+            click.echo(f"Note: {text}", err=True)
 
     def stage(self, what: str) -> None:
         """Say what is being done now, if there is a bar to say it with."""
@@ -240,7 +252,8 @@ class _Bar:
         """Show a state that the library reports; never asks it to stop."""
         share, detail = self._share(state)
         remaining, whole = state.get("remaining", math.nan), None if share is None else 1.0
-        left = f"{_time(remaining)} left" if math.isfinite(remaining) else ""
+        per, unit = (1, "s") if remaining < 99 else (60, "min") if remaining < 5400 else (3600, "h")
+        left = f"{remaining / per:.{1 if unit == 'h' else 0}f} {unit} left" if math.isfinite(remaining) else ""
         said: dict[str, Any] = {"description": f"{self._what}{detail}", "left": left}
         # shown at once the first time: the work may be over before the next picture of the bar
         self.progress.update(self._task, total=whole, completed=share or 0.0, refresh=self._fresh, **said)
@@ -266,12 +279,6 @@ class _Bar:
             return 1.0, ""
         share = math.log(self._worst / residual) / math.log(self._worst / tol)
         return min(max(share, 0.0), 1.0), f", pass {state['pass']}"
-
-
-def _time(seconds: float) -> str:
-    if seconds < 99:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 # -- The Python that does what a command did --------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,9 +12,6 @@ from kpca.cli import _options as options
 from kpca.cli._command import check_settled
 from kpca.cli._options import File, Options
 from kpca.cli._run import MODELS, PICTURES, Code, Run
-
-if TYPE_CHECKING:
-    from kpca.io.anomalies import Anomalies
 
 _NAMES = {"combined": "T² and SPE combined", "spe": "SPE", "t2": "T²"}
 _USUAL = {"confidence": 0.95, "statistic": "combined", "lags": 0, "kernel": "rbf", "gamma": "wide", "scale": "standard"}
@@ -74,7 +71,17 @@ def detect(*, file: str, output: File, picture: File, save: File, data: Options,
             chart = this.script.made("kpca:plots.control_chart", Code("found.statistics", found.statistics), limits)
             this.script.call("kpca:plots.save", chart, picture)
     this.say(opened.sentence)
-    _show(this, found, opened, fitted.model.limits_.confidence)
+    share, verb = 100 * found.beyond / max(found.rows, 1), "is" if found.beyond == 1 else "are"
+    this.say(
+        f"{found.beyond:,} of {found.rows:,} rows ({share:.1f} %) {verb} beyond the limit of {found.limit:.4g} "
+        f"({_NAMES[found.statistic]}, {100 * fitted.model.limits_.confidence:g} % of normal rows are to stay below)."
+    )
+    beside = [name for name in (opened.table.layout.id, opened.table.layout.label) if name is not None]
+    rows = []
+    for entry in found.top:
+        known = [str(entry[name]) for name in ("row", *beside)]
+        rows.append([*known, f"{entry[found.statistic]:.4g}", ", ".join(entry["causes"])])
+    this.table("Farthest rows", ["row", *beside, "statistic", "because of"], rows, " rows", of=found.beyond)
     facts = {name: getattr(found, name) for name in ("rows", "beyond", "statistic", "limit", "top")}
     this.finish(data=opened.facts, **facts)
 
@@ -88,19 +95,3 @@ def _learned(this: Run, path: str, options: Options, settings: Options) -> tuple
         arguments["scale"], scale = None, data.scale
     detector = this.script.made("kpca.KernelPCADetector", usual=_USUAL, **arguments, random_state=this.seed)
     return data, _model.fitted_to(this, data, *_model.treated_rows(this, data, scale), detector)
-
-
-def _show(this: Run, found: Anomalies, opened: _model.Data, confidence: float) -> None:
-    """Print how many rows are beyond the limit, and the farthest of them."""
-    share, verb = 100 * found.beyond / max(found.rows, 1), "is" if found.beyond == 1 else "are"
-    this.say(
-        f"{found.beyond:,} of {found.rows:,} rows ({share:.1f} %) {verb} beyond the limit of {found.limit:.4g} "
-        f"({_NAMES[found.statistic]}, {100 * confidence:g} % of normal rows are to stay below)."
-    )
-    layout = opened.table.layout
-    beside = [name for name in (layout.id, layout.label) if name is not None]
-    rows = []
-    for entry in found.top:
-        known = [str(entry[name]) for name in ("row", *beside)]
-        rows.append([*known, f"{entry[found.statistic]:.4g}", ", ".join(entry["causes"])])
-    this.table("Farthest rows", ["row", *beside, "statistic", "because of"], rows, " rows", of=found.beyond)

@@ -85,14 +85,13 @@ def compare(*, file: str, output: File, picture: File, data: Options, run: Optio
     with this.working("Reading"):
         opened, _, rows = _model.rows_of(this, file, data)
         this.stage("Comparing")
-        given = Code("rows.X", rows.X), Code("rows.labels", rows.labels)
         usual = {"n_components": 2, "max_rows": 5000, "random_state": 0}
-        found = this.script.call("kpca.compare", *given, to="found", usual=usual, **arguments)
+        found = this.script.call("kpca.compare", *rows, to="found", usual=usual, **arguments)
         this.script.add("print(found)")
         if output is not None:
             this.script.call("kpca.io:write_comparison", Code("found", found), output)
         if picture is not None:
-            figure = this.script.made("kpca:plots.comparison", Code("found", found), given[1])
+            figure = this.script.made("kpca:plots.comparison", Code("found", found), rows[1])
             this.script.call("kpca:plots.save", figure, picture)
     this.say(opened.sentence, "", str(found))
     this.finish(data=opened.facts, methods=found.to_dicts())
@@ -118,7 +117,7 @@ def report(*, file: str, model: File, output: File, settings: Options, data: Opt
     target = output or _model.default_output(file, ".html")
     this.will_write(target, PAGES, output="The page is")
     with this.working("Reading"):
-        opened, fitted = _model.fitted_or_loaded(this, model, file, data, settings, preimage="auto")
+        opened, fitted = _model.fitted_or_loaded(this, model, file, data, settings, inverse="wanted")
         this.script.add(this.script.written("kpca.report:report_on_table", fitted.code, opened.code, target))
         this.stage("Writing the page")
         known: Options = {

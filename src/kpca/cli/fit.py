@@ -96,7 +96,7 @@ def denoise(*, file: str, model: File, output: str, settings: Options, data: Opt
     images = model is not None or os.path.isdir(file)  # a folder of images goes out as one
     this.will_write_table(output, beside=data["id"] or data["label"], folder=images, output="The cleaned rows are")
     with this.working("Reading"):
-        opened, fitted = _model.fitted_or_loaded(this, model, file, data, settings, preimage="auto", invertible=True)
+        opened, fitted = _model.fitted_or_loaded(this, model, file, data, settings, inverse="needed")
         _model.check_inverse(fitted, model)
         this.stage("Denoising")
         share = this.script.call("kpca.io:write_denoised", fitted.code, opened.code, output)

@@ -1,4 +1,4 @@
-"""`kpca info`: what is in a file, of data or of a model; `kpca export`: a model for other programs and for people."""
+"""`kpca info`: what is in a file; `kpca export`: a model for other programs and people; `kpca demo`: a first look."""
 
 from __future__ import annotations
 
@@ -121,3 +121,17 @@ def export(*, model: str, output: str, dtype: str | None, run: Options) -> None:
             about = this.script.made("kpca.io.models:read_about", model)
             this.script.call("kpca.io.card:write_card", loaded, output, Code(f"{about}.about", about.value.about))
     this.finish(model=model)
+
+
+@command("A tour in a minute: fit, tune, denoise, detect, and a page to look at.")
+@output(metavar="FOLDER", default="kpca-demo", help="Where to write the pictures and the page.")
+@option("--rows", section="Output", type=int, default=4000, hidden=True)
+def demo(*, output: str, rows: int, run: Options) -> None:
+    """Show what kernel PCA does, on data that comes with scikit-learn; takes less than a minute.
+
+    Fits 4,000 images of digits and races scikit-learn, tunes a kernel to two rings, takes noise out of images, finds a
+    wine that is none, and writes pictures and a page about the digits.
+    """
+    from kpca.cli import tour
+
+    tour.show(Run(run), output, rows)

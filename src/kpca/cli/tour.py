@@ -13,20 +13,20 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits, load_wine, make_circles
+from sklearn.decomposition import PCA
+
+from kpca import KernelPCA, KernelPCADetector, plots, selection
 from kpca._base.errors import InputError
-from kpca.cli._options import Options, command, option, output
 from kpca.cli._run import Run
+from kpca.comparison.runner import measure
+from kpca.report import report_on
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from kpca import KernelPCA
-
-    FloatArray = NDArray[Any]
-
+FloatArray = NDArray[Any]
 DEFAULT_ROWS = 4000
 N_COMPONENTS = 10
 _COPIES = 5
@@ -41,18 +41,9 @@ _SHOWN_IMAGES = 8
 _BROKEN_COLUMN, _BROKEN_VALUE = "flavanoids", 0.6
 
 
-@command("A tour in a minute: fit, tune, denoise, detect, and a page to look at.")
-@output(metavar="FOLDER", default="kpca-demo", help="Where to write the pictures and the page.")
-@option("--rows", section="Output", type=int, default=DEFAULT_ROWS, hidden=True)
-def demo(*, output: str, rows: int, run: Options) -> None:
-    """Show what kernel PCA does, on data that comes with scikit-learn; takes less than a minute.
-
-    Fits 4,000 images of digits and races scikit-learn, tunes a kernel to two rings, takes noise out of images, finds a
-    wine that is none, and writes pictures and a page about the digits.
-    """
-    from kpca import plots
-
-    this, folder = Run(run), Path(output)
+def show(this: Run, output: str, rows: int) -> None:
+    """Take the tour, and print and write what there is to see."""
+    folder = Path(output)
     X, labels = load(rows)
     try:
         folder.mkdir(exist_ok=True)
@@ -113,9 +104,6 @@ def load(rows: int = DEFAULT_ROWS) -> tuple[FloatArray, NDArray[np.intp]]:
 
     # shape: (rows, 64), (rows,)
     """
-    import numpy as np
-    from sklearn.datasets import load_digits
-
     digits, labels = load_digits(return_X_y=True)
     available = _COPIES * len(digits)
     if not _FEWEST <= rows <= available:
@@ -127,8 +115,6 @@ def load(rows: int = DEFAULT_ROWS) -> tuple[FloatArray, NDArray[np.intp]]:
 
 def fit(X: FloatArray) -> tuple[KernelPCA, FloatArray]:
     """Return the fitted model of the demonstration, and the scores of the rows of X.  # shape: (rows, k)"""
-    from kpca import KernelPCA
-
     model = KernelPCA(n_components=N_COMPONENTS, kernel="rbf", gamma="median")
     return model, model.fit_transform(X)
 
@@ -138,8 +124,6 @@ def components(model: KernelPCA) -> FloatArray:
 
     # shape: (k, 5)
     """
-    import numpy as np
-
     values, shares = model.eigenvalues_, model.explained_variance_ratio_
     return np.column_stack([values, shares, model.eigenvalue_bounds_ * (shares[0] / values[0]), model.residuals_])
 
@@ -169,8 +153,6 @@ def race(name: str, rows: int, gamma: float) -> dict[str, Any]:
 
 
 def _measured(module: str, eigen_solver: str, rows: int, gamma: float) -> dict[str, Any]:
-    from kpca.comparison.runner import measure
-
     model, (X, _) = _estimator(module, eigen_solver, gamma), load(rows)
     done = measure(lambda: model.fit(X))
     if done.error is not None:
@@ -210,12 +192,8 @@ def _show_fit(this: Run, model: KernelPCA, results: dict[str, dict[str, Any]]) -
 
 def choose() -> str:
     """Tune on two rings, which no line separates; return why this kernel."""
-    from sklearn.datasets import make_circles
-
-    from kpca.selection import tune
-
     rings, ring = make_circles(400, factor=0.3, noise=0.05, random_state=0)
-    return tune(rings, ring, n_components=1).reason
+    return selection.tune(rings, ring, n_components=1).reason
 
 
 def clean() -> tuple[list[FloatArray], dict[str, float]]:
@@ -223,12 +201,6 @@ def clean() -> tuple[list[FloatArray], dict[str, float]]:
 
     Returns some images as they were, with noise and cleaned, and mean squared errors of grey levels from 0 to 1.
     """
-    import numpy as np
-    from sklearn.datasets import load_digits
-    from sklearn.decomposition import PCA
-
-    from kpca import KernelPCA
-
     X = load_digits().data / _GREYS
     known, true = X[:_FITTED_IMAGES], X[_FITTED_IMAGES:]
     noisy = true + np.random.default_rng(0).normal(scale=_ADDED_NOISE, size=true.shape)
@@ -248,10 +220,6 @@ def watch() -> dict[str, Any]:
 
     Returns the column that was changed, its value, the statistic and its limit, and the column that contributes most.
     """
-    from sklearn.datasets import load_wine
-
-    from kpca import KernelPCADetector
-
     wine = load_wine()
     names = list(wine.feature_names)
     detector = KernelPCADetector().fit(wine.data)
@@ -265,11 +233,6 @@ def watch() -> dict[str, Any]:
 
 def write_page(path: Path) -> None:
     """Write a report on the digits."""
-    from sklearn.datasets import load_digits
-
-    from kpca import KernelPCA
-    from kpca.report import report_on
-
     digits = load_digits()
     X = digits.data / _GREYS
     model = KernelPCA(6, kernel="rbf", gamma="median", preimage="ridge").fit(X)

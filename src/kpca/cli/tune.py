@@ -10,7 +10,7 @@ import click
 from kpca.cli import _model
 from kpca.cli import _options as options
 from kpca.cli._options import File, Options
-from kpca.cli._run import MODELS, Code, Run
+from kpca.cli._run import MODELS, Run
 
 _KERNELS = "Kernels to try, separated by commas; linear,rbf,poly,cosine if unsaid."
 _COUNTS = "Numbers of components to choose among, such as 1,2,5; up to 64 if unsaid."
@@ -59,9 +59,8 @@ def tune(*, file: str, best: bool, output: File, data: Options, run: Options, **
     with this.working("Reading"):
         opened, preparation, rows = _model.rows_of(this, file, data)
         this.stage("Searching")
-        given = Code("rows.X", rows.X), Code("rows.labels", rows.labels)
         usual = {"bandwidths": 15, "rule": "one_se", "refit": True}
-        found = this.script.call("kpca.selection.tune", *given, to="found", usual=usual, **arguments)
+        found = this.script.call("kpca.selection.tune", *rows, to="found", usual=usual, **arguments)
         if output is not None:
             this.script.uses("sklearn.pipeline:Pipeline")
             this.script.add('model = Pipeline([("prepare", preparation), ("model", found.best_estimator)])')

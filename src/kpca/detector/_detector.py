@@ -23,7 +23,7 @@ from kpca.data.rows import stacked
 from kpca.data.sources import as_source, in_memory
 from kpca.detector import limits, modelling
 from kpca.detector.contributions import Causes, Contributions, baseline_rows, contributions_of, root_causes
-from kpca.detector.limits import Calibration, Limits, Measure, Statistics, measure_of
+from kpca.detector.limits import Calibration, Limits, Statistics, measure_of
 from kpca.detector.modelling import Model, Recipe
 from kpca.estimators.approximate import check_approximation
 from kpca.estimators.kernel_pca import KernelPCA
@@ -109,12 +109,8 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
     offset_: float
     centre_: FloatArray
     scaler_: Any
-    _fitted_with: dict[str, Any]  # parameters that a fitted detector depends on
-    _recipe: Recipe
-    _measure: Measure
     _calibration: Calibration
     _past: FloatArray | None  # the newest scaled rows, for those to come
-    _normal: FloatArray
 
     def __init__(
         self,

@@ -74,7 +74,7 @@ def attribute(surface: Surface, rows: FloatArray, baseline: FloatArray, method: 
             for start in range(0, len(rows), _ROWS_AT_ONCE):
                 part = slice(start, start + _ROWS_AT_ONCE)
                 ends = (baseline_score[part], score[part])
-                values[part] = _Lines(surface, rows[part], whole[part], ends, resolution[part]).integral()
+                values[part] = _integral(surface, rows[part], whole[part], ends, resolution[part])
             resolution *= _FAILING_PIECES  # as many pieces as fail at once may each be off by rounding
         gap = values.sum(axis=1) - (score - baseline_score)
         relative, known = np.zeros(len(gap)), ~(np.abs(gap) <= resolution)
@@ -101,78 +101,75 @@ class _Pieces(NamedTuple):
         return _Pieces(*(array[some] for array in self))
 
 
-class _Lines:
-    """Lines from baselines to rows, integrated piece by piece."""
+def _integral(
+    surface: Surface, rows: FloatArray, baseline: FloatArray, ends: Any, resolution: FloatArray
+) -> FloatArray:
+    """Return the contributions along lines from baselines to rows, piece by piece.  # shape: (m, d)
 
-    def __init__(
-        self, surface: Surface, rows: FloatArray, baseline: FloatArray, ends: Any, resolution: FloatArray
-    ) -> None:
-        self._surface, self._baseline = surface, baseline
-        self._D = rows - baseline  # shape: (m, d)
-        self._ends: tuple[FloatArray, FloatArray] = ends  # the statistics of both
-        self._scale = np.maximum(_scale(*ends), resolution / _PIECE_TOLERANCE)
+    The `ends` are the statistics of baselines and rows.
+    """
+    D = rows - baseline  # shape: (m, d)
+    scale = np.maximum(_scale(*ends), resolution / _PIECE_TOLERANCE)
+    total, moving = np.zeros(D.shape), np.count_nonzero(D, axis=1)
+    # One column alone has all of the difference, exactly, and needs no path.
+    alone = moving == 1
+    total[alone] = np.where(D[alone] != 0, (ends[1] - ends[0])[alone, None], 0.0)
+    known = np.isfinite(ends).all(axis=0)
+    total[~known] = np.nan  # the statistic overflows: there is nothing to split
 
-    def integral(self) -> FloatArray:
-        """Return the contributions.  # shape: (m, d)"""
-        total, moving = np.zeros(self._D.shape), np.count_nonzero(self._D, axis=1)
-        # One column alone has all of the difference, exactly, and needs no path.
-        alone = moving == 1
-        total[alone] = np.where(self._D[alone] != 0, (self._ends[1] - self._ends[0])[alone, None], 0.0)
-        known = np.isfinite(self._ends).all(axis=0)
-        total[~known] = np.nan  # the statistic overflows: there is nothing to split
-        row = np.flatnonzero((moving > 1) & known)
-        pieces = _Pieces(row, np.zeros(len(row)), np.ones(len(row)), *(end[row] for end in self._ends))
-        for halving in range(_HALVINGS + 1):
-            if not len(pieces.row):
-                break
-            tiles = (slice(at, at + _PIECES_AT_ONCE) for at in range(0, len(pieces.row), _PIECES_AT_ONCE))
-            parts = np.concatenate([self._tile(pieces.only(tile)) for tile in tiles])  # shape: (p, d)
-            gaps = np.abs(parts.sum(axis=1) - (pieces.last - pieces.first))
-            fails = ~(gaps <= _PIECE_TOLERANCE * self._scale[pieces.row])
-            fails &= np.bincount(pieces.row[fails], minlength=len(total))[pieces.row] <= _FAILING_PIECES
-            middle = 0.5 * (pieces.start + pieces.stop)
-            # a piece is halved if its two ends differ, and there is something between them
-            fails &= (pieces.start < middle) & (middle < pieces.stop) & (halving < _HALVINGS)
-            some = pieces.only(fails)
-            fails[fails] = (self._at(some.row, some.start) != self._at(some.row, some.stop)).any(axis=1)
-            np.add.at(total, pieces.row[~fails], parts[~fails])
-            pieces = self._halved(pieces.only(fails), middle[fails])
-        return total
+    def at(row: NDArray[np.intp], places: FloatArray) -> FloatArray:
+        return np.asarray(baseline[row] + places[:, None] * D[row])
 
-    def _tile(self, pieces: _Pieces) -> FloatArray:
-        """Return the integral over each piece, all of them at the same nodes.  # shape: (p, d)"""
-        row, lengths = pieces.row, (pieces.stop - pieces.start)[:, None]
-        D, baseline, scale = self._D[row], self._baseline[row], self._scale[row][:, None]
+    row = np.flatnonzero((moving > 1) & known)
+    pieces = _Pieces(row, np.zeros(len(row)), np.ones(len(row)), *(end[row] for end in ends))
+    for halving in range(_HALVINGS + 1):
+        if not len(pieces.row):
+            break
+        tiles = (slice(start, start + _PIECES_AT_ONCE) for start in range(0, len(pieces.row), _PIECES_AT_ONCE))
+        parts = np.concatenate([_tile(surface, D, baseline, scale, pieces.only(tile)) for tile in tiles])
+        gaps = np.abs(parts.sum(axis=1) - (pieces.last - pieces.first))
+        fails = ~(gaps <= _PIECE_TOLERANCE * scale[pieces.row])
+        fails &= np.bincount(pieces.row[fails], minlength=len(total))[pieces.row] <= _FAILING_PIECES
+        middle = 0.5 * (pieces.start + pieces.stop)
+        # a piece is halved if its two ends differ, and there is something between them
+        fails &= (pieces.start < middle) & (middle < pieces.stop) & (halving < _HALVINGS)
+        some = pieces.only(fails)
+        fails[fails] = (at(some.row, some.start) != at(some.row, some.stop)).any(axis=1)
+        np.add.at(total, pieces.row[~fails], parts[~fails])
+        pieces, middle = pieces.only(fails), middle[fails]
+        if len(middle):
+            value = surface.values(at(pieces.row, middle))
+            halves = ((pieces.start, middle), (middle, pieces.stop), (pieces.first, value), (value, pieces.last))
+            pieces = _Pieces(np.repeat(pieces.row, 2), *(np.column_stack(both).ravel() for both in halves))
+    return total
 
-        def integrand(u: float) -> FloatArray:
-            Z = D * (pieces.start[:, None] + u * lengths)
-            Z += baseline
-            parts: FloatArray = self._surface.gradients(Z)
-            parts *= D
-            parts *= lengths / scale  # so that one tolerance fits all rows
-            return parts
 
-        def worst_row(parts: FloatArray) -> float:  # so that no row hides behind the others
-            return float(np.abs(parts).sum(axis=1).max())
+def _tile(
+    surface: Surface, directions: FloatArray, baselines: FloatArray, scales: FloatArray, pieces: _Pieces
+) -> FloatArray:
+    """Return the integral over each piece of some lines, all of them at the same nodes.  # shape: (p, d)"""
+    row, lengths = pieces.row, (pieces.stop - pieces.start)[:, None]
+    D, baseline, scale = directions[row], baselines[row], scales[row][:, None]
 
-        with np.errstate(over="ignore", invalid="ignore"):
-            limits = {"epsabs": _PIECE_TOLERANCE, "epsrel": 0.0, "limit": _INTERVALS}
-            parts, _ = quad_vec(integrand, 0.0, 1.0, norm=worst_row, quadrature=_RULE, **limits)
-        if len(row) > 1 and not np.isfinite(parts).all():
-            # one row that overflows must not end the integration of the others
-            half = len(row) // 2
-            return np.concatenate([self._tile(pieces.only(slice(half))), self._tile(pieces.only(slice(half, None)))])
-        return np.asarray(parts * scale)
+    def integrand(u: float) -> FloatArray:
+        Z = D * (pieces.start[:, None] + u * lengths)
+        Z += baseline
+        parts: FloatArray = surface.gradients(Z)
+        parts *= D
+        parts *= lengths / scale  # so that one tolerance fits all rows
+        return parts
 
-    def _at(self, row: NDArray[np.intp], places: FloatArray) -> FloatArray:
-        return np.asarray(self._baseline[row] + places[:, None] * self._D[row])
+    def worst_row(parts: FloatArray) -> float:  # so that no row hides behind the others
+        return float(np.abs(parts).sum(axis=1).max())
 
-    def _halved(self, pieces: _Pieces, middle: FloatArray) -> _Pieces:
-        if not len(middle):
-            return pieces
-        value = self._surface.values(self._at(pieces.row, middle))
-        halves = ((pieces.start, middle), (middle, pieces.stop), (pieces.first, value), (value, pieces.last))
-        return _Pieces(np.repeat(pieces.row, 2), *(np.column_stack(both).ravel() for both in halves))
+    with np.errstate(over="ignore", invalid="ignore"):
+        limits = {"epsabs": _PIECE_TOLERANCE, "epsrel": 0.0, "limit": _INTERVALS}
+        parts, _ = quad_vec(integrand, 0.0, 1.0, norm=worst_row, quadrature=_RULE, **limits)
+    if len(row) > 1 and not np.isfinite(parts).all():
+        # one row that overflows must not end the integration of the others
+        halves = (pieces.only(slice(len(row) // 2)), pieces.only(slice(len(row) // 2, None)))
+        return np.concatenate([_tile(surface, directions, baselines, scales, half) for half in halves])
+    return np.asarray(parts * scale)
 
 
 def _scale(score: FloatArray, baseline_score: FloatArray) -> FloatArray:

@@ -116,29 +116,24 @@ class Contributions:
 
 
 def contributions_of(
-    surface: Surface,
-    rows: FloatArray,
-    baseline_rows: FloatArray,
-    *,
-    names: Sequence[str],
-    statistic: str,
-    lags: int = 0,
-    method: str = "integrated",
-    baseline_name: str = "the baseline given",
+    surface: Surface, rows: FloatArray, baseline_rows: FloatArray, *, names: Sequence[str], lags: int = 0, **said: Any
 ) -> Contributions:
     """Return the contributions of variables to one statistic of rows.
 
     Rows and baselines, one or as many, are ordered x_t, x_{t-1}, ..., as the model sees them: scaled, which does not
     change contributions.  # shapes: (m, d (lags + 1)), (1 or m, d (lags + 1))
+
+    What is `said` is the statistic, the method ("integrated" if unsaid) and the name of the baseline, as in the result.
     """
     d = len(names)
     if rows.shape[1] != d * (lags + 1):
         what = f"Rows with {_count(lags, 'lag')} of {_count(d, 'variable')}"
         raise InputError(f"{what} must have {d * (lags + 1)} columns; got {rows.shape[1]}.")
-    found = attribute(surface, rows, baseline_rows, method)
+    said = {"method": "integrated", **said}
+    found = attribute(surface, rows, baseline_rows, said["method"])
     by_lag = found.values.reshape(len(rows), lags + 1, d)
     ends = found.score, np.atleast_2d(baseline_rows), found.baseline_score
-    return Contributions(tuple(map(str, names)), by_lag, *ends, method, statistic, baseline_name)
+    return Contributions(tuple(map(str, names)), by_lag, *ends, **said)
 
 
 def baseline_rows(

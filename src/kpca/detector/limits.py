@@ -45,8 +45,7 @@ class Statistics:
     combined: FloatArray  # shape: (m,)
 
     def __getitem__(self, name: str) -> FloatArray:
-        found: FloatArray = getattr(self, check_statistic(name))
-        return found
+        return np.asarray(getattr(self, check_statistic(name)))
 
     @staticmethod
     def joined(parts: Sequence[Statistics]) -> Statistics:
@@ -153,8 +152,7 @@ class Limits:
     rows: int  # how many rows the limits are from
 
     def __getitem__(self, name: str) -> float:
-        limit: float = getattr(self, check_statistic(name))
-        return limit
+        return float(getattr(self, check_statistic(name)))
 
 
 @dataclass(frozen=True, eq=False)

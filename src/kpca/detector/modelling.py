@@ -79,9 +79,8 @@ def lagged(X: FloatArray, lags: int, history: FloatArray | None = None) -> Float
     """
     if lags == 0 or len(X) == 0:
         return X if lags == 0 else np.empty((0, X.shape[1] * (lags + 1)), X.dtype)
-    before = X[:0] if history is None else history[-lags:]
-    series = np.concatenate([before, X])
-    missing = np.repeat(series[:1], lags - len(before), axis=0)
+    series = X if history is None else np.concatenate([history[-lags:], X])
+    missing = np.repeat(series[:1], lags + len(X) - len(series), axis=0)
     series = np.concatenate([missing, series])
     return np.column_stack([series[lags - lag : len(series) - lag] for lag in range(lags + 1)])
 

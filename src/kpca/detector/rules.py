@@ -21,6 +21,7 @@ than here: try a rule on normal rows that the detector has not seen.
 from __future__ import annotations
 
 import math
+from itertools import islice
 from numbers import Real
 from typing import Any
 
@@ -148,7 +149,9 @@ def _transitions(k: int, of: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
             if window.bit_count() >= k:
                 numbers.append(-1)
                 continue
-            new = _relevant(window, k, of)
+            # An alarm has no more than of - k rows within the limit, so rows before so many and one more play no role.
+            within = (age for age in range(of - 1) if not window >> age & 1)
+            new = window & ((1 << next(islice(within, of - k, None), of - 1)) - 1)
             if new not in states:
                 states[new] = len(found)
                 found.append(new)
@@ -157,19 +160,6 @@ def _transitions(k: int, of: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
             needed = "An average run length needs k and of that are small, or close to each other"
             raise InputError(f"{needed}; got {k} of {of}: take fewer rows, or simulate.")
     return np.array(following[0]), np.array(following[1])
-
-
-def _relevant(window: int, k: int, of: int) -> int:
-    """Return the last of - 1 bits of a window, less those that cannot be part of an alarm any more.
-
-    An alarm has no more than of - k rows within the limit, so rows before so many and one more play no role.
-    """
-    within = 0
-    for age in range(of - 1):
-        within += not window >> age & 1
-        if within > of - k:
-            return window & ((1 << age) - 1)
-    return window & ((1 << (of - 1)) - 1)
 
 
 def _checked_rule(k: Any, of: Any, p: Any = 0.0) -> tuple[int, int, float]:
@@ -186,9 +176,7 @@ def _flags(name: str, values: Any) -> Flags:
     flags = np.asarray(values)
     if flags.ndim != 1:
         raise InputError(f"{name} must have one flag per row, in one dimension; got shape {flags.shape}.")
-    if flags.dtype == bool or flags.size == 0:
-        return flags.astype(bool)
-    for value in flags if flags.dtype.kind not in "iuf" else flags[(flags != 0) & (flags != 1)][:1]:
+    for value in [] if flags.dtype == bool else flags.tolist():
         if not (isinstance(value, Real | np.bool_) and value in (0, 1)):
             strange = value.item() if isinstance(value, np.generic) else value
             raise InputError(f"{name} must hold flags, True and False or 1 and 0; got {strange!r}.")

@@ -172,13 +172,29 @@ class _Watch:
 
 
 def _read_batch(batch: Any, row: int, columns: int, names: Sequence[str] | None) -> tuple[FloatArray, Sequence[Any]]:
-    """Return a copy of a batch and labels of its rows, or raise InputError that says which row it begins with."""
+    """Return a copy of a batch, NaN where it has no numbers, and the labels of its rows, None where it has none.
+
+    An InputError says which row of the stream the batch begins with.
+    """
+    labels: Sequence[Any] = ()
     try:
         found = batch.columns if is_frame(batch) else batch.index if is_labelled_row(batch) else ()
         named = len(found) > 0 and len(batch) > 0 and all(isinstance(name, str) for name in found)
         if named and names is not None and len(found) == len(names):
             compare_names(names, found)
-        rows, labels = _read(batch)
+        if is_frame(batch):
+            labels = list(batch.index) if hasattr(batch, "iloc") else ()
+            rows = FrameReader(batch).take(np.arange(len(batch))) if 0 not in batch.shape else ()
+        elif is_labelled_row(batch):
+            rows, labels = batch.to_numpy(dtype=np.float64, na_value=np.nan), [batch.name]
+        else:
+            rows = batch.toarray() if sparse.issparse(batch) else batch
+            rows = np.ma.filled(rows.astype(np.float64), np.nan) if np.ma.isMaskedArray(rows) else np.asarray(rows)
+            if rows.dtype.kind not in "biufO":
+                raise InputError(f"a batch must hold real numbers only; got {rows.dtype}.")
+            if rows.ndim == 0:
+                raise InputError(f"a batch must be rows, or one row; got the number {rows.item()!r}.")
+        rows = np.array(rows, dtype=np.float64)
     except InputError as error:
         raise InputError(f"At row {row} of the stream: {error}") from error
     except (TypeError, ValueError) as error:
@@ -192,24 +208,3 @@ def _read_batch(batch: Any, row: int, columns: int, names: Sequence[str] | None)
         must = f"must have {columns} columns, as the detector was fitted to; got shape {rows.shape}"
         raise InputError(f"At row {row} of the stream a batch {must}.")
     return rows, labels if len(labels) else [None] * len(rows)
-
-
-def _read(batch: Any) -> tuple[FloatArray, Sequence[Any]]:
-    """Return the numbers of a batch, NaN where there are none, and the labels of its rows, if it has any."""
-    if is_frame(batch):
-        if 0 in batch.shape:
-            return np.empty((0, 0)), ()
-        labels = list(batch.index) if hasattr(batch, "iloc") else ()
-        return np.array(FrameReader(batch).take(np.arange(len(batch))), dtype=np.float64), labels
-    if is_labelled_row(batch):
-        return batch.to_numpy(dtype=np.float64, na_value=np.nan).copy(), [batch.name]
-    if sparse.issparse(batch):
-        batch = batch.toarray()
-    if np.ma.isMaskedArray(batch):
-        batch = np.ma.filled(batch.astype(np.float64), np.nan)
-    found = np.asarray(batch)
-    if found.dtype.kind not in "biufO":
-        raise InputError(f"a batch must hold real numbers only; got {found.dtype}.")
-    if found.ndim == 0:
-        raise InputError(f"a batch must be rows, or one row; got the number {found.item()!r}.")
-    return np.array(found, dtype=np.float64), ()

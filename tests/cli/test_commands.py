@@ -18,6 +18,7 @@ from scipy import sparse
 import kpca
 from kpca.cli import main
 from kpca.io import open_table
+from kpca.preimage.back import NAMES
 
 COMMANDS = [
     "report",
@@ -314,6 +315,11 @@ def test_help_starts_without_the_libraries() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1]
     assert not any(f"'{name}'" in loaded for name in ("numpy", "scipy", "sklearn", "rich", "pyarrow"))
+
+
+def test_every_inverse_map_of_the_library_can_be_asked_for() -> None:
+    preimage = next(option for option in main.commands["fit"].params if option.name == "preimage")
+    assert preimage.type.choices == ("none", *NAMES)
 
 
 def test_quiet_says_nothing(files: Files, runner: CliRunner) -> None:

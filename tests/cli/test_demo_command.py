@@ -18,11 +18,9 @@ ROWS = "200"
 @pytest.fixture
 def no_race(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answer for the contenders, whose processes take seconds to start."""
-    answers = {
-        demo.CONTENDERS[0]: demo.Result(0.25, 3 * 2**20, [2.0, 1.0]),
-        demo.CONTENDERS[1]: demo.Result(1234.5, 1500 * 2**20, [2.0, 1.001]),
-        demo.CONTENDERS[2]: demo.Result(2.0, None, [2.0, 1.0]),
-    }
+    found = [(0.25, 3 * 2**20, [2.0, 1.0]), (1234.5, 1500 * 2**20, [2.0, 1.001]), (2.0, None, [2.0, 1.0])]
+    named = [dict(zip(("seconds", "peak_bytes", "eigenvalues"), figures, strict=True)) for figures in found]
+    answers = dict(zip(demo.CONTENDERS, named, strict=True))
     monkeypatch.setattr(demo, "race", lambda contender, rows, gamma: answers[contender])
 
 
@@ -39,7 +37,7 @@ def test_tour_as_a_user_sees_it(runner: CliRunner, tmp_path: Path) -> None:
     component = re.findall(r"^ +\d+ +\d+\.\d{4}(?: +\d+\.\d{4} %){3} +\de-\d\d *$", shown, re.MULTILINE)
     assert len(component) == 10
     contender = re.findall(r"^ +(kpca|scikit-learn.*?)  +\d+\.\d\d s +(\S+ MiB|unknown)", shown, re.MULTILINE)
-    assert [name for name, _ in contender] == [contender.name for contender in demo.CONTENDERS]
+    assert [name for name, _ in contender] == list(demo.CONTENDERS)
     assert [step for step in re.findall(r"^(\d)\. [A-Z]", shown, re.MULTILINE)] == list("12345")
     before, after, by_pca = map(float, re.findall(r"0\.\d{3}", shown.split("3. Denoise")[1])[:3])
     assert after < by_pca < before

@@ -9,8 +9,7 @@ from kpca.cli._command import CONTEXT, Commands
 from kpca.cli.detect import detect
 from kpca.cli.explain import compare, explain, report
 from kpca.cli.fit import denoise, fit, reconstruct, transform
-from kpca.cli.info import export, info
-from kpca.cli.tour import demo
+from kpca.cli.info import demo, export, info
 from kpca.cli.tune import tune
 
 _EPILOG = """\b

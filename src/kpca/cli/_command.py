@@ -11,7 +11,6 @@ import re
 import shlex
 import signal
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,19 +20,21 @@ import click
 from kpca._base.errors import Cancelled, InputError, InputWarning, Setting
 from kpca._base.files import silence_stdout
 
-BAD_INPUT = 2
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-
-
 _LAST = "Run"  # the section of what all commands have
 
 
 class SectionOption(click.Option):
-    """An option that knows under which heading of the help it stands, and for which parameters of Python."""
+    """An option that knows under which heading of the help it stands, and for which parameters of Python.
 
-    def __init__(self, *args: Any, section: str = "Options", stands_for: tuple[str, ...] = (), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.section, self.stands_for = section, stands_for or (self.name,)
+    Options of one `group` reach the command together, as a dictionary of that name.
+    """
+
+    def __init__(
+        self, *names: Any, section: str, group: str = "", stands_for: tuple[str, ...] = (), **settings: Any
+    ) -> None:
+        super().__init__(*names, **settings)
+        self.section, self.group, self.stands_for = section, group, stands_for or (self.name,)
 
 
 class SectionedCommand(click.Command):
@@ -41,6 +42,9 @@ class SectionedCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; messages name its options."""
+        for option in self.params:
+            if isinstance(option, SectionOption) and option.group:
+                ctx.params.setdefault(option.group, {})[option.name] = ctx.params.pop(str(option.name))
         with _errors_in_one_line():
             return super().invoke(ctx)
 
@@ -72,26 +76,32 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what a user can put right becomes one line on stderr and exit code 2."""
-        with _errors_in_one_line(), _stopped_like_ctrl_c():
-            return super().invoke(ctx)
+        at_home = threading.current_thread() is threading.main_thread()  # where alone signals can be handled
+        # a polite kill cleans up as Ctrl-C does: what is half written goes away
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler) if at_home else None
+        try:
+            with _errors_in_one_line():
+                return super().invoke(ctx)
+        finally:
+            if at_home:
+                signal.signal(signal.SIGTERM, before)
 
 
 class _Refused(click.ClickException):
-    exit_code = BAD_INPUT
+    exit_code = 2
 
 
 @contextmanager
 def _errors_in_one_line() -> Iterator[None]:
     try:
         yield
-    except InputError as error:
-        raise _Refused(_line(error)) from error
-    except ImportError as error:
-        if "pip install" not in str(error):  # else an optional library is missing, and the message says which extra
+    except (InputError, ImportError) as error:
+        # where an optional library is missing, the message says which extra it is in
+        if isinstance(error, ImportError) and "pip install" not in str(error):
             raise
-        raise _Refused(_line(error)) from error
+        raise _Refused(one_line(error)) from error
     except Cancelled as error:
-        raise click.ClickException(_line(error)) from error
+        raise click.ClickException(one_line(error)) from error
     except OSError as error:
         if error.errno == errno.EPIPE:  # nobody reads any more, which is no error
             raise
@@ -99,13 +109,13 @@ def _errors_in_one_line() -> Iterator[None]:
             silence_stdout()
         what = "Standard output" if error.filename is None else repr(os.fsdecode(error.filename))
         said = (error.strerror or str(error)).lower()
-        raise _Refused(_line(f"{what} must take what is written; the system says: {said}.")) from error
+        raise _Refused(one_line(f"{what} must take what is written; the system says: {said}.")) from error
     except MemoryError as error:
         remedy = "give --memory a limit, or take --approximation nystroem"
         raise click.ClickException(f"There is not enough memory for this: {remedy}.") from error
 
 
-def _line(error: BaseException | str) -> str:
+def one_line(error: BaseException | str) -> str:
     """Return a message as one line without control characters, which a terminal would obey."""
     told = error.told(in_options) if isinstance(error, InputError | InputWarning) else str(error)
     words = " ".join(told.split())
@@ -133,23 +143,6 @@ def in_options(setting: Setting) -> str:
     return "The data" if setting.name == "X" else str(setting)
 
 
-@contextmanager
-def _stopped_like_ctrl_c() -> Iterator[None]:
-    """Let a polite kill clean up as Ctrl-C does: what is half written goes away."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 _TREATMENT = ("text", "encode", "impute", "scale", "size")
 _FILES = ("model", "normal", "save")
 
@@ -164,26 +157,3 @@ def check_settled() -> None:
         if settles and typed and name not in _FILES:
             said = "must be left out beside --model, which keeps what it was fitted with"
             raise InputError(f"{max(parameter.opts, key=len)} {said}", remedy="leave it out, or fit a new model")
-
-
-@contextmanager
-def warnings_as_notes(heard: list[str], *, quiet: bool) -> Iterator[None]:
-    """Collect warnings, each once, and print them as notes on stderr."""
-
-    def note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        text = _line(message) if isinstance(message, Warning) else " ".join(message.split())
-        if text in heard or issubclass(category, DeprecationWarning | PendingDeprecationWarning):
-            return
-        heard.append(text)
-        if not quiet:
-            click.echo(f"Note: {text}", err=True)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = note
-        yield
-
-
-def is_terminal(stream: Any) -> bool:
-    """Return True if somebody looks at what is written there."""
-    return bool(getattr(stream, "isatty", lambda: False)())

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import os
 import re
 import shlex
 import sys
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from kpca._base.errors import InputError, Setting
 from kpca.cli._command import check_settled
-from kpca.cli._run import TABLE, Code, Run, changed
+from kpca.cli._options import Options
+from kpca.cli._run import Code, Run
 
 if TYPE_CHECKING:
-    from kpca.cli._options import DataOptions, ModelOptions
     from kpca.io import Preparation, Table
 
 _ROLES = ("columns", "drop", "label", "id", "text", "format", "header", "array", "delimiter", "size")
@@ -33,7 +34,7 @@ class Data:
 
     path: str
     table: Table
-    options: DataOptions
+    options: Options
 
     @property
     def name(self) -> str:
@@ -41,36 +42,30 @@ class Data:
         return "standard input" if self.path == "-" else os.path.basename(os.path.normpath(self.path))
 
     @property
+    def code(self) -> Code:
+        """The table, as code calls it."""
+        return Code("table", self.table)
+
+    @property
     def scale(self) -> str:
         """How numbers are scaled: as asked, or as suits the kind of data."""
-        if self.options.scale != "auto":
-            return self.options.scale
+        if self.options["scale"] != "auto":
+            return str(self.options["scale"])
         return "none" if self.table.layout.text or self.table.sparse or self.table.image_shape else "standard"
 
-    def treatment(self, run: Run, scale: str | None = None) -> tuple[Preparation, Code]:
-        """Return the treatment that was asked for, not yet fitted, and the call that makes it."""
-        from kpca.io import Preparation
-
-        given: dict[str, Any] = {"encode": self.options.encode, "impute": self.options.impute}
-        given["scale"] = scale or self.scale
-        made = run.script.made("kpca.io:Preparation", **changed(given, {"scale": "none"}))
-        return Preparation(**given), made
+    def treatment(self, run: Run, scale: str | None = None) -> Code:
+        """Return the treatment that was asked for, not yet fitted, as the call that makes it."""
+        given = {"encode": self.options["encode"], "impute": self.options["impute"], "scale": scale or self.scale}
+        return run.script.made("kpca.io:Preparation", usual={"scale": "none"}, **given)
 
     @functools.cached_property  # the digest reads the whole file
     def facts(self) -> dict[str, Any]:
         """What is worth keeping with a model: it says which data it is from."""
-        layout = self.table.layout
-        return {
-            "name": self.name,
-            "sha256": self.table.digest(),
-            "rows": self.table.n_rows,
-            "numbers": len(layout.numbers),
-            "categories": len(layout.categories),
-            "text": layout.text,
-            "label": layout.label,
-            "id": layout.id,
-            "image_shape": None if self.table.image_shape is None else list(self.table.image_shape),
-        }
+        layout, shape = self.table.layout, self.table.image_shape
+        counts = {"numbers": len(layout.numbers), "categories": len(layout.categories)}
+        roles = {"text": layout.text, "label": layout.label, "id": layout.id}
+        known = {"name": self.name, "sha256": self.table.digest(), "rows": self.table.n_rows}
+        return {**known, **counts, **roles, "image_shape": None if shape is None else list(shape)}
 
     @property
     def sentence(self) -> str:
@@ -81,47 +76,46 @@ class Data:
         return f"{facts['name']}: {facts['rows']:,} rows, {', '.join([*counts, *roles])}."
 
 
-def open_data(run: Run, path: str, options: DataOptions, *, optional: tuple[str, ...] = (), to: str = "table") -> Data:
+def open_data(run: Run, path: str, options: Options, *, optional: tuple[str, ...] = (), to: str = "table") -> Data:
     """Open a file, a folder, or standard input (-); roles that are optional may name columns that are not there."""
     from kpca.io import open_table
 
-    given = {role: getattr(options, role) for role in _ROLES}
-    table = open_table(path, **given, encode=options.encode, optional=optional)
+    given = {role: options.get(role) for role in _ROLES}
+    table = open_table(path, **given, encode=options.get("encode"), optional=optional)
     given |= {role: getattr(table.layout, role) for role in optional}
-    data = Data(path, table, replace(options, **given))
+    data = Data(path, table, {**options, **given})
     if os.path.isdir(path) and table.image_shape is not None:  # names and folders have their roles
         given |= {"id": None, "label": None}
-    run.script.calls("kpca.io:open_table", path, to=to, **changed(given, {}))
+    run.script.add(f"{to} = {run.script.written('kpca.io:open_table', path, **given)}")
     return data
 
 
-def open_for(run: Run, path: str, options: DataOptions, fitted: PreparedModel, *, to: str = "table") -> Data:
+def open_for(run: Run, path: str, options: Options, fitted: PreparedModel, *, to: str = "table") -> Data:
     """Open new data for a model; the id and the label of its fit are taken along where they are there."""
     from kpca.data.roles import inputs_of
 
-    preparation = fitted.preparation
-    layout = preparation.layout_
+    layout = fitted.preparation.layout_
     for role in ("id", "label"):
-        if getattr(options, role) in inputs_of(layout):
-            said = f"must not name a column that the model takes; {getattr(options, role)!r} is one"
-            raise InputError(said, param=role)
-    unsaid = {role: getattr(layout, role) for role in ("id", "label") if getattr(options, role) is None}
-    wanted = replace(options, text=layout.text, encode=preparation.encode, **unsaid)
-    if preparation.image_shape_ is not None and os.path.isdir(path):
-        wanted = replace(wanted, size=preparation.image_shape_)
+        if options[role] in inputs_of(layout):
+            raise InputError(f"must not name a column that the model takes; {options[role]!r} is one", param=role)
+    unsaid = {role: getattr(layout, role) for role in ("id", "label") if options[role] is None}
+    wanted = {**options, "text": layout.text, "encode": fitted.preparation.encode, **unsaid}
+    if fitted.preparation.image_shape_ is not None and os.path.isdir(path):
+        wanted["size"] = fitted.preparation.image_shape_
     return open_data(run, path, wanted, optional=tuple(role for role, name in unsaid.items() if name), to=to)
 
 
-def rows_of(run: Run, file: str, options: DataOptions) -> tuple[Data, Preparation, Any]:
-    """Open a file and treat its rows, those that memory has room for: `preparation` and `rows` in the code."""
-    from kpca.io import rows_in_memory
+def rows_of(run: Run, file: str, options: Options) -> tuple[Data, Preparation, list[Code]]:
+    """Open a file, and return the numbers and the labels of its rows after treatment, where memory has room for them.
 
-    data, seed = open_data(run, file, options), run.options.seed
-    preparation, made = data.treatment(run)
-    preparation.fit(data.table)
+    They are `rows` in the code, and the treatment is `preparation`.
+    """
+    data = open_data(run, file, options)
+    made = data.treatment(run)
     run.script.add(f"preparation = {made}.fit(table)")
-    run.script.calls("kpca.io:rows_in_memory", Code("preparation"), TABLE, to="rows", seed=seed)
-    return data, preparation, rows_in_memory(preparation, data.table, seed=seed)
+    preparation = Code("preparation", made.value.fit(data.table))
+    rows = run.script.call("kpca.io:rows_in_memory", preparation, data.code, to="rows", seed=run.seed)
+    return data, preparation.value, [Code("rows.X", rows.X), Code("rows.labels", rows.labels)]
 
 
 # -- Models -----------------------------------------------------------------------------------------------------------
@@ -135,20 +129,29 @@ class PreparedModel:
     model: Any  # KernelPCA, IncrementalKernelPCA or KernelPCADetector
     about: dict[str, Any]
 
-    @property
-    def pipeline(self) -> Any:
-        """Both in one, as it is saved and as Python uses it."""
+    @functools.cached_property
+    def code(self) -> Code:
+        """Both in one, as it is saved and as Python uses it: `model` in the code."""
         from sklearn.pipeline import Pipeline
 
-        return Pipeline([("prepare", self.preparation), ("model", self.model)])
+        return Code("model", Pipeline([("prepare", self.preparation), ("model", self.model)]))
+
+    def save(self, run: Run, path: str) -> None:
+        """Write both, and what is known of them, to a .kpca file."""
+        from kpca import io
+
+        io.save(self.code.value, path, about=self.about)
+        run.script.add(run.script.written("kpca.save", self.code, path))
 
 
-def load(path: str, *, wanted: str = "model") -> PreparedModel:
-    """Return what a .kpca file holds; a bare model from Python takes rows of numbers as they are."""
+def loaded(run: Run, path: str, file: str, options: Options, *, wanted: str = "model") -> tuple[Data, PreparedModel]:
+    """Load a model, and open a file for it: `model` and `table` in the code.
+
+    A bare model from Python takes rows of numbers as they are.
+    """
     from kpca import IncrementalKernelPCA, KernelPCA, KernelPCADetector, io
 
-    *before, model = steps_of(io.load(path))
-    about = dict(io.read_about(path).about or {})
+    *before, model = steps_of(run.script.call("kpca.load", path, to="model"))
     kinds: tuple[type, ...] = (KernelPCADetector,) if wanted == "detector" else (KernelPCA, IncrementalKernelPCA)
     if not isinstance(model, kinds):
         other = "kpca fit" if wanted == "model" else "kpca detect --save"
@@ -156,7 +159,8 @@ def load(path: str, *, wanted: str = "model") -> PreparedModel:
     preparation = before[-1] if before else untreated(model)
     if len(before) > 1 or not isinstance(preparation, io.Preparation):
         raise InputError(f"{path!r} must hold a model that the command line saved; its pipeline has other steps.")
-    return PreparedModel(preparation, model, about)
+    fitted = PreparedModel(preparation, model, dict(io.read_about(path).about or {}))
+    return open_for(run, file, options, fitted), fitted
 
 
 def steps_of(loaded: Any) -> list[Any]:
@@ -177,111 +181,76 @@ def untreated(model: Any) -> Preparation:
     return Preparation().fit(MemoryTable(Rows(layout, np.zeros((1, len(layout.numbers)))), "the model"))
 
 
-def loaded(
-    run: Run, path: str, file: str, options: DataOptions, *, wanted: str = "model"
-) -> tuple[Data, PreparedModel]:
-    """Load a model, and open a file for it: `model` and `table` in the code."""
-    fitted = load(path, wanted=wanted)
-    run.script.calls("kpca.load", path, to="model")
-    return open_for(run, file, options, fitted), fitted
-
-
 def fitted_or_loaded(
-    run: Run,
-    path: str | None,
-    file: str,
-    options: DataOptions,
-    settings: ModelOptions,
-    *,
-    preimage: str | None = None,
-    invertible: bool = False,
+    run: Run, path: str | None, file: str, options: Options, settings: Options, *, inverse: str = ""
 ) -> tuple[Data, PreparedModel]:
     """Load a model for a file or, where none is given, fit one to it: `model` and `table` in the code.
 
-    `preimage` is its inverse map if the options say nothing of it, `invertible` whether it must have one.
+    `inverse` says whether an inverse map is "wanted" of the model, or "needed", if the options say nothing of it.
     """
     from kpca.data.sources import in_memory
 
     if path is not None:
         check_settled()
         return loaded(run, path, file, options)
-    check_kernel(settings.kernel)
-    if settings.rank is not None and settings.approximation not in ("nystroem", "rff"):
+    check_kernel(settings["kernel"])
+    approximation = settings["approximation"]
+    if settings["rank"] is not None and approximation not in ("nystroem", "rff"):
         raise InputError("--rank needs --approximation nystroem or rff, whose rank it is.")
     data = open_data(run, file, options)
-    treated = treated_rows(run, data)
-    if treated.preparation.sparse_:  # which have no pre-images
-        if invertible or settings.preimage not in (None, "none"):
+    treatment, rows = treated_rows(run, data)
+    if treatment.value.sparse_:  # which have no pre-images
+        if inverse == "needed" or settings["preimage"] not in (None, "none"):
             said = f"An inverse map needs dense rows of numbers; those of {data.name} are "
             said += "texts" if data.table.layout.text else "sparse"
             needed = "texts cannot be denoised" if data.table.layout.text else "save them as a dense table first"
-            raise InputError(said, remedy=needed if invertible else ("leave ", Setting("preimage"), " out"))
-        preimage = None
-    streamed = settings.approximation != "none" and not in_memory(treated.rows)
-    few = settings.approximation == "auto" and data.table.n_rows <= MOST_EXACT
-    exact = not streamed and (few or settings.approximation == "none")
-    return data, fitted_to(run, data, treated, *_estimator(run, settings, preimage, exact=exact, streamed=streamed))
-
-
-class Treated(NamedTuple):
-    """Rows as a model takes them, an array or a source of chunks, with the treatment and the call that makes it."""
-
-    preparation: Preparation
-    code: Code
-    rows: Any
-
-
-def treated_rows(run: Run, data: Data, scale: str | None = None) -> Treated:
-    """Fit a treatment to a table, and apply it."""
-    preparation, code = data.treatment(run, scale)
-    run.stage(f"Reading {data.name}")
-    return Treated(preparation, code, preparation.fit(data.table).transform(data.table))
-
-
-def fitted_to(run: Run, data: Data, treated: Treated, model: Any, code: Code) -> PreparedModel:
-    """Fit a model to treated rows; `code` is the call that makes the model."""
-    run.script.uses("sklearn.pipeline:Pipeline")
-    run.script.add(f"preparation = {treated.code}", f"estimator = {code}")
-    run.script.add('model = Pipeline([("prepare", preparation), ("model", estimator)]).fit(table)')
-    run.stage("Fitting")
-    model.fit(treated.rows)
-    return PreparedModel(treated.preparation, model, origin(run, data))
-
-
-def origin(run: Run, data: Data, **more: Any) -> dict[str, Any]:
-    """Return what is kept with a model of where it comes from."""
-    return {"data": data.facts, "seed": run.options.seed, "command": command_line(), **more}
+            raise InputError(said, remedy=needed if inverse == "needed" else ("leave ", Setting("preimage"), " out"))
+        inverse = ""
+    streamed = approximation != "none" and not in_memory(rows)
+    few = approximation == "auto" and data.table.n_rows <= MOST_EXACT
+    if not streamed and (few or approximation == "none"):
+        approximation = None
+    elif approximation == "auto":
+        approximation = "nystroem"
+    rank = STREAMED_RANK if settings["rank"] is None and streamed else settings["rank"]
+    if rank is not None:
+        approximation = run.script.made("kpca.RandomFeatures" if approximation == "rff" else "kpca.Nystroem", rank)
+    way = settings["preimage"] or ("auto" if inverse else "none")
+    arguments = {name: settings[name] for name in ("kernel", "gamma", "degree", "coef0", "center")}
+    arguments |= {"approximation": approximation, "preimage": None if way == "none" else way}
+    arguments |= {"random_state": run.seed, **({} if streamed else {"tol": settings["tol"]})}
+    # rows in chunks get a model that keeps nothing of each
+    kind = "kpca.IncrementalKernelPCA" if streamed else "kpca.KernelPCA"
+    model = run.script.made(kind, settings["components"], usual=_USUAL, **arguments)
+    return data, fitted_to(run, data, treatment, rows, model)
 
 
 _USUAL = {"degree": 3.0, "coef0": 1.0, "center": True, "approximation": None, "preimage": None, "tol": 0.0}
 
 
-def _estimator(
-    run: Run, settings: ModelOptions, preimage: str | None, *, exact: bool, streamed: bool
-) -> tuple[Any, Code]:
-    """Return the model that options ask for, and its call; rows in chunks get a model that keeps nothing of each."""
-    from kpca import IncrementalKernelPCA, KernelPCA, Nystroem, RandomFeatures
+def treated_rows(run: Run, data: Data, scale: str | None = None) -> tuple[Code, Any]:
+    """Fit a treatment to a table, and return it with the rows as a model takes them: an array or a source of chunks."""
+    treatment = data.treatment(run, scale)
+    run.stage(f"Reading {data.name}")
+    return treatment, treatment.value.fit(data.table).transform(data.table)
 
-    approximation = None if exact else "nystroem" if settings.approximation == "auto" else settings.approximation
-    way = preimage if settings.preimage is None else settings.preimage
-    arguments = {name: getattr(settings, name) for name in ("kernel", "gamma", "degree", "coef0", "center")}
-    arguments |= {"approximation": approximation, "preimage": None if way == "none" else way}
-    arguments |= {"random_state": run.options.seed, **({} if streamed else {"tol": settings.tol})}
-    written = dict(arguments)
-    rank = STREAMED_RANK if settings.rank is None and streamed else settings.rank
-    if rank is not None:
-        features: Any = RandomFeatures if approximation == "rff" else Nystroem
-        arguments["approximation"] = features(rank)
-        written["approximation"] = run.script.made(f"kpca.{features.__name__}", rank)
-    kind: Any = IncrementalKernelPCA if streamed else KernelPCA
-    code = run.script.made(f"kpca.{kind.__name__}", settings.components, **changed(written, _USUAL))
-    return kind(settings.components, **arguments), code
+
+def fitted_to(run: Run, data: Data, treatment: Code, rows: Any, model: Code) -> PreparedModel:
+    """Fit a model to treated rows."""
+    run.script.uses("sklearn.pipeline:Pipeline")
+    run.script.add(f"preparation = {treatment}", f"estimator = {model}")
+    run.script.add('model = Pipeline([("prepare", preparation), ("model", estimator)]).fit(table)')
+    run.stage("Fitting")
+    return PreparedModel(treatment.value, model.value.fit(rows), origin(run, data))
+
+
+def origin(run: Run, data: Data, **more: Any) -> dict[str, Any]:
+    """Return what is kept with a model of where it comes from."""
+    return {"data": data.facts, "seed": run.seed, "command": command_line(), **more}
 
 
 def check_kernel(name: str, param: str = "kernel") -> None:
     """Refuse a kernel that does not exist, before a file is read."""
-    import difflib
-
     from kpca import kernels
 
     known = [kernel for kernel in kernels.NAMES if kernel != "precomputed"]
@@ -303,16 +272,9 @@ def command_line() -> str:
     return shlex.join(["kpca", *sys.argv[1:]])
 
 
-def given(**outputs: str | None) -> dict[str, str]:
-    """Return the outputs that were asked for."""
-    return {what: path for what, path in outputs.items() if path}
-
-
 def default_output(path: str, suffix: str) -> str:
     """Return the name of an output from that of the data, in the current folder."""
-    if path == "-":
-        return f"kpca{suffix}"
-    name = os.path.basename(os.path.abspath(path))
+    name = "" if path == "-" else os.path.basename(os.path.abspath(path))
     stem = name[: -len(".gz")] if name.lower().endswith(".gz") else name
     return (os.path.splitext(stem)[0] or "kpca") + suffix
 
@@ -359,7 +321,7 @@ def shown_rows(fitted: PreparedModel, data: Data) -> tuple[Any, Any]:
     from kpca.io.results import prepared_pieces
 
     scores, labels = [], []
-    for _, part in prepared_pieces(fitted.pipeline, data.table):
+    for _, part in prepared_pieces(fitted.code.value, data.table):
         scores.append(np.asarray(fitted.model.transform(part.X)))
         labels.append(part.labels)
     return np.concatenate(scores), joined(labels)

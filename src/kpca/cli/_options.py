@@ -1,11 +1,11 @@
-"""The options that commands share, each group gathered into one object."""
+"""The options that commands share; those of a group reach a command as one dictionary."""
 
 from __future__ import annotations
 
 import csv
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ import click
 from kpca.cli._command import SectionedCommand, SectionOption
 
 File = str | None  # the path of a file that need not be named
+Options = dict[str, Any]  # of a group, by name
 Callback = Callable[..., Any]
 Decorator = Callable[[Callback], Callback]
 FORMATS = ("csv", "tsv", "npy", "npz", "parquet", "feather", "arrow", "zarr", "h5ad")
@@ -42,118 +43,56 @@ def number_or(*words: str) -> Callable[[Any], Any]:
         if not isinstance(value, str) or value in words:
             return value
         for kind in (int, float):
-            try:
+            with suppress(ValueError):
                 return kind(value)
-            except ValueError:
-                continue
         raise click.BadParameter(f"{value!r} must be a number{''.join(f' or {word}' for word in words)}.")
 
     return read
 
 
-@dataclass(frozen=True)
-class DataOptions:
-    """How a file is read and treated."""
+class _Preimages(click.Choice):  # type: ignore[type-arg]
+    """The names of the inverse maps, looked up when they are needed: the library takes a second to import."""
 
-    columns: tuple[str, ...] | None = None
-    drop: tuple[str, ...] | None = None
-    label: str | None = None
-    id: str | None = None
-    text: str | None = None
-    encode: str | None = None
-    impute: str | None = None
-    scale: str = "auto"
-    format: str | None = None
-    header: bool | None = None
-    array: str | None = None
-    delimiter: str | None = None
-    size: tuple[int, int] | None = None
+    case_sensitive = True
 
+    def __init__(self) -> None:
+        """Leave the choices open."""
 
-@dataclass(frozen=True)
-class ModelOptions:
-    """Which model is fitted."""
+    @functools.cached_property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        from kpca.preimage.back import NAMES
 
-    components: Any
-    kernel: str
-    gamma: Any
-    degree: float
-    coef0: float
-    center: bool
-    approximation: str
-    rank: int | None
-    preimage: str | None
-    tol: float
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How a command runs and what it prints."""
-
-    seed: int
-    memory: str | None
-    threads: int | None
-    device: str
-    json: bool
-    quiet: bool
-    show_code: bool
-
-
-def _gathered(kind: type, name: str, *options: Decorator) -> Decorator:
-    """Return a decorator that adds options to a command and hands them over as one object."""
-
-    def decorate(callback: Callback) -> Callback:
-        @functools.wraps(callback)
-        def command(**values: Any) -> Any:
-            mine = {field.name: values.pop(field.name) for field in fields(kind) if field.name in values}
-            return callback(**values, **{name: kind(**mine)})
-
-        decorated: Callback = command
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
-
-    return decorate
+        return ("none", *NAMES)
 
 
 def command(short_help: str, argument: str = "", **settings: Any) -> Callable[[Callback], click.Command]:
     """Return a decorator that makes a command of a function: with an argument, if named, and what all commands have."""
 
     def decorate(callback: Callback) -> click.Command:
-        with_options = run_options(callback)
+        with_options = _run_options(callback)
         taking = click.argument(argument, **settings)(with_options) if argument else with_options
         return click.command(cls=SectionedCommand, short_help=short_help)(taking)
 
     return decorate
 
 
-def option(section: str, *names: str, show_default: bool = True, **settings: Any) -> Decorator:
-    """Return an option under a heading of the help, which shows its default if there is one."""
+def option(*names: str, show_default: bool = True, **settings: Any) -> Decorator:
+    """Return an option under a heading (`section`) of the help, which shows its default if there is one."""
     shown = show_default and settings.get("default") is not None
-    return click.option(*names, cls=SectionOption, section=section, show_default=shown, **settings)
+    return click.option(*names, cls=SectionOption, show_default=shown, **settings)
 
 
-def output(what: str, **settings: Any) -> Decorator:
-    """Return the option -o/--output of a command."""
-    return option("Output", "-o", "--output", metavar="FILE", help=what, **settings)
+def _all(*options: Decorator) -> Decorator:
+    """Return a decorator that adds options to a command, in this order."""
+    return lambda callback: functools.reduce(lambda made, option: option(made), reversed(options), callback)
 
 
-def picture(what: str) -> Decorator:
-    """Return the option --picture of a command."""
-    return option("Output", "--picture", metavar="FILE", help=f"{what} (.png, .svg or .pdf).")
+output = functools.partial(option, "-o", "--output", section="Output", metavar="FILE")
+picture = functools.partial(option, "--picture", section="Output", metavar="FILE")
+model = functools.partial(option, "--model", section="Model", metavar="FILE")
+components = functools.partial(option, "-k", "--components", stands_for=("n_components",))
 
-
-def model(what: str, **settings: Any) -> Decorator:
-    """Return the option --model of a command."""
-    return option("Model", "--model", metavar="FILE", help=what, **settings)
-
-
-def components(section: str, kind: Any, what: str, **settings: Any) -> Decorator:
-    """Return the option -k/--components of a command."""
-    return option(section, "-k", "--components", stands_for=("n_components",), type=kind, help=what, **settings)
-
-
-_data, _model, _run = (functools.partial(option, section) for section in ("Data", "Model", "Run"))
+_data = functools.partial(option, section="Data", group="data")
 _LABEL = "Column with what is known of the rows, a class or a number: it colours pictures and is not analysed."
 _names = [
     _data("--label", metavar="NAME", stands_for=("label", "y"), help=_LABEL),
@@ -170,9 +109,7 @@ _IMPUTE = "Fill missing values, or drop such rows; without it they are refused."
 _SCALE = "How columns are scaled; auto is standard for tables, none for images, texts and sparse data."
 _SIZE = "Resize the images of a folder to this height and width, such as 64x48."
 
-data = _gathered(
-    DataOptions,
-    "data",
+data = _all(
     _data("--columns", type=names, help="Use these columns only, separated by commas."),
     _data("--drop", type=names, help="Leave these columns out."),
     *_names,
@@ -184,9 +121,11 @@ data = _gathered(
     _data("--size", type=_size, metavar="HxW", help=_SIZE),
 )
 # for a model that knows which columns it takes and how it treats them
-new_data = _gathered(DataOptions, "data", *_names, *_format)
+new_data = _all(*_names, *_format)
 
+_model = functools.partial(option, section="Model", group="settings")
 _COMPONENTS = "How many components; below 1, as many as hold that share of the variance; auto finds out."
+_COUNT: Options = {"type": number_or("auto"), "metavar": "NUMBER|auto", "default": 10}
 _KERNEL = "How rows are compared; kpca info --kernels lists the kernels."
 _GAMMA = "Coefficient of the kernel; larger is narrower. median follows the distances of the rows."
 _CENTER = "Whether the mean is taken out in feature space; it is, unless you say --no-center."
@@ -195,12 +134,9 @@ _RANK = "How many landmarks (nystroem) or random features (rff); 1000 if unsaid,
 _PREIMAGE = "How to come back from components to data; denoise and reconstruct need one."
 _TOL = "Largest residual allowed, relative to the largest eigenvalue; 0 is as small as can be."
 _APPROXIMATIONS = click.Choice(["auto", "none", "nystroem", "rff"])
-_PREIMAGES = click.Choice(["none", "auto", "ridge", "fixed-point", "distance", "gradient"])
 
-settings = _gathered(
-    ModelOptions,
-    "settings",
-    components("Model", number_or("auto"), _COMPONENTS, metavar="NUMBER|auto", default=10),
+settings = _all(
+    components(section="Model", group="settings", help=_COMPONENTS, **_COUNT),
     _model("--kernel", metavar="NAME", default="rbf", help=_KERNEL),
     _model("--gamma", type=number_or("median", "scale"), metavar="NUMBER|median|scale", default="median", help=_GAMMA),
     _model("--degree", type=float, default=3.0, help="Degree of the kernel poly."),
@@ -208,17 +144,16 @@ settings = _gathered(
     _model("--center/--no-center", default=True, show_default=False, help=_CENTER),
     _model("--approximation", type=_APPROXIMATIONS, default="auto", help=_APPROXIMATION),
     _model("--rank", type=int, help=_RANK),
-    _model("--preimage", type=_PREIMAGES, help=_PREIMAGE),
+    _model("--preimage", type=_Preimages(), help=_PREIMAGE),
     _model("--tol", type=float, default=0.0, show_default=False, help=_TOL),
 )
 
+_run = functools.partial(option, section="Run", group="run")
 _SEED = "Where random numbers start; the same seed gives the same result."
 _MEMORY = "How much memory may be used, such as 2GiB; half of what is free if unsaid."
 _QUIET = "Print errors only, and what goes to standard output by -o -, --json or --show-code."
 
-run_options = _gathered(
-    RunOptions,
-    "run",
+_run_options = _all(
     _run("--seed", type=int, default=0, stands_for=("random_state",), help=_SEED),
     _run("--memory", metavar="SIZE", stands_for=("memory_limit",), help=_MEMORY),
     _run("--threads", type=int, help="How many threads compute; one per core if unsaid."),

@@ -9,20 +9,20 @@ import os
 import re
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kpca._base.errors import InputError
-from kpca.cli._command import is_terminal, warnings_as_notes
+from kpca.cli._command import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
-
-    from kpca.cli._options import RunOptions
 
 PICTURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
@@ -41,26 +41,29 @@ class Run:
     `reads` are the files it reads; `data` is where rows go, - for stdout, which results must then leave alone.
     """
 
-    def __init__(self, options: RunOptions, *, reads: Sequence[str | None] = (), data: str | None = None) -> None:
+    def __init__(self, options: dict[str, Any], *, reads: Sequence[str | None] = (), data: str | None = None) -> None:
         if list(reads).count("-") > 1:
             raise click.UsageError("Standard input can be read only once: give - for one file, names for the others.")
-        if data == "-" and options.json:
+        if data == "-" and options["json"]:
             raise click.UsageError("--json and an output to - both want standard output: give -o a file.")
-        self.options, self._taken = options, data == "-"
-        self._speaks = not (options.json or options.quiet)  # whether results are printed for people
+        self.seed, self._options, self._taken = int(options["seed"]), options, data == "-"
+        self._speaks = not (options["json"] or options["quiet"])  # whether results are printed for people
         self._reads = [path for path in reads if path is not None and path != "-"]
-        self.script = Script(memory_limit=options.memory, threads=options.threads)
+        self.script = Script(memory_limit=options["memory"], threads=options["threads"])
         self._started = time.perf_counter()
         self._notes: list[str] = []
+        self._outputs: dict[str, tuple[str, str | None]] = {}  # what is said of each in the end, and its path
         self._bar: _Bar | None = None
 
     # -- outputs, checked before anything is computed --
 
-    def will_write(self, path: str | None, suffixes: Sequence[str] = ()) -> None:
+    def will_write(self, path: str | None, suffixes: Sequence[str] = (), **called: str) -> None:
         """Refuse a path that nothing can be written to, so that hours of work are not lost at their end.
 
-        Files that are read are not written to: a slip of the hand must not cost somebody the data.
+        Files that are read are not written to: a slip of the hand must not cost somebody the data. What the output is
+        `called` in JSON, and how people are told of it, is kept for the end, as in `model="The model is"`.
         """
+        self._outputs |= {name: (words, path) for name, words in called.items()}
         if path is None or (path == "-" and not suffixes):
             return
         if suffixes and os.path.splitext(path)[1].lower() not in suffixes:
@@ -81,25 +84,21 @@ class Run:
         if not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK)):
             raise InputError(f"{path!r} must be writable; no permission: choose another place.")
 
-    def will_write_table(self, path: str | None, *, beside: str | None = None, folder: bool = False) -> None:
+    def will_write_table(
+        self, path: str | None, *, beside: str | None = None, folder: bool = False, **called: str
+    ) -> None:
         """Refuse a path that no table can be written to; `beside` is a column of ids or labels that goes with it."""
         from kpca.data.formats import FORMATS, by_name
 
-        if path is None or path == "-":
-            return
-        format = by_name(path)[0]
-        if format is None and not (folder and not os.path.splitext(path)[1]):
+        format = None if path is None else by_name(path)[0]
+        if path not in (None, "-") and format is None and not (folder and not os.path.splitext(str(path))[1]):
             ends = ", ".join(f".{name}" for name in FORMATS)
             new = ", or be that of a new folder for images" if folder else ""
             raise InputError(f"The name of this output must end in {ends}{new}; got {path!r}: rename it.")
         if format == "npy" and beside is not None:
             said = f"{path!r} can hold one array of numbers only, and no column {beside!r} beside it"
             raise InputError(said, remedy="write .npz, .csv or .parquet instead")
-        self.will_write(path)
-
-    def say_where(self, outputs: dict[str, str | None]) -> None:
-        """Say where each output is; those to standard output need no words."""
-        self.say(*(f"{what} in {path} ({size_of(path)})." for what, path in outputs.items() if path not in (None, "-")))
+        self.will_write(path, **called)
 
     # -- the work --
 
@@ -110,13 +109,25 @@ class Run:
 
         given: dict[str, Any] = dict(self.script.settings)
         with ExitStack() as stack:
-            stack.enter_context(warnings_as_notes(self._notes, quiet=self.options.quiet))
-            if not self.options.quiet and is_terminal(sys.stderr):
-                self._bar = _Bar(stack.enter_context(_rich_progress()), what)
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("always")
+            warnings.showwarning = self._note
+            if not self._options["quiet"] and sys.stderr.isatty():
+                self._bar = _Bar(what)
+                stack.enter_context(self._bar.progress)
                 stack.callback(setattr, self, "_bar", None)
                 given["progress"] = self._bar.heard
             stack.enter_context(config(**given))
             yield
+
+    def _note(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        """Keep a warning as a note, and print it on stderr, once."""
+        text = one_line(message) if isinstance(message, Warning) else " ".join(message.split())
+        if text in self._notes or issubclass(category, DeprecationWarning | PendingDeprecationWarning):
+            return
+        self._notes.append(text)
+        if not self._options["quiet"]:
+            click.echo(f"Note: {text}", err=True)
 
     def stage(self, what: str) -> None:
         """Say what is being done now, if there is a bar to say it with."""
@@ -130,7 +141,7 @@ class Run:
         from rich.console import Console
 
         stream = sys.stderr if self._taken else sys.stdout
-        width = None if is_terminal(stream) or "COLUMNS" in os.environ else 100
+        width = None if stream.isatty() or "COLUMNS" in os.environ else 100
         return Console(file=stream, highlight=False, width=width, soft_wrap=False)
 
     def say(self, *sentences: str) -> None:
@@ -164,14 +175,23 @@ class Run:
             table.add_row(*(Text(" ".join(cell.split())) for cell in row))
         console.print(table)
 
+    def say_where(self, what: str, path: str | None) -> None:
+        """Say where an output is; standard output needs no words."""
+        if path is not None and path != "-":
+            self.say(f"{what} in {path} ({size_of(path)}).")
+
     def finish(self, **result: Any) -> None:
-        """Print the result as JSON, if asked, and the code that does the same, if asked."""
-        if self.options.json:
+        """Say where the outputs are, or print the result as JSON, and the code that does the same, as asked."""
+        for what, path in self._outputs.values():
+            self.say_where(what, path)
+        if self._options["json"]:
+            outputs = {name: path for name, (_, path) in self._outputs.items() if path or name == "output"}
+            result |= outputs if "output" in outputs else {"outputs": outputs} if self._outputs else {}
             seconds = round(time.perf_counter() - self._started, 3)
             whole = {"command": click.get_current_context().info_name, **result, "notes": self._notes}
-            whole |= {"seconds": seconds, **({"code": str(self.script)} if self.options.show_code else {})}
+            whole |= {"seconds": seconds, **({"code": str(self.script)} if self._options["show_code"] else {})}
             click.echo(json.dumps(_jsonable(whole), indent=2, ensure_ascii=False))
-        elif self.options.show_code:
+        elif self._options["show_code"]:
             click.echo(str(self.script), err=self._taken)
 
 
@@ -209,8 +229,13 @@ _COMMON = ("pass", "residual", "tol", "elapsed", "remaining", "of", "method", "n
 class _Bar:
     """A bar on a terminal; `heard` is what `kpca.config(progress=...)` is given."""
 
-    def __init__(self, progress: Progress, what: str) -> None:
-        self._progress = progress
+    def __init__(self, what: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        text, left = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[left]"))
+        columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn(), left)
+        self.progress = Progress(*columns, console=Console(stderr=True, highlight=False), transient=True)
         self._task: Any = None
         self.stage(what)
 
@@ -220,19 +245,19 @@ class _Bar:
         self._worst = 0.0  # the residual of the first pass: where an iteration started from
         self._fresh = True  # nothing was heard of this part of the work yet
         if self._task is not None:  # a bar with a known length cannot be given an unknown one again
-            self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(what, total=None, left="")
+            self.progress.remove_task(self._task)
+        self._task = self.progress.add_task(what, total=None, left="")
 
     def heard(self, state: dict[str, Any]) -> bool:
         """Show a state that the library reports; never asks it to stop."""
         share, detail = self._share(state)
         remaining, whole = state.get("remaining", math.nan), None if share is None else 1.0
-        left = f"{_time(remaining)} left" if math.isfinite(remaining) else ""
-        description = f"{self._what}{detail}"
-        self._progress.update(self._task, description=description, total=whole, completed=share or 0.0, left=left)
-        if self._fresh:  # shown even where the work is over before the next picture of the bar
-            self._fresh = False
-            self._progress.refresh()
+        per, unit = (1, "s") if remaining < 99 else (60, "min") if remaining < 5400 else (3600, "h")
+        left = f"{remaining / per:.{1 if unit == 'h' else 0}f} {unit} left" if math.isfinite(remaining) else ""
+        said: dict[str, Any] = {"description": f"{self._what}{detail}", "left": left}
+        # shown at once the first time: the work may be over before the next picture of the bar
+        self.progress.update(self._task, total=whole, completed=share or 0.0, refresh=self._fresh, **said)
+        self._fresh = False
         return True
 
     def _share(self, state: dict[str, Any]) -> tuple[float | None, str]:
@@ -256,38 +281,28 @@ class _Bar:
         return min(max(share, 0.0), 1.0), f", pass {state['pass']}"
 
 
-def _time(seconds: float) -> str:
-    if seconds < 99:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _rich_progress() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    text, left = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[left]"))
-    columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn(), left)
-    return Progress(*columns, console=Console(stderr=True, highlight=False), transient=True)
-
-
 # -- The Python that does what a command did --------------------------------------------------------------------------
 
 _WIDTH = 100
 
 
 class Code(str):
-    """Code text that stands for itself."""
+    """Source text, and the value that it stands for."""
 
+    value: Any
 
-MODEL, TABLE = Code("model"), Code("table")
+    def __new__(cls, text: str, value: Any = None) -> Code:
+        """Return the text, which knows its value."""
+        made = super().__new__(cls, text)
+        made.value = value
+        return made
 
 
 class Script:
-    """Lines of a program, with the settings of `kpca.config` before them; None is none.
+    """What a command does by calls of the library, and the program of these calls that --show-code prints.
 
     A function is named with the module it is imported from, as in "kpca.io:open_table" or "kpca:plots.save"; one of
-    kpca itself is written whole, as in "kpca.load".
+    kpca itself is written whole, as in "kpca.load". The settings of `kpca.config` come first; None is none.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -299,18 +314,30 @@ class Script:
         """Add lines, each a statement."""
         self._lines += lines
 
-    def calls(self, function: str, *args: Any, to: str = "", **kwargs: Any) -> None:
-        """Add a call whose result has the name `to`, if any."""
+    def call(self, function: str, *args: Any, to: str = "", **kwargs: Any) -> Any:
+        """Call a function, and add the call, whose result has the name `to`, if any; as `made` does it otherwise."""
         made = self.made(function, *args, **kwargs)
         self.add(f"{to} = {made}" if to else made)
+        return made.value
 
-    def made(self, function: str, *args: Any, **kwargs: Any) -> Code:
-        """Return a call as source text; arguments are shown by `repr`, unless they are `Code` already."""
-        name = self.uses(function)
-        parts = [*map(_text, args), *(f"{key}={_text(value)}" for key, value in kwargs.items())]
+    def made(self, function: str, *args: Any, usual: dict[str, Any] | None = None, **kwargs: Any) -> Code:
+        """Call a function, and return the call as `written`, with its result as value."""
+        module, _, name = function.rpartition(":")
+        found = attrgetter(name if module else name.removeprefix("kpca."))(import_module(module or "kpca"))
+        value = found(*map(_value, args), **{key: _value(given) for key, given in kwargs.items()})
+        return Code(self.written(function, *args, usual=usual, **kwargs), value)
+
+    def written(self, function: str, *args: Any, usual: dict[str, Any] | None = None, **kwargs: Any) -> str:
+        """Return a call as source text, without calling anything.
+
+        Arguments are shown by `repr`, unless they are `Code` already; named ones that are None or `usual` are left out.
+        """
+        name, known = self.uses(function), usual or {}
+        named = {key: value for key, value in kwargs.items() if value != known.get(key)}
+        parts = [*map(_text, args), *(f"{key}={_text(value)}" for key, value in named.items())]
         line = f"{name}({', '.join(parts)})"
         inside = "".join(f"    {part},\n" for part in parts)
-        return Code(line if len(line) <= _WIDTH else f"{name}(\n{inside})")
+        return line if len(line) <= _WIDTH else f"{name}(\n{inside})"
 
     def uses(self, function: str) -> str:
         """Import a function, and return what it is called then."""
@@ -328,12 +355,11 @@ class Script:
         return "\n".join([*head, "", *([f"kpca.set_config({settings})"] if settings else []), *self._lines])
 
 
+def _value(argument: Any) -> Any:
+    return argument.value if isinstance(argument, Code) else argument
+
+
 def _text(value: Any) -> str:
     if isinstance(value, Code):
         return str(value).replace("\n", "\n    ")
     return repr(list(value)) if isinstance(value, tuple) else repr(value)
-
-
-def changed(values: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are not what they are anyway."""
-    return {name: value for name, value in values.items() if value != usual.get(name)}

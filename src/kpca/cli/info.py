@@ -1,24 +1,26 @@
-"""`kpca info`: what is in a file, of data or of a model; `kpca export`: a model for other programs and for people."""
+"""`kpca info`: what is in a file; `kpca export`: a model for other programs and people; `kpca demo`: a first look."""
 
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any
 
 import click
 
 from kpca._base.errors import InputError
 from kpca.cli import _model
-from kpca.cli._options import DataOptions, RunOptions, command, new_data, option, output
-from kpca.cli._run import MODEL, Code, Run, changed, size_of
+from kpca.cli._options import File, Options, command, new_data, option, output
+from kpca.cli._run import Code, Run, size_of
 
 _SHOWN = 40  # columns in the table
+_DTYPES = click.Choice(["float32", "float64"])
 
 
 @command("Tell what is in a file, of data or of a model.", "file", required=False)
-@option("Output", "--kernels", is_flag=True, help="List the kernels, with their formulas.")
+@option("--kernels", section="Output", is_flag=True, help="List the kernels, with their formulas.")
 @new_data
-def info(*, file: str | None, kernels: bool, data: DataOptions, run: RunOptions) -> None:
+def info(*, file: File, kernels: bool, data: Options, run: Options) -> None:
     """Tell what is in FILE: the columns of a table, or the model in a .kpca file.
 
     \b
@@ -41,7 +43,8 @@ def _show_saved(this: Run, path: str) -> None:
     from kpca import io
 
     with this.working("Reading"):
-        header, (*before, model) = io.read_about(path), _model.steps_of(io.load(path))
+        *before, model = _model.steps_of(this.script.call("kpca.load", path, to="model"))
+        header = io.read_about(path)
     about = dict(header.about or {})
     this.say(f"{path}: {type(model).__name__}, saved by kpca {header.saved_with.get('kpca')}, {size_of(path)}.")
     facts = about.get("data")
@@ -56,12 +59,11 @@ def _show_saved(this: Run, path: str) -> None:
     elif hasattr(model, "limits_"):
         result["limits"] = {name: getattr(model.limits_, name) for name in ("t2", "spe", "combined")}
         this.say(", ".join(f"limit of {name} {value:.4g}" for name, value in result["limits"].items()) + ".")
-    this.script.calls("kpca.load", path, to="model")
     this.script.add("print(model)")
-    this.finish(file=path, **{"class": type(model).__name__}, about=about, **result)
+    this.finish(file=path, **{"class": type(model).__name__, "about": about, **result})
 
 
-def _show_table(this: Run, path: str, options: DataOptions) -> None:
+def _show_table(this: Run, path: str, options: Options) -> None:
     from kpca.io import summary_of
 
     with this.working("Reading"):
@@ -96,35 +98,40 @@ def _show_kernels(this: Run) -> None:
 
 
 @command("Write a model for other programs, or a card about it.", "model")
-@output("Where to write: .onnx for other programs, .md for a model card.", required=True)
-@option("Output", "--dtype", type=click.Choice(["float32", "float64"]), help="Of ONNX; that of the model if unsaid.")
-def export(*, model: str, output: str, dtype: str | None, run: RunOptions) -> None:
+@output(help="Where to write: .onnx for other programs, .md for a model card.", required=True)
+@option("--dtype", section="Output", type=_DTYPES, help="Of ONNX; that of the model if unsaid.")
+def export(*, model: str, output: str, dtype: str | None, run: Options) -> None:
     """Write a MODEL for other programs (.onnx), or a card about it for people (.md).
 
     \b
     kpca export flowers.kpca -o flowers.onnx
     kpca export flowers.kpca -o flowers.md
     """
-    from kpca import io
-
     suffix = os.path.splitext(output)[1].lower()
     if suffix not in (".onnx", ".md"):
         raise InputError(f"The name of an export must end in .onnx or .md; got {output!r}: rename it.")
     this = Run(run)
-    this.will_write(output)
-    this.script.calls("kpca.load", model, to="model")
+    this.will_write(output, output="The export is")
     with this.working("Exporting"):
-        loaded = io.load(model)
+        loaded = Code("model", this.script.call("kpca.load", model, to="model"))
         if suffix == ".onnx":
-            from kpca.io import onnx
-
-            onnx.export(loaded, output, dtype=dtype)
-            this.script.calls("kpca.io:onnx.export", MODEL, output, **changed({"dtype": dtype}, {}))
+            import_module("kpca.io.onnx")  # an optional library is behind it
+            this.script.call("kpca.io:onnx.export", loaded, output, dtype=dtype)
         else:
-            from kpca.io.card import write_card
-
-            write_card(loaded, output, io.read_about(model).about)
             about = this.script.made("kpca.io.models:read_about", model)
-            this.script.calls("kpca.io.card:write_card", MODEL, output, Code(f"{about}.about"))
-    this.say_where({"The export is": output})
-    this.finish(model=model, output=output)
+            this.script.call("kpca.io.card:write_card", loaded, output, Code(f"{about}.about", about.value.about))
+    this.finish(model=model)
+
+
+@command("A tour in a minute: fit, tune, denoise, detect, and a page to look at.")
+@output(metavar="FOLDER", default="kpca-demo", help="Where to write the pictures and the page.")
+@option("--rows", section="Output", type=int, default=4000, hidden=True)
+def demo(*, output: str, rows: int, run: Options) -> None:
+    """Show what kernel PCA does, on data that comes with scikit-learn; takes less than a minute.
+
+    Fits 4,000 images of digits and races scikit-learn, tunes a kernel to two rings, takes noise out of images, finds a
+    wine that is none, and writes pictures and a page about the digits.
+    """
+    from kpca.cli import tour
+
+    tour.show(Run(run), output, rows)

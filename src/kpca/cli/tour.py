@@ -11,25 +11,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits, load_wine, make_circles
+from sklearn.decomposition import PCA
+
+from kpca import KernelPCA, KernelPCADetector, plots, selection
 from kpca._base.errors import InputError
-from kpca.cli._options import RunOptions, command, option
 from kpca.cli._run import Run
+from kpca.comparison.runner import measure
+from kpca.report import report_on
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from kpca import KernelPCA
-
-    FloatArray = NDArray[Any]
-
+FloatArray = NDArray[Any]
 DEFAULT_ROWS = 4000
 N_COMPONENTS = 10
 _COPIES = 5
@@ -44,20 +41,9 @@ _SHOWN_IMAGES = 8
 _BROKEN_COLUMN, _BROKEN_VALUE = "flavanoids", 0.6
 
 
-@command("A tour in a minute: fit, tune, denoise, detect, and a page to look at.")
-@option(
-    "Output", "-o", "--output", metavar="FOLDER", default="kpca-demo", help="Where to write the pictures and the page."
-)
-@option("Output", "--rows", type=int, default=DEFAULT_ROWS, hidden=True)
-def demo(*, output: str, rows: int, run: RunOptions) -> None:
-    """Show what kernel PCA does, on data that comes with scikit-learn; takes less than a minute.
-
-    Fits 4,000 images of digits and races scikit-learn, tunes a kernel to two rings, takes noise out of images, finds a
-    wine that is none, and writes pictures and a page about the digits.
-    """
-    from kpca import plots
-
-    this, folder = Run(run), Path(output)
+def show(this: Run, output: str, rows: int) -> None:
+    """Take the tour, and print and write what there is to see."""
+    folder = Path(output)
     X, labels = load(rows)
     try:
         folder.mkdir(exist_ok=True)
@@ -69,14 +55,13 @@ def demo(*, output: str, rows: int, run: RunOptions) -> None:
         plots.save(plots.overview(model, scores, labels), folder / "map.png")
         results = {}
         for contender in CONTENDERS:
-            this.stage(f"The same fit in a new process: {contender.name}")
+            this.stage(f"The same fit in a new process: {contender}")
             results[contender] = race(contender, len(X), float(model.gamma_))
     this.say(
         f"1. Fit. {len(X):,} images of handwritten digits, {X.shape[1]} pixels each; Gaussian kernel, gamma = "
         f"{model.gamma_:.3g} by the median rule; {model.n_passes_} passes over the kernel matrix."
     )
-    _show_components(this, components(model))
-    _show_race(this, results)
+    _show_fit(this, model, results)
     with this.working("Tuning"):
         reason = choose()
     this.say(f"2. Tune. Two rings, one inside the other: {reason}", "")
@@ -93,8 +78,8 @@ def demo(*, output: str, rows: int, run: RunOptions) -> None:
     with this.working("Watching"):
         odd = watch()
     this.say(
-        f"4. Detect. A wine with {odd.changed} {odd.value:g}, which others have, too, but not wines like it: statistic "
-        f"{odd.statistic:.0f}, the limit is {odd.limit:.0f}; most of it comes from {odd.found}.",
+        f"4. Detect. A wine with {odd['changed']} {odd['value']:g}, which others have, too, but not wines like it: "
+        f"statistic {odd['statistic']:.0f}, the limit is {odd['limit']:.0f}; most of it comes from {odd['found']}.",
         "",
     )
     with this.working("Writing the page"):
@@ -106,15 +91,9 @@ def demo(*, output: str, rows: int, run: RunOptions) -> None:
     this.script.uses("kpca.cli:tour")
     this.script.add("X, labels = tour.load()", "model, scores = tour.fit(X)")
     this.script.add('print(tour.choose(), tour.clean()[1], tour.watch(), sep="\\n")')
-    this.finish(
-        rows=len(X),
-        eigenvalues=model.eigenvalues_,
-        race={contender.name: vars(found) for contender, found in results.items()},
-        tuned=reason,
-        errors=errors,
-        odd=odd._asdict(),
-        outputs={name: str(folder / name) for name in ("report.html", "map.png", "denoised.png")},
-    )
+    outputs = {name: str(folder / name) for name in ("report.html", "map.png", "denoised.png")}
+    found = {"race": results, "tuned": reason, "errors": errors, "odd": odd, "outputs": outputs}
+    this.finish(rows=len(X), eigenvalues=model.eigenvalues_, **found)
 
 
 # -- 1. Fit: digits, and the race -------------------------------------------------------------------------------------
@@ -125,9 +104,6 @@ def load(rows: int = DEFAULT_ROWS) -> tuple[FloatArray, NDArray[np.intp]]:
 
     # shape: (rows, 64), (rows,)
     """
-    import numpy as np
-    from sklearn.datasets import load_digits
-
     digits, labels = load_digits(return_X_y=True)
     available = _COPIES * len(digits)
     if not _FEWEST <= rows <= available:
@@ -139,136 +115,73 @@ def load(rows: int = DEFAULT_ROWS) -> tuple[FloatArray, NDArray[np.intp]]:
 
 def fit(X: FloatArray) -> tuple[KernelPCA, FloatArray]:
     """Return the fitted model of the demonstration, and the scores of the rows of X.  # shape: (rows, k)"""
-    from kpca import KernelPCA
-
     model = KernelPCA(n_components=N_COMPONENTS, kernel="rbf", gamma="median")
     return model, model.fit_transform(X)
 
 
-class Component(NamedTuple):
-    """A row of the first table; shares are of the whole variance."""
+def components(model: KernelPCA) -> FloatArray:
+    """Return of each component its eigenvalue, its share of the whole variance, bounds on that share, its residual.
 
-    number: int
-    eigenvalue: float
-    share: float
-    share_bounds: tuple[float, float]
-    residual: float
-
-
-def components(model: KernelPCA) -> list[Component]:
-    """Return what is known about each component of a fitted model."""
-    values, shares = model.eigenvalues_.tolist(), model.explained_variance_ratio_.tolist()
-    bounds = (model.eigenvalue_bounds_ * (shares[0] / values[0])).tolist()
-    residuals = model.residuals_.tolist()
-    return [Component(i + 1, values[i], shares[i], tuple(bounds[i]), residuals[i]) for i in range(len(values))]
+    # shape: (k, 5)
+    """
+    values, shares = model.eigenvalues_, model.explained_variance_ratio_
+    return np.column_stack([values, shares, model.eigenvalue_bounds_ * (shares[0] / values[0]), model.residuals_])
 
 
-def _show_components(this: Run, rows: list[Component]) -> None:
-    lines = []
-    for row in rows:
-        shares = (f"{100 * share:.4f} %" for share in (row.share, *row.share_bounds))
-        lines.append([str(row.number), f"{row.eigenvalue:.4f}", *shares, f"{row.residual:.0e}"])
-    headers = ["component", "eigenvalue", "variance", "at least", "at most", "residual"]
-    caption = "Bounds contain the exact value; where they are wide, an eigenvalue between them may have been missed."
-    this.table("Components", headers, lines, caption)
+# Who takes part in the race: the module with its KernelPCA, and the eigensolver. scikit-learn's "auto" solves the whole
+# matrix from 10 components on; it has an iterative solver for those who ask.
+CONTENDERS = {
+    "kpca": ("kpca.estimators.kernel_pca", "auto"),
+    'scikit-learn, eigen_solver="auto"': ("sklearn.decomposition", "auto"),
+    'scikit-learn, eigen_solver="arpack"': ("sklearn.decomposition", "arpack"),
+}
 
 
-@dataclass(frozen=True)
-class Contender:
-    """Who takes part in the race: the module with its KernelPCA, and the eigensolver."""
+def race(name: str, rows: int, gamma: float) -> dict[str, Any]:
+    """Fit in a process of its own, with the data already there and the library imported when the clock starts.
 
-    name: str
-    module: str
-    eigen_solver: str = "auto"
-
-
-# scikit-learn's "auto" solves the whole matrix from 10 components on; it has an iterative solver for those who ask.
-CONTENDERS = (
-    Contender("kpca", "kpca.estimators.kernel_pca"),
-    Contender('scikit-learn, eigen_solver="auto"', "sklearn.decomposition"),
-    Contender('scikit-learn, eigen_solver="arpack"', "sklearn.decomposition", "arpack"),
-)
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a contender needed; no `peak_bytes` where the system does not tell it."""
-
-    seconds: float
-    peak_bytes: int | None
-    eigenvalues: list[float]
-
-    def difference(self, other: Result) -> float:
-        """Return the largest difference of eigenvalues, over the largest eigenvalue of the other."""
-        pairs = zip(self.eigenvalues, other.eigenvalues, strict=True)
-        return max(abs(mine - theirs) for mine, theirs in pairs) / max(other.eigenvalues)
-
-
-def race(contender: Contender, rows: int, gamma: float) -> Result:
-    """Fit in a process of its own, with the data already there and the library imported when the clock starts."""
-    job = json.dumps({"contender": asdict(contender), "rows": rows, "gamma": gamma})
-    code = "import sys; from kpca.cli import tour; print(tour._run_job(sys.argv[1]))"
+    Returns seconds, peak_bytes (None where the system does not tell it) and eigenvalues.
+    """
+    code = "import json, sys; from kpca.cli import tour; print(json.dumps(tour._measured(*json.loads(sys.argv[1]))))"
+    job = json.dumps([*CONTENDERS[name], rows, gamma])
     done = subprocess.run([sys.executable, "-c", code, job], capture_output=True, text=True, check=False)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise RuntimeError(f"{contender.name} could not be measured: {lines[-1]}")
-    return Result(**json.loads(done.stdout))
+        raise RuntimeError(f"{name} could not be measured: {lines[-1]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
-def _run_job(job: str) -> str:
-    """Return the result of a job, both in JSON."""
-    task = json.loads(job)
-    X, _ = load(task["rows"])
-    model = _estimator(Contender(**task["contender"]), task["gamma"])
-    _restart_peak()
-    before = _memory("VmRSS")
-    started = time.perf_counter()
-    model.fit(X)
-    seconds = time.perf_counter() - started
-    after = _memory("VmHWM")
-    peak = None if before is None or after is None else max(after - before, 0)
-    return json.dumps(asdict(Result(seconds, peak, model.eigenvalues_.tolist())))
+def _measured(module: str, eigen_solver: str, rows: int, gamma: float) -> dict[str, Any]:
+    model, (X, _) = _estimator(module, eigen_solver, gamma), load(rows)
+    done = measure(lambda: model.fit(X))
+    if done.error is not None:
+        raise done.error
+    return {"seconds": done.seconds, "peak_bytes": done.peak_bytes, "eigenvalues": model.eigenvalues_.tolist()}
 
 
-def _estimator(contender: Contender, gamma: float) -> Any:
-    estimator = import_module(contender.module).KernelPCA
-    return estimator(n_components=N_COMPONENTS, kernel="rbf", gamma=gamma, eigen_solver=contender.eigen_solver)
+def _estimator(module: str, eigen_solver: str, gamma: float) -> Any:
+    estimator = import_module(module).KernelPCA
+    return estimator(n_components=N_COMPONENTS, kernel="rbf", gamma=gamma, eigen_solver=eigen_solver)
 
 
-def _memory(field: str) -> int | None:
-    """Return a field of Linux's account of this process, in bytes; None on other systems.
-
-    Not `getrusage`: its peak includes that of the process that started this one.
-    """
-    for line in _status_lines():
-        name, _, value = line.partition(":")
-        if name == field:
-            return int(value.split()[0]) * 1024
-    return None
+def difference(values: list[float], others: list[float]) -> float:
+    """Return the largest difference of eigenvalues, over the largest of the others."""
+    return max(abs(mine - theirs) for mine, theirs in zip(values, others, strict=True)) / max(others)
 
 
-def _status_lines() -> Iterator[str]:
-    try:
-        yield from Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return
-
-
-def _restart_peak() -> None:
-    """Make the peak start from what is in use now, where the system can: imports have peaks of their own."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
-
-
-def _show_race(this: Run, results: dict[Contender, Result]) -> None:
-    ours = next(iter(results.values()))
+def _show_fit(this: Run, model: KernelPCA, results: dict[str, dict[str, Any]]) -> None:
     lines = []
-    for contender, result in results.items():
-        memory = "unknown" if result.peak_bytes is None else f"{result.peak_bytes / 2**20:,.0f} MiB"
-        apart = "" if result is ours else f"{result.difference(ours):.0e}"
-        lines.append([contender.name, f"{result.seconds:.2f} s", memory, apart])
+    for number, (value, *shares, residual) in enumerate(components(model).tolist(), start=1):
+        lines.append([str(number), f"{value:.4f}", *(f"{100 * share:.4f} %" for share in shares), f"{residual:.0e}"])
+    headers = ["component", "eigenvalue", "variance", "at least", "at most", "residual"]
+    caption = "Bounds contain the exact value; where they are wide, an eigenvalue between them may have been missed."
+    this.table("Components", headers, lines, caption)
+    ours, lines = results["kpca"]["eigenvalues"], []
+    for name, result in results.items():
+        memory = "unknown" if result["peak_bytes"] is None else f"{result['peak_bytes'] / 2**20:,.0f} MiB"
+        apart = "" if name == "kpca" else f"{difference(result['eigenvalues'], ours):.0e}"
+        lines.append([name, f"{result['seconds']:.2f} s", memory, apart])
     caption = "Memory above what data and imports take; differences of eigenvalues relative to the largest."
     caption += ' From 10 components on, "auto" solves the whole matrix.'
     this.table("The same fit, each in a process of its own", ["", "time", "peak memory", "differs by"], lines, caption)
@@ -279,12 +192,8 @@ def _show_race(this: Run, results: dict[Contender, Result]) -> None:
 
 def choose() -> str:
     """Tune on two rings, which no line separates; return why this kernel."""
-    from sklearn.datasets import make_circles
-
-    from kpca.selection import tune
-
     rings, ring = make_circles(400, factor=0.3, noise=0.05, random_state=0)
-    return tune(rings, ring, n_components=1).reason
+    return selection.tune(rings, ring, n_components=1).reason
 
 
 def clean() -> tuple[list[FloatArray], dict[str, float]]:
@@ -292,12 +201,6 @@ def clean() -> tuple[list[FloatArray], dict[str, float]]:
 
     Returns some images as they were, with noise and cleaned, and mean squared errors of grey levels from 0 to 1.
     """
-    import numpy as np
-    from sklearn.datasets import load_digits
-    from sklearn.decomposition import PCA
-
-    from kpca import KernelPCA
-
     X = load_digits().data / _GREYS
     known, true = X[:_FITTED_IMAGES], X[_FITTED_IMAGES:]
     noisy = true + np.random.default_rng(0).normal(scale=_ADDED_NOISE, size=true.shape)
@@ -312,22 +215,11 @@ def clean() -> tuple[list[FloatArray], dict[str, float]]:
     return shown, {"noisy": error(noisy), "cleaned": error(cleaned), "pca": by_pca}
 
 
-class Odd(NamedTuple):
-    """A row with a broken relation between its columns, judged by a detector that never saw one."""
+def watch() -> dict[str, Any]:
+    """Learn what wines are like, and judge one whose flavanoids do not fit the rest of it.
 
-    changed: str
-    value: float
-    statistic: float
-    limit: float
-    found: str  # the column that contributes most
-
-
-def watch() -> Odd:
-    """Learn what wines are like, and judge one whose flavanoids do not fit the rest of it."""
-    from sklearn.datasets import load_wine
-
-    from kpca import KernelPCADetector
-
+    Returns the column that was changed, its value, the statistic and its limit, and the column that contributes most.
+    """
     wine = load_wine()
     names = list(wine.feature_names)
     detector = KernelPCADetector().fit(wine.data)
@@ -335,16 +227,12 @@ def watch() -> Odd:
     row[0, names.index(_BROKEN_COLUMN)] = _BROKEN_VALUE
     statistic = -float(detector.score_samples(row)[0])
     worst = int(detector.contributions(row).values[0].argmax())
-    return Odd(_BROKEN_COLUMN, _BROKEN_VALUE, statistic, -float(detector.offset_), names[worst])
+    judged = {"statistic": statistic, "limit": -float(detector.offset_), "found": names[worst]}
+    return {"changed": _BROKEN_COLUMN, "value": _BROKEN_VALUE, **judged}
 
 
 def write_page(path: Path) -> None:
     """Write a report on the digits."""
-    from sklearn.datasets import load_digits
-
-    from kpca import KernelPCA
-    from kpca.report import report_on
-
     digits = load_digits()
     X = digits.data / _GREYS
     model = KernelPCA(6, kernel="rbf", gamma="median", preimage="ridge").fit(X)

@@ -21,9 +21,9 @@ from kpca._base.validation import check_data, check_jobs, check_n_components, se
 from kpca.data.frames import column_names, is_frame
 from kpca.data.rows import stacked
 from kpca.data.sources import as_source, in_memory
-from kpca.detector import modelling
+from kpca.detector import limits, modelling
 from kpca.detector.contributions import Causes, Contributions, baseline_rows, contributions_of, root_causes
-from kpca.detector.limits import Calibration, Limits, Measure, Statistics, check_limit, check_statistic, measure_of
+from kpca.detector.limits import Calibration, Limits, Statistics, measure_of
 from kpca.detector.modelling import Model, Recipe
 from kpca.estimators.approximate import check_approximation
 from kpca.estimators.kernel_pca import KernelPCA
@@ -34,6 +34,11 @@ _FEWEST_ROWS = 5  # rows that a model is made from at least
 _APART = 10.0  # how many times larger the last variance of a model may be than that of a part of its rows
 # Normal rows that are kept, for the baselines of contributions.
 _KEPT = 1000
+_SHARES = (
+    ("confidence", np.nextafter(1.0, 0.0), "a number between 0 and 1, such as 0.99"),
+    ("contamination", 0.5, "'auto' or a number above 0 and at most 0.5"),
+    ("forgetting", 1.0, "a number above 0 and at most 1, which forgets nothing"),
+)
 _FITTED_PRIVATE = ("_fitted_with", "_recipe", "_measure", "_calibration", "_past", "_normal")
 
 
@@ -104,12 +109,8 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
     offset_: float
     centre_: FloatArray
     scaler_: Any
-    _fitted_with: dict[str, Any]  # parameters that a fitted detector depends on
-    _recipe: Recipe
-    _measure: Measure
     _calibration: Calibration
     _past: FloatArray | None  # the newest scaled rows, for those to come
-    _normal: FloatArray
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         """Add rows, scaled and with lags, to the model, after a look at how it judges them."""
         judged, known = self._judge(rows), self.model_
         # a copy, as batches are added to it: what shares the model with this detector does not change
-        model = self._recipe.stream(known.X_fit_) if isinstance(known, KernelPCA) else copy.copy(known)
+        model = self._recipe.model(known.X_fit_, None) if isinstance(known, KernelPCA) else copy.copy(known)
         self.model_ = model.set_params(forgetting=float(self.forgetting)).partial_fit(rows)
         self._measure = measure_of(self.model_)
         self._calibration = self._calibration.extended(judged, float(self.forgetting))
@@ -205,11 +206,10 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
             raise InputError(f"A detector needs {least}; got {X.shape[0]} sample(s).")
         self._fitted_with = {"lags": self.lags, "statistic": self.statistic}
         parameters = {name: getattr(self, name) for name in ("degree", "coef0", "kernel_params")}
-        kernel = modelling.kernel_for(rows, self.kernel, self.gamma, **parameters)
+        kernel = modelling.kernel_for(rows, X, self.scale, self.kernel, self.gamma, **parameters)
         count, seed = modelling.components_for(self.n_components, *rows.shape), seed_of(self.random_state)
         self._recipe = Recipe(kernel, count, self.approximation, float(self.forgetting), seed, self.n_jobs)
-        modelling.check_taken(self._recipe.kernel, rows, None if self.scaler_ is None else X, self.scale)
-        self.model_ = self._recipe.stream(rows) if streaming else self._recipe.model(rows, rows.shape[0])
+        self.model_ = self._recipe.model(rows, None if streaming else rows.shape[0])
         self._measure = measure_of(self.model_)
         own = self._judge(rows)
         held = own if self.limit == "theory" else self._held_out(rows)
@@ -306,12 +306,18 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
             row (or one for each row of X) in the units of the data.
         """
         self._check_fitted()
-        name = self.statistic if statistic is None else check_statistic(statistic)
+        name = self.statistic if statistic is None else limits.check_statistic(statistic)
         surface = self._measure.surface(name, threads=thread_count(self.n_jobs))
         rows = self._seen(X)
         if sparse.issparse(rows):
             raise InputError("Contributions need dense rows; got a sparse matrix: densify it.")
-        prepare = self._constant_rows
+
+        def prepare(
+            X: Any,
+        ) -> Any:  # rows as the model sees them if they have been the same for as long as it remembers
+            with nullcontext() if is_frame(X) else modelling.names_are_known():
+                return np.tile(self._scaled(self._taken(X, reset=False)), self.lags + 1)
+
         compared, called = baseline_rows(baseline, rows, centre=self.centre_, known=self._normal, prepare=prepare)
         names = column_names(None, getattr(self, "feature_names_in_", None), X, self.n_features_in_)
         said: dict[str, Any] = {"statistic": name, "method": method, "baseline_name": called}
@@ -337,11 +343,6 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         statistic, method, baseline : as in `contributions`.
         """
         return root_causes(self.contributions(X, statistic=statistic, method=method, baseline=baseline), rows)
-
-    def _constant_rows(self, X: Any) -> Any:
-        """Return rows as the model sees them if they have been the same for as long as it remembers."""
-        with nullcontext() if is_frame(X) else modelling.names_are_known():
-            return np.tile(self._scaled(self._taken(X, reset=False)), self.lags + 1)
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
@@ -387,18 +388,16 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
     def _check_parameters(self) -> None:
         check_n_components(self.n_components)
         check_jobs(self.n_jobs)
-        check_statistic(self.statistic)
-        check_limit(self.limit, self.confidence)
+        limits.check_statistic(self.statistic)
+        limits.check_choice("limit", self.limit, limits.METHODS)
         whole_number("lags", self.lags, 0)
         modelling.check_folds(self.folds)
-        auto = isinstance(self.contamination, str) and self.contamination == "auto"
-        if not auto and not _is_share(self.contamination, 0.5):
-            must = "must be 'auto' or a number above 0 and at most 0.5"
-            raise InputError(must, param="contamination", value=self.contamination)
-        modelling.check_scale(self.scale)
-        if not _is_share(self.forgetting, 1.0):
-            must = "must be a number above 0 and at most 1, which forgets nothing"
-            raise InputError(must, param="forgetting", value=self.forgetting)
+        limits.check_choice("scale", self.scale, ("standard", "robust", None))
+        for name, most, must in _SHARES:
+            value = getattr(self, name)
+            share = isinstance(value, Real) and not isinstance(value, bool) and 0.0 < float(value) <= most
+            if not share and not (name == "contamination" and isinstance(value, str) and value == "auto"):
+                raise InputError(f"must be {must}", param=name, value=value)
         if isinstance(self.kernel, str) and self.kernel == "precomputed":
             none = ("A detector needs rows of data; ", Setting("kernel", "precomputed"), " has none")
             raise InputError(none, remedy="take a kernel of kpca")
@@ -408,7 +407,3 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _is_share(value: Any, most: float) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and 0.0 < float(value) <= most

@@ -10,8 +10,7 @@ that way, whatever the other rows are. What remains is reported as the gap of th
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,32 +36,14 @@ _HALVINGS = 2100
 _FAILING_PIECES = 128
 
 
-@dataclass(frozen=True, eq=False)
-class Attribution:
-    """Contributions of columns to a statistic.
+class Attribution(NamedTuple):
+    """Contributions of columns to a statistic."""
 
-    Attributes
-    ----------
-    values : (m, d), contributions.
-    score, baseline_score : (m,), the statistic of the rows and of their baselines.
-    resolution : (m,), differences of the statistics that are rounding.
-    """
-
-    values: FloatArray
-    score: FloatArray
-    baseline_score: FloatArray
-    resolution: FloatArray
-
-    @property
-    def gap(self) -> FloatArray:
-        """Sum of the contributions less the difference of the statistics.  # shape: (m,)"""
-        return np.asarray(self.values.sum(axis=1) - (self.score - self.baseline_score))
-
-    @property
-    def relative_gap(self) -> FloatArray:
-        """The size of the gap over the larger of both statistics; 0 where it is rounding.  # shape: (m,)"""
-        gap, scale = np.abs(self.gap), _scale(self.score, self.baseline_score)
-        return np.divide(gap, scale, out=np.zeros(len(gap)), where=~(gap <= self.resolution))
+    values: FloatArray  # shape: (m, d)
+    score: FloatArray  # the statistic of the rows; shape: (m,)
+    baseline_score: FloatArray  # and of their baselines; shape: (m,)
+    gap: FloatArray  # sum of the contributions less the difference of the statistics; shape: (m,)
+    relative_gap: FloatArray  # its size over the larger of both statistics, 0 where it is rounding; shape: (m,)
 
 
 def attribute(surface: Surface, rows: FloatArray, baseline: FloatArray, method: str = "integrated") -> Attribution:
@@ -87,111 +68,27 @@ def attribute(surface: Surface, rows: FloatArray, baseline: FloatArray, method: 
         whole = np.broadcast_to(baseline, rows.shape)
         resolution = np.maximum(surface.resolution(rows), surface.resolution(baseline))
         if method == "gradient":
-            return Attribution(surface.gradients(rows) * (rows - whole), score, baseline_score, resolution)
-        values = np.empty(rows.shape)
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            part = slice(start, start + _ROWS_AT_ONCE)
-            ends = (baseline_score[part], score[part])
-            values[part] = _Lines(surface, rows[part], whole[part], ends, resolution[part]).integral()
-        # as many pieces as fail at once may each be off by rounding
-        found = Attribution(values, score, baseline_score, _FAILING_PIECES * resolution)
-        gaps = found.relative_gap
-        many = int(np.count_nonzero(~(gaps <= TOLERANCE)))
-        if many:
-            largest = np.nan_to_num(gaps, nan=np.inf, posinf=np.inf).max()
-            said = (
-                f"The contributions of {many} of {len(gaps)} rows do not add up to the difference of the statistics: "
-            )
-            said += f"the largest gap is {largest:.1e} of the statistic, see `gap`."
-            warnings.warn(said, stacklevel=4)  # who asked a detector for contributions
-    return found
+            values = surface.gradients(rows) * (rows - whole)
+        else:
+            values = np.empty(rows.shape)
+            for start in range(0, len(rows), _ROWS_AT_ONCE):
+                part = slice(start, start + _ROWS_AT_ONCE)
+                ends = (baseline_score[part], score[part])
+                values[part] = _integral(surface, rows[part], whole[part], ends, resolution[part])
+            resolution *= _FAILING_PIECES  # as many pieces as fail at once may each be off by rounding
+        gap = values.sum(axis=1) - (score - baseline_score)
+        relative, known = np.zeros(len(gap)), ~(np.abs(gap) <= resolution)
+        np.divide(np.abs(gap), _scale(score, baseline_score), out=relative, where=known)
+    many = int(np.count_nonzero(~(relative <= TOLERANCE)))
+    if many and method == "integrated":
+        largest = np.nan_to_num(relative, nan=np.inf, posinf=np.inf).max()
+        said = f"The contributions of {many} of {len(gap)} rows do not add up to the difference of the statistics: "
+        said += f"the largest gap is {largest:.1e} of the statistic, see `gap`."
+        warnings.warn(said, stacklevel=4)  # who asked a detector for contributions
+    return Attribution(values, score, baseline_score, gap, relative)
 
 
-class _Lines:
-    """Lines from baselines to rows, integrated piece by piece."""
-
-    def __init__(
-        self, surface: Surface, rows: FloatArray, baseline: FloatArray, ends: Any, resolution: FloatArray
-    ) -> None:
-        self._surface, self._baseline = surface, baseline
-        self._D = rows - baseline  # shape: (m, d)
-        self._ends: tuple[FloatArray, FloatArray] = ends  # the statistics of both
-        self._scale = np.maximum(_scale(*ends), resolution / _PIECE_TOLERANCE)
-
-    def integral(self) -> FloatArray:
-        """Return the contributions.  # shape: (m, d)"""
-        total, moving = np.zeros(self._D.shape), np.count_nonzero(self._D, axis=1)
-        # One column alone has all of the difference, exactly, and needs no path.
-        alone = moving == 1
-        total[alone] = np.where(self._D[alone] != 0, (self._ends[1] - self._ends[0])[alone, None], 0.0)
-        known = np.isfinite(self._ends).all(axis=0)
-        total[~known] = np.nan  # the statistic overflows: there is nothing to split
-        row = np.flatnonzero((moving > 1) & known)
-        pieces = _Pieces(row, np.zeros(len(row)), np.ones(len(row)), *(end[row] for end in self._ends))
-        for halving in range(_HALVINGS + 1):
-            if not len(pieces.row):
-                break
-            parts = self._integrals(pieces)
-            gaps = np.abs(parts.sum(axis=1) - (pieces.last - pieces.first))
-            fails = ~(gaps <= _PIECE_TOLERANCE * self._scale[pieces.row])
-            fails &= np.bincount(pieces.row[fails], minlength=len(total))[pieces.row] <= _FAILING_PIECES
-            fails[fails] = self._have_length(pieces.only(fails)) if halving < _HALVINGS else False
-            np.add.at(total, pieces.row[~fails], parts[~fails])
-            pieces = self._halved(pieces.only(fails))
-        return total
-
-    def _integrals(self, pieces: _Pieces) -> FloatArray:
-        """Return the integral over each piece, many of them at the same nodes.  # shape: (p, d)"""
-        integrals = np.empty((len(pieces.row), self._D.shape[1]))
-        for start in range(0, len(pieces.row), _PIECES_AT_ONCE):
-            tile = slice(start, start + _PIECES_AT_ONCE)
-            integrals[tile] = self._tile(pieces.only(tile))
-        return integrals
-
-    def _tile(self, pieces: _Pieces) -> FloatArray:
-        row, lengths = pieces.row, (pieces.stop - pieces.start)[:, None]
-        D, baseline, scale = self._D[row], self._baseline[row], self._scale[row][:, None]
-
-        def integrand(u: float) -> FloatArray:
-            Z = D * (pieces.start[:, None] + u * lengths)
-            Z += baseline
-            parts: FloatArray = self._surface.gradients(Z)
-            parts *= D
-            parts *= lengths / scale  # so that one tolerance fits all rows
-            return parts
-
-        def worst_row(parts: FloatArray) -> float:  # so that no row hides behind the others
-            return float(np.abs(parts).sum(axis=1).max())
-
-        with np.errstate(over="ignore", invalid="ignore"):
-            limits = {"epsabs": _PIECE_TOLERANCE, "epsrel": 0.0, "limit": _INTERVALS}
-            parts, _ = quad_vec(integrand, 0.0, 1.0, norm=worst_row, quadrature=_RULE, **limits)
-        if len(row) > 1 and not np.isfinite(parts).all():
-            # one row that overflows must not end the integration of the others
-            half = len(row) // 2
-            return np.concatenate([self._tile(pieces.only(slice(half))), self._tile(pieces.only(slice(half, None)))])
-        return np.asarray(parts * scale)
-
-    def _have_length(self, pieces: _Pieces) -> NDArray[np.bool_]:
-        """Return which pieces have two ends that differ, and something between them.  # shape: (p,)"""
-        first, last = (self._at(pieces, end) for end in (pieces.start, pieces.stop))
-        middle = 0.5 * (pieces.start + pieces.stop)
-        return np.asarray((first != last).any(axis=1) & (pieces.start < middle) & (middle < pieces.stop))
-
-    def _at(self, pieces: _Pieces, places: FloatArray) -> FloatArray:
-        return np.asarray(self._baseline[pieces.row] + places[:, None] * self._D[pieces.row])
-
-    def _halved(self, pieces: _Pieces) -> _Pieces:
-        if not len(pieces.row):
-            return pieces
-        middle = 0.5 * (pieces.start + pieces.stop)
-        value = self._surface.values(self._at(pieces, middle))
-        halves = ((pieces.start, middle), (middle, pieces.stop), (pieces.first, value), (value, pieces.last))
-        return _Pieces(np.repeat(pieces.row, 2), *(np.column_stack(both).ravel() for both in halves))
-
-
-@dataclass(frozen=True, eq=False)
-class _Pieces:
+class _Pieces(NamedTuple):
     """Pieces of lines; all of shape (p,)."""
 
     row: NDArray[np.intp]
@@ -201,7 +98,78 @@ class _Pieces:
     last: FloatArray
 
     def only(self, some: Any) -> _Pieces:
-        return _Pieces(*(array[some] for array in vars(self).values()))
+        return _Pieces(*(array[some] for array in self))
+
+
+def _integral(
+    surface: Surface, rows: FloatArray, baseline: FloatArray, ends: Any, resolution: FloatArray
+) -> FloatArray:
+    """Return the contributions along lines from baselines to rows, piece by piece.  # shape: (m, d)
+
+    The `ends` are the statistics of baselines and rows.
+    """
+    D = rows - baseline  # shape: (m, d)
+    scale = np.maximum(_scale(*ends), resolution / _PIECE_TOLERANCE)
+    total, moving = np.zeros(D.shape), np.count_nonzero(D, axis=1)
+    # One column alone has all of the difference, exactly, and needs no path.
+    alone = moving == 1
+    total[alone] = np.where(D[alone] != 0, (ends[1] - ends[0])[alone, None], 0.0)
+    known = np.isfinite(ends).all(axis=0)
+    total[~known] = np.nan  # the statistic overflows: there is nothing to split
+
+    def at(row: NDArray[np.intp], places: FloatArray) -> FloatArray:
+        return np.asarray(baseline[row] + places[:, None] * D[row])
+
+    row = np.flatnonzero((moving > 1) & known)
+    pieces = _Pieces(row, np.zeros(len(row)), np.ones(len(row)), *(end[row] for end in ends))
+    for halving in range(_HALVINGS + 1):
+        if not len(pieces.row):
+            break
+        tiles = (slice(start, start + _PIECES_AT_ONCE) for start in range(0, len(pieces.row), _PIECES_AT_ONCE))
+        parts = np.concatenate([_tile(surface, D, baseline, scale, pieces.only(tile)) for tile in tiles])
+        gaps = np.abs(parts.sum(axis=1) - (pieces.last - pieces.first))
+        fails = ~(gaps <= _PIECE_TOLERANCE * scale[pieces.row])
+        fails &= np.bincount(pieces.row[fails], minlength=len(total))[pieces.row] <= _FAILING_PIECES
+        middle = 0.5 * (pieces.start + pieces.stop)
+        # a piece is halved if its two ends differ, and there is something between them
+        fails &= (pieces.start < middle) & (middle < pieces.stop) & (halving < _HALVINGS)
+        some = pieces.only(fails)
+        fails[fails] = (at(some.row, some.start) != at(some.row, some.stop)).any(axis=1)
+        np.add.at(total, pieces.row[~fails], parts[~fails])
+        pieces, middle = pieces.only(fails), middle[fails]
+        if len(middle):
+            value = surface.values(at(pieces.row, middle))
+            halves = ((pieces.start, middle), (middle, pieces.stop), (pieces.first, value), (value, pieces.last))
+            pieces = _Pieces(np.repeat(pieces.row, 2), *(np.column_stack(both).ravel() for both in halves))
+    return total
+
+
+def _tile(
+    surface: Surface, directions: FloatArray, baselines: FloatArray, scales: FloatArray, pieces: _Pieces
+) -> FloatArray:
+    """Return the integral over each piece of some lines, all of them at the same nodes.  # shape: (p, d)"""
+    row, lengths = pieces.row, (pieces.stop - pieces.start)[:, None]
+    D, baseline, scale = directions[row], baselines[row], scales[row][:, None]
+
+    def integrand(u: float) -> FloatArray:
+        Z = D * (pieces.start[:, None] + u * lengths)
+        Z += baseline
+        parts: FloatArray = surface.gradients(Z)
+        parts *= D
+        parts *= lengths / scale  # so that one tolerance fits all rows
+        return parts
+
+    def worst_row(parts: FloatArray) -> float:  # so that no row hides behind the others
+        return float(np.abs(parts).sum(axis=1).max())
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        limits = {"epsabs": _PIECE_TOLERANCE, "epsrel": 0.0, "limit": _INTERVALS}
+        parts, _ = quad_vec(integrand, 0.0, 1.0, norm=worst_row, quadrature=_RULE, **limits)
+    if len(row) > 1 and not np.isfinite(parts).all():
+        # one row that overflows must not end the integration of the others
+        halves = (pieces.only(slice(len(row) // 2)), pieces.only(slice(len(row) // 2, None)))
+        return np.concatenate([_tile(surface, directions, baselines, scales, half) for half in halves])
+    return np.asarray(parts * scale)
 
 
 def _scale(score: FloatArray, baseline_score: FloatArray) -> FloatArray:

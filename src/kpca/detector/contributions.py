@@ -6,7 +6,7 @@ Lags of one variable are summed, and kept apart beside that. What a row is compa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,12 +70,12 @@ class Contributions:
         if isinstance(rows, int | np.integer):
             rows = [rows]
         try:
+            parts = {name: getattr(self, name)[rows] for name in ("by_lag", "score", "baseline_score")}
             baseline = self.baseline if len(self.baseline) == 1 else self.baseline[rows]
-            parts = (self.by_lag[rows], self.score[rows], baseline, self.baseline_score[rows])
         except IndexError:
             must = f"Rows must be numbers, a slice or a mask of the {len(self)} rows"
             raise InputError(must, value=rows) from None
-        return Contributions(self.names, *parts, self.method, self.statistic, self.baseline_name)
+        return replace(self, baseline=baseline, **parts)
 
     def top(self, n: int = 3) -> list[list[tuple[str, float]]]:
         """Return for each row the n variables that contribute most, with their contributions, largest first."""
@@ -91,56 +91,49 @@ class Contributions:
         what = _NAMES.get(self.statistic, self.statistic)
         how = "integrated gradients" if self.method == "integrated" else "gradient times difference"
         lines = [f"Contributions to the {what} of {_count(len(self), 'row')}, from {self.baseline_name}, by {how}.", ""]
-        lines += self._one() if len(self) == 1 else self._many()
+        cells: list[list[str]] = []
+        if len(self) == 1:
+            change = float(self.score[0] - self.baseline_score[0])
+            best = self.top(min(len(self.names), _SHOWN))[0]
+            if len(best) < len(self.names):
+                rest = float(self.values[0].sum()) - sum(value for _, value in best)
+                best.append((_count(len(self.names) - len(best), "other"), rest))
+            cells = [[name, f"{value:+.4g}", f"{value / change:.1%}" if change else "-"] for name, value in best]
+            ends = f"{self.score[0]:.4g}, of the baseline {self.baseline_score[0]:.4g}"
+            lines += text_table(["variable", "contribution", "share"], cells)
+            lines += ["", f"Statistic of the row {ends}, gap {self.gap[0]:.1e}."]
+        else:
+            gap = self.gap
+            for i, best in enumerate(self[:_SHOWN].top(3)):
+                figures = [f"{i}", f"{self.score[i]:.4g}", f"{self.baseline_score[i]:.4g}", f"{gap[i]:.1e}"]
+                cells.append([*figures, ", ".join(f"{name} {value:+.3g}" for name, value in best)])
+            lines += text_table(["row", "statistic", "baseline", "gap", "largest contributions"], cells, left=(4,))
+            left = len(self) - len(cells)
+            lines += [f"and {_count(left, 'more row')}"] if left else []
         if self.method == "gradient":
             lines += ["", "These do not add up to the difference of the statistics: the gradient is that at the row."]
         return "\n".join(lines)
 
-    def _one(self) -> list[str]:
-        change = float(self.score[0] - self.baseline_score[0])
-        best = self.top(min(len(self.names), _SHOWN))[0]
-        if len(best) < len(self.names):
-            rest = float(self.values[0].sum()) - sum(value for _, value in best)
-            best.append((_count(len(self.names) - len(best), "other"), rest))
-        cells = [[name, f"{value:+.4g}", f"{value / change:.1%}" if change else "-"] for name, value in best]
-        lines = text_table(["variable", "contribution", "share"], cells)
-        ends = f"{self.score[0]:.4g}, of the baseline {self.baseline_score[0]:.4g}"
-        return [*lines, "", f"Statistic of the row {ends}, gap {self.gap[0]:.1e}."]
-
-    def _many(self) -> list[str]:
-        cells, gap = [], self.gap
-        for i, best in enumerate(self[:_SHOWN].top(3)):
-            figures = [f"{i}", f"{self.score[i]:.4g}", f"{self.baseline_score[i]:.4g}", f"{gap[i]:.1e}"]
-            cells.append([*figures, ", ".join(f"{name} {value:+.3g}" for name, value in best)])
-        lines = text_table(["row", "statistic", "baseline", "gap", "largest contributions"], cells, left=(4,))
-        left = len(self) - len(cells)
-        return [*lines, f"and {_count(left, 'more row')}"] if left > 0 else lines
-
 
 def contributions_of(
-    surface: Surface,
-    rows: FloatArray,
-    baseline_rows: FloatArray,
-    *,
-    names: Sequence[str],
-    statistic: str,
-    lags: int = 0,
-    method: str = "integrated",
-    baseline_name: str = "the baseline given",
+    surface: Surface, rows: FloatArray, baseline_rows: FloatArray, *, names: Sequence[str], lags: int = 0, **said: Any
 ) -> Contributions:
     """Return the contributions of variables to one statistic of rows.
 
     Rows and baselines, one or as many, are ordered x_t, x_{t-1}, ..., as the model sees them: scaled, which does not
     change contributions.  # shapes: (m, d (lags + 1)), (1 or m, d (lags + 1))
+
+    What is `said` is the statistic, the method ("integrated" if unsaid) and the name of the baseline, as in the result.
     """
     d = len(names)
     if rows.shape[1] != d * (lags + 1):
         what = f"Rows with {_count(lags, 'lag')} of {_count(d, 'variable')}"
         raise InputError(f"{what} must have {d * (lags + 1)} columns; got {rows.shape[1]}.")
-    found = attribute(surface, rows, baseline_rows, method)
+    said = {"method": "integrated", **said}
+    found = attribute(surface, rows, baseline_rows, said["method"])
     by_lag = found.values.reshape(len(rows), lags + 1, d)
     ends = found.score, np.atleast_2d(baseline_rows), found.baseline_score
-    return Contributions(tuple(map(str, names)), by_lag, *ends, method, statistic, baseline_name)
+    return Contributions(tuple(map(str, names)), by_lag, *ends, **said)
 
 
 def baseline_rows(

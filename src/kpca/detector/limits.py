@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -46,8 +45,7 @@ class Statistics:
     combined: FloatArray  # shape: (m,)
 
     def __getitem__(self, name: str) -> FloatArray:
-        found: FloatArray = getattr(self, check_statistic(name))
-        return found
+        return np.asarray(getattr(self, check_statistic(name)))
 
     @staticmethod
     def joined(parts: Sequence[Statistics]) -> Statistics:
@@ -55,23 +53,28 @@ class Statistics:
         return Statistics(*(np.concatenate([part[name] for part in parts]) for name in STATISTICS))
 
 
+def check_choice(param: str, value: Any, allowed: Sequence[str | None]) -> Any:
+    """Return one of some words, or None where that is one of them; refuse anything else."""
+    if not any(value is one or (isinstance(value, str) and value == one) for one in allowed):
+        *most, last = map(repr, allowed)
+        raise InputError(f"must be {', '.join(most)} or {last}", param=param, value=value)
+    return value
+
+
 def check_statistic(name: Any) -> str:
     """Return the name of a statistic, or raise InputError."""
-    if not isinstance(name, str) or name not in STATISTICS:
-        raise InputError("must be 't2', 'spe' or 'combined'", param="statistic", value=name)
-    return name
+    return str(check_choice("statistic", name, STATISTICS))
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
     """The statistics of a fitted model, as functions of rows."""
 
-    projection: Projection  # on the components that count
+    projection: Any  # on the components that count; never that of a precomputed kernel
     variances: FloatArray  # of these, shape: (k,)
 
     def __call__(self, X: Any, *, threads: int = 1) -> Statistics:
         """Return the statistics of rows that have been checked; one pass over their kernel values."""
-        assert not isinstance(self.projection, MatrixProjection)
         t2, spe = np.empty((2, X.shape[0]))
         for start in range(0, X.shape[0], _ROWS_AT_ONCE):
             here = slice(start, start + _ROWS_AT_ONCE)
@@ -87,17 +90,10 @@ class Measure:
 
     def surface(self, name: str, *, threads: int = 1) -> Surface:
         """Return one statistic with its gradients, or raise InputError where the kernel has none."""
-        inverse = 1.0 / self.variances
-        match check_statistic(name):
-            case "t2":
-                distance, weights = 0.0, inverse
-            case "spe":
-                distance, weights = 1.0, -np.ones_like(inverse)
-            case _:
-                distance, weights = 1.0 / self.outside, inverse - 1.0 / self.outside
-        assert not isinstance(self.projection, MatrixProjection)
+        inverse, outside = 1.0 / self.variances, 1.0 / self.outside
+        forms = {"t2": (0.0, inverse), "spe": (1.0, -np.ones_like(inverse)), "combined": (outside, inverse - outside)}
         derivatives = derivatives_of(self.projection, threads=threads)
-        return Surface(self.projection.doubled(), derivatives, distance, weights, threads)
+        return Surface(self.projection.doubled(), derivatives, *forms[check_statistic(name)], threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +152,7 @@ class Limits:
     rows: int  # how many rows the limits are from
 
     def __getitem__(self, name: str) -> float:
-        limit: float = getattr(self, check_statistic(name))
-        return limit
+        return float(getattr(self, check_statistic(name)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,9 +190,12 @@ class Calibration:
         find = {"quantile": _quantile, "theory": _scaled_chi2, "kde": _smoothed}[method]
         found = {name: find(self.statistics[name], self.weights, confidence) for name in STATISTICS}
         limits = Limits(**found, method=method, confidence=confidence, rows=len(self.weights))
-        if method == "theory" and fitted is not None:
-            limits = replace(limits, t2=_hotelling(*fitted, confidence))
-        return limits
+        if method != "theory" or fitted is None:
+            return limits
+        n, k = fitted  # Hotelling's T^2 of a new row, for normal rows
+        return replace(
+            limits, t2=float(k * (n * n - 1.0) / (n * (n - k)) * f.ppf(confidence, k, n - k)) if n > k else np.inf
+        )
 
     @property
     def size(self) -> float:
@@ -206,14 +204,6 @@ class Calibration:
 
     def quantile(self, name: str, level: float) -> float:
         return _quantile(self.statistics[name], self.weights, level)
-
-
-def check_limit(method: Any, confidence: Any) -> None:
-    """Refuse an unknown method, and a confidence that is not a share."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError("must be 'quantile', 'theory' or 'kde'", param="limit", value=method)
-    if not isinstance(confidence, Real) or not 0.0 < float(confidence) < 1.0:
-        raise InputError("must be a number between 0 and 1, such as 0.99", param="confidence", value=confidence)
 
 
 def _quantile(values: FloatArray, weights: FloatArray, level: float) -> float:
@@ -234,13 +224,6 @@ def _scaled_chi2(values: FloatArray, weights: FloatArray, level: float) -> float
     if variance <= 0.0 or mean <= 0.0:
         return mean
     return float(variance / (2.0 * mean) * chi2.ppf(level, 2.0 * mean * mean / variance))
-
-
-def _hotelling(n: int, k: int, level: float) -> float:
-    """Return the limit of T^2 of a new row, for normal rows and the linear kernel."""
-    if n <= k:
-        return float("inf")
-    return float(k * (n * n - 1.0) / (n * (n - k)) * f.ppf(level, k, n - k))
 
 
 def _smoothed(values: FloatArray, weights: FloatArray, level: float) -> float:

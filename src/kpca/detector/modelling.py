@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -25,7 +26,6 @@ from kpca.detector.limits import Measure
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.features import Nystroem
-from kpca.kernels import Kernel
 from kpca.kernels.base import has_bandwidth, widened
 
 FloatArray = NDArray[Any]
@@ -56,16 +56,15 @@ def compare_names(known: Sequence[str] | None, names: Sequence[str] | None) -> N
     raise InputError(f"columns must be those of the fit, in that order; got {got!r} in place of {expected!r}.")
 
 
-def names_are_known() -> AbstractContextManager[None]:
-    """Silence the remark that rows have no names: they have been compared, or are numbers in the order of the fit."""
-    return _silenced("X does not have valid feature names")
-
-
 @contextmanager
 def _silenced(message: str) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=message)
         yield
+
+
+# Silences the remark that rows have no names: they have been compared, or are numbers in the order of the fit.
+names_are_known = partial(_silenced, "X does not have valid feature names")
 
 
 def is_labelled_row(row: Any) -> bool:
@@ -80,9 +79,8 @@ def lagged(X: FloatArray, lags: int, history: FloatArray | None = None) -> Float
     """
     if lags == 0 or len(X) == 0:
         return X if lags == 0 else np.empty((0, X.shape[1] * (lags + 1)), X.dtype)
-    before = X[:0] if history is None else history[-lags:]
-    series = np.concatenate([before, X])
-    missing = np.repeat(series[:1], lags - len(before), axis=0)
+    series = X if history is None else np.concatenate([history[-lags:], X])
+    missing = np.repeat(series[:1], lags + len(X) - len(series), axis=0)
     series = np.concatenate([missing, series])
     return np.column_stack([series[lags - lag : len(series) - lag] for lag in range(lags + 1)])
 
@@ -93,12 +91,6 @@ def remembered(X: FloatArray, lags: int, history: FloatArray | None = None) -> F
         return None
     series = X if history is None else np.concatenate([history, X])
     return series[len(series) - min(lags, len(series)) :].copy()
-
-
-def check_scale(scale: Any) -> None:
-    """Refuse an unknown way of scaling."""
-    if scale is not None and not (isinstance(scale, str) and scale in ("standard", "robust")):
-        raise InputError("must be 'standard', 'robust' or None", param="scale", value=scale)
 
 
 def fitted_scaler(scale: str | None, X: Any) -> Any:
@@ -118,21 +110,6 @@ def scaled(scaler: Any, X: Any) -> Any:
     centres = scaler.with_centering if isinstance(scaler, RobustScaler) else scaler.with_mean
     # dense, as a scaler either refuses to centre sparse rows or leaves it out without a word
     return scaler.transform(X.toarray() if centres and sparse.issparse(X) else X)
-
-
-def check_taken(kernel: Kernel, rows: Any, X: Any, scale: str | None) -> None:
-    """Refuse rows that a kernel does not take, and say so if it would take them as they were before scaling.
-
-    X are the rows before they were scaled, None if they are not.
-    """
-    try:
-        kernel.check(rows)
-    except InputError:
-        if X is None:
-            raise
-        kernel.check(X)
-        why = f"Kernel {kernel.name!r} takes values of 0 or above, and columns that are scaled have others; got "
-        raise InputError((why, Setting("scale", scale)), remedy=("give ", Setting("scale", None))) from None
 
 
 def check_folds(folds: Any) -> None:
@@ -181,18 +158,30 @@ def _is_cross_validator(folds: Any) -> bool:
     return hasattr(folds, "split") and hasattr(folds, "get_n_splits")
 
 
-def kernel_for(rows: Any, kernel: Any, gamma: Any, **parameters: Any) -> kernels.Kernel:
-    """Return the kernel that is asked for; "wide" widens one that has a bandwidth and was asked for by name."""
+def kernel_for(rows: Any, X: Any, scale: str | None, kernel: Any, gamma: Any, **parameters: Any) -> kernels.Kernel:
+    """Return the kernel that is asked for; "wide" widens one that has a bandwidth and was asked for by name.
+
+    Refuses rows that it does not take, and says so if it would take X, the rows before they were scaled.
+    """
     if isinstance(gamma, str) and gamma not in ("wide", "scale", "median"):
         must = "must be a positive number, one per feature, None, 'wide', 'scale' or 'median'"
         raise InputError(must, param="gamma", value=gamma)
-    if isinstance(gamma, str) and gamma == "wide":
-        gamma = kernels.resolve_gamma("median", rows)
-        found = kernels.resolve(kernel, rows, gamma=gamma, **parameters)
-        if isinstance(kernel, str) and has_bandwidth(found):
-            return widened(found, _WIDE * float(np.sqrt(rows.shape[1]))) or found
-        gamma = None
-    return kernels.resolve(kernel, rows, gamma=kernels.resolve_gamma(gamma, rows), **parameters)
+    wide = isinstance(gamma, str) and gamma == "wide"
+    resolved = kernels.resolve_gamma("median" if wide else gamma, rows)
+    found = kernels.resolve(kernel, rows, gamma=resolved, **parameters)
+    if wide and isinstance(kernel, str) and has_bandwidth(found):
+        found = widened(found, _WIDE * float(np.sqrt(rows.shape[1]))) or found
+    elif wide:
+        found = kernels.resolve(kernel, rows, gamma=kernels.resolve_gamma(None, rows), **parameters)
+    try:
+        found.check(rows)
+    except InputError:
+        if scale is None:
+            raise
+        found.check(X)
+        why = f"Kernel {found.name!r} takes values of 0 or above, and columns that are scaled have others; got "
+        raise InputError((why, Setting("scale", scale)), remedy=("give ", Setting("scale", None))) from None
+    return found
 
 
 def components_for(asked: int | float | None, n: int, d: int) -> int | float:
@@ -214,39 +203,22 @@ class Recipe:
     seed: int
     n_jobs: int | None
 
-    def model(self, rows: Any, n: int) -> Model:
-        """Return the model of some of n rows: with landmarks, if n is that many."""
-        features = self.approximation
-        if self._auto:
-            exact = n <= _EXACT_ROWS or isinstance(self.kernel, kernels.Linear)
-            features = None if exact else self._landmarks()
-        if features is not None:
-            return self._incremental(rows, features)
-        model = KernelPCA(self._count(rows), kernel=self.kernel, copy_X=False, n_jobs=self.n_jobs)
-        with kept_single_threaded() if rows.shape[0] <= _CALM_ROWS else nullcontext():
-            return model.fit(rows)
-
-    def stream(self, rows: Any) -> IncrementalKernelPCA:
-        """Return a model that can go on learning."""
-        features = self._landmarks() if self._auto or self.approximation is None else self.approximation
-        return self._incremental(rows, features)
-
-    @property
-    def _auto(self) -> bool:
-        return isinstance(self.approximation, str) and self.approximation == "auto"
-
-    def _incremental(self, rows: Any, features: Any) -> IncrementalKernelPCA:
+    def model(self, rows: Any, n: int | None) -> Model:
+        """Return the model of some of n rows: with landmarks, if n is that many, or None: it goes on learning then."""
+        features, whole = self.approximation, isinstance(self.count, int)
+        auto = isinstance(features, str) and features == "auto"
+        count = min(self.count, int(rows.shape[0])) if whole else self.count
+        if auto or features is None:
+            if n is not None and (not auto or n <= _EXACT_ROWS or isinstance(self.kernel, kernels.Linear)):
+                exact = KernelPCA(count, kernel=self.kernel, copy_X=False, n_jobs=self.n_jobs)
+                with kept_single_threaded() if rows.shape[0] <= _CALM_ROWS else nullcontext():
+                    return exact.fit(rows)
+            rank = max(_LANDMARKS, int(_LANDMARKS_PER_COMPONENT * self.count) if whole else 0)
+            features = Nystroem(rank=rank, landmarks="rpcholesky" if self.kernel.psd else "kmeans")
         given: dict[str, Any] = {"kernel": self.kernel, "approximation": features, "forgetting": self.forgetting}
-        model = IncrementalKernelPCA(self._count(rows), random_state=self.seed, n_jobs=self.n_jobs, **given)
+        model = IncrementalKernelPCA(count, random_state=self.seed, n_jobs=self.n_jobs, **given)
         with _silenced(".*landmarks? explains? all rows"):  # fewer will do: of a wide kernel that is to be expected
             return model.fit(rows)
-
-    def _count(self, rows: Any) -> int | float:
-        return min(self.count, int(rows.shape[0])) if isinstance(self.count, int) else self.count
-
-    def _landmarks(self) -> Nystroem:
-        rank = max(_LANDMARKS, _LANDMARKS_PER_COMPONENT * self.count if isinstance(self.count, int) else 0)
-        return Nystroem(rank=rank, landmarks="rpcholesky" if self.kernel.psd else "kmeans")
 
 
 def warn_of_model(model: Model, measure: Measure, residuals: FloatArray | None) -> None:

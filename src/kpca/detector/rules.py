@@ -21,6 +21,7 @@ than here: try a rule on normal rows that the detector has not seen.
 from __future__ import annotations
 
 import math
+from itertools import islice
 from numbers import Real
 from typing import Any
 
@@ -42,7 +43,7 @@ class RunRule:
     """The run rule on a stream: flags in, alarms out; the same alarms however the stream is cut into batches."""
 
     def __init__(self, k: int = 3, of: int = 5) -> None:
-        self.k, self.of = _checked_rule(k, of)
+        self.k, self.of, _ = _checked_rule(k, of)
         self._recent: Flags = np.zeros(self.of - 1, dtype=bool)  # rows before the first lie within the limit
 
     def update(self, beyond: Any) -> Flags:
@@ -98,8 +99,7 @@ def run_rule_rate(p: float, k: int = 3, of: int = 5) -> float:
 
     Exact, from row `of` on: k or more of `of` is an event of the binomial law.
     """
-    p = _probability(p)
-    k, of = _checked_rule(k, of)
+    k, of, p = _checked_rule(k, of, p)
     return float(bdtrc(k - 1, of, p)) if p < 1.0 else 1.0
 
 
@@ -109,8 +109,7 @@ def average_run_length(p: float, k: int = 3, of: int = 5) -> float:
     With p the false-alarm rate of single rows this is the average run length of a healthy process (ARL0); with p the
     share of rows that a fault puts beyond the limit it is the expected number of rows until the fault is seen.
     """
-    p = _probability(p)
-    k, of = _checked_rule(k, of)
+    k, of, p = _checked_rule(k, of, p)
     if p in (0.0, 1.0):
         return math.inf if p == 0.0 else float(k)
     if k == 1:
@@ -150,7 +149,9 @@ def _transitions(k: int, of: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
             if window.bit_count() >= k:
                 numbers.append(-1)
                 continue
-            new = _relevant(window, k, of)
+            # An alarm has no more than of - k rows within the limit, so rows before so many and one more play no role.
+            within = (age for age in range(of - 1) if not window >> age & 1)
+            new = window & ((1 << next(islice(within, of - k, None), of - 1)) - 1)
             if new not in states:
                 states[new] = len(found)
                 found.append(new)
@@ -161,30 +162,13 @@ def _transitions(k: int, of: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.array(following[0]), np.array(following[1])
 
 
-def _relevant(window: int, k: int, of: int) -> int:
-    """Return the last of - 1 bits of a window, less those that cannot be part of an alarm any more.
-
-    An alarm has no more than of - k rows within the limit, so rows before so many and one more play no role.
-    """
-    within = 0
-    for age in range(of - 1):
-        within += not window >> age & 1
-        if within > of - k:
-            return window & ((1 << age) - 1)
-    return window & ((1 << (of - 1)) - 1)
-
-
-def _checked_rule(k: Any, of: Any) -> tuple[int, int]:
+def _checked_rule(k: Any, of: Any, p: Any = 0.0) -> tuple[int, int, float]:
+    if isinstance(p, bool | np.bool_) or not isinstance(p, Real) or not 0.0 <= float(p) <= 1.0:
+        raise InputError(f"p must be a probability between 0 and 1; got {p!r}.")
     checked, rows = whole_number("k", k, 1), whole_number("of", of, 1)
     if checked > rows:
         raise InputError(f"k must not be more than of, an alarm would never come; got {checked} of {rows}.")
-    return checked, rows
-
-
-def _probability(p: Any) -> float:
-    if isinstance(p, bool | np.bool_) or not isinstance(p, Real) or not 0.0 <= float(p) <= 1.0:
-        raise InputError(f"p must be a probability between 0 and 1; got {p!r}.")
-    return float(p)
+    return checked, rows, float(p)
 
 
 def _flags(name: str, values: Any) -> Flags:
@@ -192,9 +176,7 @@ def _flags(name: str, values: Any) -> Flags:
     flags = np.asarray(values)
     if flags.ndim != 1:
         raise InputError(f"{name} must have one flag per row, in one dimension; got shape {flags.shape}.")
-    if flags.dtype == bool or flags.size == 0:
-        return flags.astype(bool)
-    for value in flags if flags.dtype.kind not in "iuf" else flags[(flags != 0) & (flags != 1)][:1]:
+    for value in [] if flags.dtype == bool else flags.tolist():
         if not (isinstance(value, Real | np.bool_) and value in (0, 1)):
             strange = value.item() if isinstance(value, np.generic) else value
             raise InputError(f"{name} must hold flags, True and False or 1 and 0; got {strange!r}.")

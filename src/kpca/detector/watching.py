@@ -70,28 +70,36 @@ def monitor(
     if not hasattr(detector, "_check_fitted"):
         raise InputError(f"monitor needs a fitted kpca.KernelPCADetector; got {type(detector).__name__}.")
     detector._check_fitted()
-    name = detector.statistic if statistic is None else statistic
-    watch = _Watch(detector, check_statistic(name), RunRule(k, of), bool(adapt))
-    return watch.over(_each_batch(batches))
+    watched = check_statistic(detector.statistic if statistic is None else statistic)
+    rule = RunRule(k, of)
+    whole = isinstance(batches, np.ndarray) and batches.ndim <= 2
+    if whole or is_frame(batches) or sparse.issparse(batches) or is_labelled_row(batches):
+        batches = [batches]
+    if isinstance(batches, str | bytes) or not isinstance(batches, Iterable):
+        got = type(batches).__name__
+        raise InputError(f"batches must be rows, or something that gives batches of them; got {got}.")
+    return _Watch(detector, watched, rule, bool(adapt)).over(batches)
 
 
 class _Watch:
-    """A detector and what it has seen of a stream."""
+    """A detector and what it has seen of a stream; if it learns, also rows that an alarm may still include."""
 
     def __init__(self, detector: Any, statistic: str, rule: RunRule, adapt: bool) -> None:
-        self._detector, self._statistic, self._rule = detector, statistic, rule
+        self._detector, self._statistic, self._rule, self._adapts = detector, statistic, rule, adapt
         self._row = 0
         self._started: int | None = None
         self._past: FloatArray | None = None  # the newest scaled rows, as many as there are lags
         self._last: FloatArray | None = None  # the last complete row, shape: (d,)
-        self._learner = _Learner(detector, rule.of) if adapt else None
+        self._waiting: list[FloatArray] = []  # rows that are not learned yet, scaled and lagged
+        self._flags: Flags = np.empty((3, 0), dtype=bool)  # of these: not to be learned, beyond, in alarm
+        # With lags, rows that are left out are part of the next ones, too: one of the last lags + 1 is enough.
+        self._seen_by = RunRule(1, detector.lags + 1)
 
     def over(self, batches: Iterable[Any]) -> Iterator[RowStatus]:
         names = getattr(self._detector, "feature_names_in_", None)
         for batch in batches:
             yield from self._judged(*_read_batch(batch, self._row, self._detector.n_features_in_, names))
-            if self._learner is not None:
-                self._learner.learn()
+            self._learn()
 
     def _judged(self, batch: FloatArray, labels: Sequence[Any]) -> list[RowStatus]:
         """Return the status of each row of a batch, and remember what later rows need."""
@@ -116,13 +124,19 @@ class _Watch:
         beyond = {name: value > limits[name] for name, value in values.items()}  # NaN is not beyond
         watched = self._statistic
         alarm = self._rule.update(beyond[watched])
-        if self._learner is not None and len(rows):
+        if self._adapts and len(rows):
             refused = missing | (values[watched] > _FAR * limits[watched])
-            self._learner.take(wide, np.array([refused, beyond[watched], alarm])[:, first:])
+            self._waiting.append(wide)
+            self._flags = np.hstack([self._flags, np.array([refused, beyond[watched], alarm])[:, first:]])
         flags = (beyond[watched], beyond["t2"], beyond["spe"], alarm)
         columns = [column.tolist() for column in (*values.values(), *flags)]  # in the order of RowStatus
-        started = self._starts(alarm)
-        numbers = range(self._row, self._row + len(missing))
+        started, numbers = [], range(self._row, self._row + len(missing))
+        for number, rings in zip(numbers, alarm, strict=True):
+            if not rings:
+                self._started = None
+            elif self._started is None:
+                self._started = number
+            started.append(self._started)
         self._row += len(missing)
         return list(map(RowStatus, numbers, labels, *columns, started, missing.tolist()))
 
@@ -140,67 +154,47 @@ class _Watch:
             self._last = filled[-1].copy()
         return first, filled
 
-    def _starts(self, alarm: Flags) -> list[int | None]:
-        """Return for each row of a batch where the alarm began that it is in."""
-        found = []
-        for number, rings in enumerate(alarm, start=self._row):
-            if not rings:
-                self._started = None
-            elif self._started is None:
-                self._started = number
-            found.append(self._started)
-        return found
-
-
-class _Learner:
-    """Rows that wait until it is certain that no alarm includes them."""
-
-    def __init__(self, detector: Any, of: int) -> None:
-        self._detector, self._of = detector, of
-        self._rows: FloatArray | None = None  # scaled and lagged
-        self._flags: Flags = np.empty((3, 0), dtype=bool)  # not to be learned, beyond, in alarm
-        # With lags, rows that are left out are part of the next ones, too: one of the last lags + 1 is enough.
-        self._seen_by = RunRule(1, detector.lags + 1)
-
-    def take(self, rows: FloatArray, flags: Flags) -> None:
-        """Add the rows that have just been judged."""
-        self._rows = rows if self._rows is None else np.concatenate([self._rows, rows])
-        self._flags = np.hstack([self._flags, flags])
-
-    def learn(self) -> None:
-        """Give the detector all rows that are certain; the others wait on."""
-        count = self._flags.shape[1] - (self._of - 1)
-        if count <= 0 or self._rows is None:
+    def _learn(self) -> None:
+        """Give the detector all rows that no alarm can include any more; the others wait on."""
+        count = self._flags.shape[1] - (self._rule.of - 1)
+        if count <= 0 or not self._waiting:
             return
         refused, beyond, alarm = self._flags
         total = np.concatenate([[0], np.cumsum(alarm)])
-        led_to_alarm = beyond[:count] & (total[self._of :] > total[: -self._of])  # one within the window of the rule
+        of = self._rule.of
+        led_to_alarm = beyond[:count] & (total[of:] > total[:-of])  # one within the window of the rule
         keep = ~self._seen_by.update(refused[:count] | alarm[:count] | led_to_alarm)
+        rows = np.concatenate(self._waiting)
         if keep.any():
             with unchanged_on_error(self._detector):
-                self._detector._learn(self._rows[:count][keep])
-        self._rows, self._flags = self._rows[count:].copy(), self._flags[:, count:]
-
-
-def _each_batch(batches: Any) -> Iterable[Any]:
-    """Return what is to be looped over: an array, a frame or a row that is given as it is counts as one batch."""
-    whole = isinstance(batches, np.ndarray) and batches.ndim <= 2
-    if whole or is_frame(batches) or sparse.issparse(batches) or is_labelled_row(batches):
-        return [batches]
-    if isinstance(batches, str | bytes) or not isinstance(batches, Iterable):
-        got = type(batches).__name__
-        raise InputError(f"batches must be rows, or something that gives batches of them; got {got}.")
-    return batches
+                self._detector._learn(rows[:count][keep])
+        self._waiting, self._flags = [rows[count:].copy()], self._flags[:, count:]
 
 
 def _read_batch(batch: Any, row: int, columns: int, names: Sequence[str] | None) -> tuple[FloatArray, Sequence[Any]]:
-    """Return a copy of a batch and labels of its rows, or raise InputError that says which row it begins with."""
+    """Return a copy of a batch, NaN where it has no numbers, and the labels of its rows, None where it has none.
+
+    An InputError says which row of the stream the batch begins with.
+    """
+    labels: Sequence[Any] = ()
     try:
         found = batch.columns if is_frame(batch) else batch.index if is_labelled_row(batch) else ()
         named = len(found) > 0 and len(batch) > 0 and all(isinstance(name, str) for name in found)
         if named and names is not None and len(found) == len(names):
             compare_names(names, found)
-        rows, labels = _read(batch)
+        if is_frame(batch):
+            labels = list(batch.index) if hasattr(batch, "iloc") else ()
+            rows = FrameReader(batch).take(np.arange(len(batch))) if 0 not in batch.shape else ()
+        elif is_labelled_row(batch):
+            rows, labels = batch.to_numpy(dtype=np.float64, na_value=np.nan), [batch.name]
+        else:
+            rows = batch.toarray() if sparse.issparse(batch) else batch
+            rows = np.ma.filled(rows.astype(np.float64), np.nan) if np.ma.isMaskedArray(rows) else np.asarray(rows)
+            if rows.dtype.kind not in "biufO":
+                raise InputError(f"a batch must hold real numbers only; got {rows.dtype}.")
+            if rows.ndim == 0:
+                raise InputError(f"a batch must be rows, or one row; got the number {rows.item()!r}.")
+        rows = np.array(rows, dtype=np.float64)
     except InputError as error:
         raise InputError(f"At row {row} of the stream: {error}") from error
     except (TypeError, ValueError) as error:
@@ -214,24 +208,3 @@ def _read_batch(batch: Any, row: int, columns: int, names: Sequence[str] | None)
         must = f"must have {columns} columns, as the detector was fitted to; got shape {rows.shape}"
         raise InputError(f"At row {row} of the stream a batch {must}.")
     return rows, labels if len(labels) else [None] * len(rows)
-
-
-def _read(batch: Any) -> tuple[FloatArray, Sequence[Any]]:
-    """Return the numbers of a batch, NaN where there are none, and the labels of its rows, if it has any."""
-    if is_frame(batch):
-        if 0 in batch.shape:
-            return np.empty((0, 0)), ()
-        labels = list(batch.index) if hasattr(batch, "iloc") else ()
-        return np.array(FrameReader(batch).take(np.arange(len(batch))), dtype=np.float64), labels
-    if is_labelled_row(batch):
-        return batch.to_numpy(dtype=np.float64, na_value=np.nan).copy(), [batch.name]
-    if sparse.issparse(batch):
-        batch = batch.toarray()
-    if np.ma.isMaskedArray(batch):
-        batch = np.ma.filled(batch.astype(np.float64), np.nan)
-    found = np.asarray(batch)
-    if found.dtype.kind not in "biufO":
-        raise InputError(f"a batch must hold real numbers only; got {found.dtype}.")
-    if found.ndim == 0:
-        raise InputError(f"a batch must be rows, or one row; got the number {found.item()!r}.")
-    return np.array(found, dtype=np.float64), ()

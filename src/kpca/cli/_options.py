@@ -50,21 +50,6 @@ def number_or(*words: str) -> Callable[[Any], Any]:
     return read
 
 
-class _Preimages(click.Choice):  # type: ignore[type-arg]
-    """The names of the inverse maps, looked up when they are needed: the library takes a second to import."""
-
-    case_sensitive = True
-
-    def __init__(self) -> None:
-        """Leave the choices open."""
-
-    @functools.cached_property
-    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        from kpca.preimage.back import NAMES
-
-        return ("none", *NAMES)
-
-
 def command(short_help: str, argument: str = "", **settings: Any) -> Callable[[Callback], click.Command]:
     """Return a decorator that makes a command of a function: with an argument, if named, and what all commands have."""
 
@@ -134,6 +119,8 @@ _RANK = "How many landmarks (nystroem) or random features (rff); 1000 if unsaid,
 _PREIMAGE = "How to come back from components to data; denoise and reconstruct need one."
 _TOL = "Largest residual allowed, relative to the largest eigenvalue; 0 is as small as can be."
 _APPROXIMATIONS = click.Choice(["auto", "none", "nystroem", "rff"])
+# Those of the library, which takes a second to import: help must not wait for it.
+_PREIMAGES = click.Choice(["none", "auto", "ridge", "fixed-point", "distance", "gradient"])
 
 settings = _all(
     components(section="Model", group="settings", help=_COMPONENTS, **_COUNT),
@@ -144,7 +131,7 @@ settings = _all(
     _model("--center/--no-center", default=True, show_default=False, help=_CENTER),
     _model("--approximation", type=_APPROXIMATIONS, default="auto", help=_APPROXIMATION),
     _model("--rank", type=int, help=_RANK),
-    _model("--preimage", type=_Preimages(), help=_PREIMAGE),
+    _model("--preimage", type=_PREIMAGES, help=_PREIMAGE),
     _model("--tol", type=float, default=0.0, show_default=False, help=_TOL),
 )
 

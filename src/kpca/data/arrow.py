@@ -13,19 +13,17 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca._base.files import NewFile
-from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, quoted, rows_of, unreadable
+from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, needed, quoted, rows_of, unreadable
 
 
 def pyarrow(doing: str) -> Any:
     """Return the library with the parts used here, or say what it is needed for."""
-    try:
+    with needed(f"{doing} needs pyarrow", "io"):
         import pyarrow
         import pyarrow.compute
         import pyarrow.csv
         import pyarrow.ipc
         import pyarrow.parquet
-    except ImportError as error:
-        raise InputError(f"{doing} needs pyarrow: pip install 'kpca[io]'.") from error
     return pyarrow
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import math
@@ -132,10 +133,21 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
 
 
-def unreadable(path: str, what: str, error: BaseException) -> InputError:
-    """Return the sentence for a file that is not what its name says, or is cut short."""
+@contextlib.contextmanager
+def needed(what: str, extra: str) -> Iterator[None]:
+    """Say in a sentence, if an optional library is not installed, what needs it and which extra brings it."""
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(f"{what}: pip install 'kpca[{extra}]'.") from error
+
+
+def unreadable(path: str, what: str, error: BaseException | str) -> InputError:
+    """Return the sentence for a file that is gone, closed to us, not what its name says, or cut short."""
     if isinstance(error, FileNotFoundError) and not os.path.exists(path):
         return InputError(f"{path!r} must stay where it is while it is read; it is gone: put it back.")
+    if isinstance(error, PermissionError):
+        return InputError(f"{path!r} must be readable; permission is denied: change its permissions.")
     reason = printable(error, 160).rstrip(".") or type(error).__name__
     return InputError(f"{path!r} must be a whole {what}; it cannot be read ({reason}): write it again.")
 

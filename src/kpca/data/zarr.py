@@ -18,16 +18,14 @@ from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
 from kpca._base.files import temporary_name
 from kpca.data.arrays import MatrixReader, SlicedReader, chosen_array
-from kpca.data.rows import ROWS, default_names, plain_values, unreadable
+from kpca.data.rows import ROWS, default_names, needed, plain_values, unreadable
 
 _MOST_ENTRIES = 1 << 48  # more than any disk holds
 
 
 def _zarr(doing: str) -> Any:
-    try:
+    with needed(f"{doing} Zarr needs zarr", "io"):
         import zarr
-    except ImportError as error:
-        raise InputError(f"{doing} Zarr needs zarr: pip install 'kpca[io]'.") from error
     return zarr
 
 

@@ -442,7 +442,7 @@ class TextWriter:
     def finish(self) -> None:
         """Write what is still to be written and give the file its name."""
         if not self._begun:
-            self._put(self._batch.empty().empty_table())
+            self._put(self._batch.decided().empty_table())
         if self._packed is not None:
             self._packed.close()
         if self._new is not None:

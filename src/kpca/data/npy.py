@@ -20,7 +20,7 @@ from scipy import sparse
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
 from kpca._base.files import NewFile
-from kpca.data.arrays import ArrayReader, MatrixReader, SparseReader, chosen_array
+from kpca.data.arrays import MatrixReader, chosen_array
 from kpca.data.rows import NUMBERS, ROWS, plain_values, quoted, unreadable
 
 _SPARSE_PLACES = ("indices", "indptr", "row", "col", "coords", "offsets")  # where the entries of a sparse matrix are
@@ -69,7 +69,7 @@ def open_npy(path: str) -> MatrixReader:
         raise
     except Exception as error:  # a damaged header makes NumPy's parser of it raise anything
         raise unreadable(path, ".npy file of numbers", error) from error
-    return ArrayReader(mapped, repr(path))
+    return MatrixReader(mapped, repr(path))
 
 
 class _Archive:
@@ -140,13 +140,12 @@ def open_npz(path: str, array: str | None = None) -> MatrixReader:
     """Load a .npz file, which cannot be read in parts: a SciPy sparse matrix, or the array that holds the rows."""
     archive = _Archive(path)
     headers, chosen = archive.headers, None
-    reader: MatrixReader
     if array is None and archive.is_sparse:
-        reader = SparseReader(archive.load_sparse(), repr(path))
+        reader = MatrixReader(archive.load_sparse(), repr(path))
     else:
         matrices = [name for name, found in headers.items() if len(found.shape) == 2 and found.dtype.kind in NUMBERS]
         chosen = chosen_array(path, array, matrices, {name: found.shape for name, found in headers.items()})
-        reader = ArrayReader(archive.load(chosen), f"Array {quoted(chosen)} of {path!r}")
+        reader = MatrixReader(archive.load(chosen), f"Array {quoted(chosen)} of {path!r}")
     others = {name: found for name, found in headers.items() if name != chosen}
     beside = (name for name, found in others.items() if found.shape == (reader.n_rows,))
     reader.sides = {name: partial(archive.load, name) for name in beside}

@@ -21,7 +21,7 @@ from scipy import sparse
 from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
 from kpca.data import formats
-from kpca.data.arrays import ArrayReader, MatrixReader, SlicedReader, SparseReader
+from kpca.data.arrays import MatrixReader, SlicedReader
 from kpca.data.frames import FrameColumns, is_any_frame
 from kpca.data.roles import Assigned, RelaidTable, Roles, assign, roles_of
 from kpca.data.rows import (
@@ -148,11 +148,8 @@ def table_of(
     if is_any_frame(X):
         table = table_of_columns(name, FrameColumns(X), roles, lambda: digest_of_rows(table))
         return table
-    reader: MatrixReader
-    if sparse.issparse(X):
-        reader = SparseReader(X)
-    elif isinstance(X, np.ndarray) or not hasattr(X, "shape"):
-        reader = ArrayReader(_array(X))
+    if sparse.issparse(X) or isinstance(X, np.ndarray) or not hasattr(X, "shape"):
+        reader = MatrixReader(X if sparse.issparse(X) else _array(X))
     else:
         reader = SlicedReader(X)
     matrix = MatrixTable(name, reader, roles, lambda: digest_of_rows(matrix))

@@ -46,12 +46,6 @@ def _decoded(arrow: Any, column: Any) -> Any:
     return column.cast(column.type.value_type) if arrow.types.is_dictionary(column.type) else column
 
 
-def _objects(column: Any) -> NDArray[Any]:
-    objects = np.empty(len(column), dtype=object)
-    objects[:] = column.to_pylist()
-    return objects
-
-
 def _texts_of(arrow: Any, column: Any) -> NDArray[Any]:
     """Return a column of Arrow as texts, dates as ISO 8601 writes them, missing entries as None."""
     column = _decoded(arrow, column)
@@ -60,7 +54,7 @@ def _texts_of(arrow: Any, column: Any) -> NDArray[Any]:
     if moment:  # how many digits a second has differs from file to file
         column = arrow.compute.replace_substring_regex(column, r"(:\d\d)(\.\d*?)0+(\D*)$", r"\1\2\3")
         column = arrow.compute.replace_substring_regex(column, r"(:\d\d)\.(\D*)$", r"\1\2")
-    return _objects(column)
+    return np.fromiter(column.to_pylist(), dtype=object)
 
 
 def _values_of(arrow: Any, column: Any, *, missing: bool) -> NDArray[Any]:
@@ -70,7 +64,7 @@ def _values_of(arrow: Any, column: Any, *, missing: bool) -> NDArray[Any]:
     whole = types.is_integer(kind) or types.is_boolean(kind) or (types.is_timestamp(kind) and kind.tz is None)
     if types.is_floating(kind) or (not missing and (whole or types.is_date32(kind))):
         return np.asarray(column.to_numpy(zero_copy_only=False))
-    return _objects(column)
+    return np.fromiter(column.to_pylist(), dtype=object)
 
 
 def _piece_of(arrow: Any, batch: Any, layout: Layout, dtype: np.dtype[Any], missing: Collection[str]) -> Rows:

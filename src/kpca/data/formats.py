@@ -143,7 +143,16 @@ def format_of(path: str, format: str | None = None) -> str:
         raise InputError(f"{path!r} must not be compressed, as only text tables may be: unpack it first.")
     if status.st_size == 0:
         raise InputError(f"{path!r} must have rows of data; it is an empty file: check how it was written.")
-    _check_mark(path, found)
+    with open(path, "rb") as file:
+        head = file.read(8)
+    wanted = _FAMILY.get(found, found)
+    for mark, other, words in _MARKS:
+        if head.startswith(mark) and other != wanted:
+            remedy = f"rename it so that it ends in .{other}" if other else "save it in a format of tables"
+            remedy = "save the sheet as CSV, or rename an .npz" if words.startswith("a ZIP") else remedy
+            raise InputError(f"{path!r} must be of the format its name says, {found}; it is {words}: {remedy}.")
+    if wanted != "csv" and not any(head.startswith(mark) for mark, other, _ in _MARKS if other == wanted):
+        raise InputError(f"{path!r} must be {found}, as its name says; its first bytes are not: rename it.")
     return found
 
 
@@ -165,28 +174,6 @@ def _folder_format(path: str, found: str | None) -> str:
     if not inside:
         raise InputError(f"The folder {path!r} must hold Parquet files, a Zarr or images; it is empty: check the path.")
     return "images"
-
-
-def sniffed(path: str) -> str:
-    """Return the format that the first bytes of a file say, "csv" if they say none."""
-    with open(path, "rb") as file:
-        head = file.read(8)
-    return next((format for mark, format, _ in _MARKS if head.startswith(mark) and format), "csv")
-
-
-def _check_mark(path: str, format: str) -> None:
-    """Refuse a file whose first bytes are those of another format than its name says."""
-    with open(path, "rb") as file:
-        head = file.read(8)
-    wanted = _FAMILY.get(format, format)
-    for mark, other, words in _MARKS:
-        if head.startswith(mark) and other != wanted:
-            remedy = f"rename it so that it ends in .{other}" if other else "save it in a format of tables"
-            remedy = "save the sheet as CSV, or rename an .npz" if words.startswith("a ZIP") else remedy
-            raise InputError(f"{path!r} must be of the format its name says, {format}; it is {words}: {remedy}.")
-    marks = [mark for mark, other, _ in _MARKS if other == wanted]
-    if wanted != "csv" and not any(head.startswith(mark) for mark in marks):
-        raise InputError(f"{path!r} must be {format}, as its name says; its first bytes are not: rename it.")
 
 
 def digest_of(path: str) -> str:
@@ -212,8 +199,8 @@ def feed(total: hashlib._Hash, path: str) -> None:
         raise InputError(f"{path!r} must stay readable; the system says: {error.strerror}: read it again.") from error
 
 
-def spooled() -> str:
-    """Return the path of a file that holds standard input; it is removed when the process ends."""
+def spooled() -> tuple[str, str]:
+    """Return the path of a file that holds standard input until the process ends, and the format of its first bytes."""
     folder = tempfile.mkdtemp(prefix="kpca-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = os.path.join(folder, STANDARD_INPUT)
@@ -225,4 +212,6 @@ def spooled() -> str:
         if isinstance(error, OSError):
             raise InputError(f"Standard input must fit in TMPDIR; got {error.strerror}: set another.") from error
         raise
-    return path
+    with open(path, "rb") as file:
+        head = file.read(8)
+    return path, next((format for mark, format, _ in _MARKS if head.startswith(mark) and format), "csv")

@@ -319,10 +319,8 @@ def _column(name: str, group: Any, key: str, count: int) -> Any:
 
 def _texts(values: Any) -> NDArray[Any]:
     """Return texts; None for what is missing.  # shape: (n,)"""
-    texts = np.empty(len(values), dtype=object)
     decoded = (value.decode() if isinstance(value, bytes) else value for value in values)
-    texts[:] = [None if is_missing(value) else str(value) for value in decoded]
-    return texts
+    return np.fromiter((None if is_missing(value) else str(value) for value in decoded), dtype=object)
 
 
 def _numbers_or_texts(values: NDArray[Any]) -> NDArray[Any]:

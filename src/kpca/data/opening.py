@@ -99,8 +99,8 @@ def open_table(
         raise InputError(f"path must be the path of a file or folder; got {got}.")
     is_stream = name == "-"
     if is_stream:
-        name = formats.spooled()
-        format = format or formats.sniffed(name)
+        name, sniffed = formats.spooled()
+        format = format or sniffed
     found = formats.BY_NAME[formats.format_of(name, format)]
     given = {"array": array, "header": header, "delimiter": delimiter, "size": size}
     options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -103,10 +104,7 @@ def _column(values: Any) -> NDArray[Any]:
         found = np.empty(0)
     if found.ndim == 1 and found.dtype.kind in "biufM":
         return found
-    objects = np.empty(len(values), dtype=object)
-    for place, value in enumerate(values):
-        objects[place] = value
-    return objects
+    return np.fromiter(values, dtype=object)
 
 
 class _ArrayWriter:
@@ -197,10 +195,11 @@ def _check_names(where: str, names: Sequence[str], extras: Sequence[str], format
     both = [*extras, *names]
     if not both:
         raise InputError(f"A table for {where} must have at least one column; got none: name some.")
-    if len(set(both)) < len(both):
-        seen: set[str] = set()
-        twice = next(name for name in both if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise InputError(f"The columns of {where} must have different names; {quoted(twice)} comes twice: rename one.")
+    for name, count in Counter(both).items():
+        if count > 1:
+            raise InputError(
+                f"The columns of {where} must have different names; {quoted(name)} comes twice: rename one."
+            )
     if format.one_array and extras:
         raise InputError(f"{where} can hold numbers only, no column {quoted(extras[0])}: write .npz or .csv.")
     for name in extras if format.reserved is not None else ():

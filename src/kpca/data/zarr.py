@@ -40,23 +40,18 @@ def open_zarr(path: str, array: str | None = None) -> MatrixReader:
         kept = dict(node.attrs).get("names")
     except Exception as error:  # metadata that somebody else wrote can be wrong in any way
         raise unreadable(path, "Zarr array", error) from error
-    shapes = {name: tuple(found.shape) for name, found in arrays.items()}
+    shapes = {name: tuple(map(int, found.shape)) for name, found in arrays.items()}
     chosen = chosen_array(path, array, [name for name, shape in shapes.items() if len(shape) == 2], shapes)
-    _check_size(path, arrays[chosen])
+    shape, chunks = shapes[chosen], tuple(map(int, arrays[chosen].chunks))
+    entries, stored = math.prod(shape), math.prod(chunks) * int(np.dtype(arrays[chosen].dtype).itemsize)
+    if entries > _MOST_ENTRIES or min(stored, entries * 8) > memory_budget():  # one stored chunk is held at least
+        raise InputError(f"{path!r} has shape {shape} in chunks of {chunks}, which is too much: write it again.")
     reader = SlicedReader(arrays[chosen], repr(path))
     beside = (name for name, shape in shapes.items() if name != chosen and shape == (reader.n_rows,))
     reader.sides = {name: partial(_loaded, path, name, arrays[name]) for name in beside}
     if isinstance(kept, list) and len(kept) == reader.n_columns and all(isinstance(name, str) for name in kept):
         reader.names = kept
     return reader
-
-
-def _check_size(path: str, array: Any) -> None:
-    """Refuse an array of which one stored chunk would take too much memory."""
-    shape, chunks = tuple(map(int, array.shape)), tuple(map(int, array.chunks))
-    entries, stored = math.prod(shape), math.prod(chunks) * int(np.dtype(array.dtype).itemsize)
-    if entries > _MOST_ENTRIES or min(stored, entries * 8) > memory_budget():
-        raise InputError(f"{path!r} has shape {shape} in chunks of {chunks}, which is too much: write it again.")
 
 
 def _loaded(path: str, name: str, array: Any) -> NDArray[Any]:

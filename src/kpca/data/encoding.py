@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 
 from kpca._base.errors import InputError, Setting
@@ -28,11 +27,6 @@ def encoder_of(values: Iterable[set[str | None]], dtype: np.dtype[Any]) -> OneHo
     for place, column in enumerate(columns):
         seen[:, place] = column + [column[-1]] * (len(seen) - len(column))
     return OneHotEncoder(handle_unknown="ignore", dtype=dtype.type).fit(seen)
-
-
-def width(encoder: OneHotEncoder | None) -> int:
-    """Return the number of columns that an encoder makes."""
-    return 0 if encoder is None else sum(len(values) for values in encoder.categories_)
 
 
 def encoded(encoder: OneHotEncoder, rows: Rows, columns: tuple[str, ...], warned: set[str]) -> Any:
@@ -73,12 +67,6 @@ def decoded(encoder: OneHotEncoder, X: Any, columns: tuple[str, ...]) -> dict[st
     return texts
 
 
-def value_names(encoder: OneHotEncoder, columns: tuple[str, ...]) -> list[str]:
-    """Return the names of the columns that an encoder makes: "colour=red", "colour missing"."""
-    pairs = [(column, value) for place, column in enumerate(columns) for value in encoder.categories_[place].tolist()]
-    return [f"{column} missing" if value is None else f"{column}={value}" for column, value in pairs]
-
-
 # -- scikit-learn's scalers and imputers for numbers that come in chunks, dense or sparse -----------------------------
 
 SCALES = ("none", "standard", "robust", "minmax")
@@ -112,26 +100,9 @@ def robust_scaler(sample: Any) -> RobustScaler:
 
 def medians(sample: NDArray[Any]) -> NDArray[Any]:
     """Return the medians of the numbers that are there.  # shape: (p,)"""
-    found = np.empty(sample.shape[1], dtype=sample.dtype)
-    for column in range(sample.shape[1]):
-        values = sample[:, column]
-        values = values[~np.isnan(values)]
-        found[column] = np.median(values) if len(values) else np.nan
-    return found
-
-
-def imputer_of(values: NDArray[Any], strategy: str, dtype: np.dtype[Any]) -> SimpleImputer:
-    """Return an imputer that fills in these values: the mean and the median of one row are the row itself."""
-    return SimpleImputer(strategy=strategy).fit(values.astype(dtype)[None, :])
-
-
-def filled(sample: Any, imputer: SimpleImputer | None) -> Any:
-    """Return the sample without holes; it is changed in place."""
-    if imputer is not None:
-        holes = np.isnan(sample)
-        if holes.any():
-            np.copyto(sample, imputer.statistics_.astype(sample.dtype), where=holes)
-    return sample
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a column without any: the caller sees NaN
+        return np.array([np.nanmedian(column) for column in sample.T], dtype=sample.dtype)  # one at a time: it is large
 
 
 def check_scaler(scaler: Any, names: tuple[str, ...], name: str) -> None:
@@ -202,7 +173,11 @@ def _scaling(scaler: Any, survey: Survey, sampled: str) -> list[str]:
     elif isinstance(scaler, RobustScaler):
         centred = scaler.with_centering
         how = f"{'median 0 and ' if centred else ''}distance 1 between the quartiles{sampled}"
-        still, why = _without_spread(scaler, survey.sample), "without a distance between the quartiles"
+        still, why = scaler.scale_ == 1, "without a distance between the quartiles"
+        for column in np.flatnonzero(still):  # a scale of 1 may also be what the quartiles say
+            values = survey.sample[:, [column]]
+            values = values.toarray() if sparse.issparse(values) else values
+            still[column] = np.ptp(np.percentile(values, (25.0, 75.0))) < 0.5
     elif isinstance(scaler, MinMaxScaler):
         centred, how, still = True, "the range from 0 to 1", scaler.data_range_ < tiny
     else:
@@ -213,13 +188,3 @@ def _scaling(scaler: Any, survey: Survey, sampled: str) -> list[str]:
         which = [names[column] for column in np.flatnonzero(still)]
         said.append(f"{_count(len(which), 'column')} not stretched, being {why}: {listed(which)}.")
     return said
-
-
-def _without_spread(scaler: RobustScaler, sample: Any) -> Any:
-    """Return the columns whose quartiles are equal: a scale of 1 may also be what the quartiles say."""
-    still = scaler.scale_ == 1
-    for column in np.flatnonzero(still):
-        values = sample[:, [column]]
-        values = values.toarray() if sparse.issparse(values) else values
-        still[column] = np.ptp(np.percentile(values, (25.0, 75.0))) < 0.5
-    return still

@@ -24,14 +24,13 @@ from kpca._base.validation import seed_of, unchanged_on_error, whole_number
 from kpca.data import encoding
 from kpca.data.arrays import plain
 from kpca.data.roles import inputs_of, layout_for, relaid, with_layout
-from kpca.data.rows import Indices, Rows, Table, float_dtype, listed, part, place, quoted, stacked
+from kpca.data.rows import Indices, Rows, Table, float_dtype, listed, part, place, quoted, stacked, taken_in_passing
 from kpca.data.sources import ReaderSource, Source, default_rows
 from kpca.data.survey import (
     MemoryTable,
     Survey,
     WordCounts,
     changed,
-    check_table,
     check_uncoded,
     chunk_rows,
     complete,
@@ -117,8 +116,14 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, table: Table) -> Self:
         self._check_parameters()
-        check_table(table)
         layout = table.layout
+        if not inputs_of(layout):
+            raise InputError(
+                f"{table.name} must have at least one column besides the id and the label; it has none",
+                remedy=("check ", Setting("columns"), " and ", Setting("drop")),
+            )
+        if table.n_rows < 1:
+            raise InputError(f"{table.name} must have at least one row; it has none.")
         if self.encode is None:
             check_uncoded(table)
         self.layout_, self.sparse_ = layout, table.sparse or layout.text is not None
@@ -127,9 +132,18 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(inputs_of(layout))
         words = WordCounts(layout.text, self.max_words, self.dtype_) if layout.text is not None else None
         scaler = encoding.gradual_scaler(self.scale, sparse=table.sparse) if layout.numbers else None
-        survey, means = self._surveyed(table, scaler, words)
+        # A missing number of a sparse table is refused: there is nothing to fill in.
+        imputed = self.impute if layout.numbers and not table.sparse else None
+        means = StandardScaler(with_std=False) if imputed == "mean" else None
+        sampled = imputed == "median" or (layout.numbers and self.scale == "robust")
+        scalers = [each for each in (scaler, means) if each is not None]  # fitted in passing
+        seed = seed_of(self.random_state) if sampled else None
+        survey = Survey(table, scalers, words, drop=self.drops, seed=seed, most=self.max_categories)
+        for rows in pass_over(table):
+            survey.take(rows)
         self._check_survey(survey)
-        self.n_rows_, self.n_kept_, self.n_missing_ = survey.n_rows, survey.n_kept, survey.n_missing
+        self.n_rows_, self.n_kept_ = survey.n_rows, survey.n_kept
+        self.n_missing_ = int(survey.missing.sum()) + survey.missing_texts.total()
         self.numbers_imputer_ = self._imputer(survey, means)
         self.scaler_ = self._scaler(table, survey, scaler)
         self.encoder_ = encoding.encoder_of(survey.values.values(), self.dtype_) if layout.categories else None
@@ -148,19 +162,6 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         whole_number("max_categories", self.max_categories, 1)
         whole_number("max_words", self.max_words, 1)
         seed_of(self.random_state)
-
-    def _surveyed(self, table: Table, scaler: Any, words: WordCounts | None) -> tuple[Survey, Any]:
-        """Return what a pass over all rows finds; the scaler is fitted in passing, and so are means."""
-        means = StandardScaler(with_std=False) if self.impute == "mean" and table.layout.numbers else None
-        if table.sparse:
-            means = None  # a missing number is refused there
-        samples = table.layout.numbers and (self.scale == "robust" or (self.impute == "median" and not table.sparse))
-        scalers = [each for each in (scaler, means) if each is not None]
-        seed = seed_of(self.random_state) if samples else None
-        survey = Survey(table, scalers, words, drop=self.drops, seed=seed, most=self.max_categories)
-        for rows in pass_over(table):
-            survey.take(rows)
-        return survey, means
 
     def _check_survey(self, survey: Survey) -> None:
         names = survey.layout.numbers
@@ -196,7 +197,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "numbers",
                 remedy=("leave them out with ", Setting("drop")),
             )
-        return encoding.imputer_of(values, str(self.impute), self.dtype_)
+        # the mean and the median of one row are the row itself
+        return SimpleImputer(strategy=self.impute).fit(values.astype(self.dtype_)[None, :])
 
     def _scaler(self, table: Table, survey: Survey, scaler: Any) -> Any:
         if not survey.layout.numbers or self.scale == "none":
@@ -205,7 +207,10 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # what they say is checked below
             if self.scale == "robust":
-                scaler = encoding.robust_scaler(encoding.filled(survey.sample, imputer))
+                if imputer is not None:  # in place: the sample is large
+                    fill = imputer.statistics_.astype(survey.sample.dtype)
+                    np.copyto(survey.sample, fill, where=np.isnan(survey.sample))
+                scaler = encoding.robust_scaler(survey.sample)
             elif imputer is not None and survey.missing.any():  # the spread is that of the numbers as filled in
                 scaler = encoding.gradual_scaler(self.scale, sparse=table.sparse)
                 for rows in pass_over(table):
@@ -220,7 +225,28 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         memory budget (`kpca.config(memory_limit=...)`, or half of the memory that is free).
         """
         self._check_fitted()
-        return array_or_source(self, self.select(as_table(X)))
+        table, room = self.select(as_table(X)), memory_budget() // SHARE_OF_MEMORY
+        row_bytes = self.n_features_out_ * self.dtype_.itemsize
+        if not self.sparse_ and table.n_rows * row_bytes > room and n_kept(self, table) * row_bytes > room:
+            return prepared_source(self, table)
+        warned: set[str] = set()
+        parts: list[Any] = []
+        held = done = 0
+        steady = not self.sparse_ and not self.drops
+        whole = np.empty((table.n_rows, self.n_features_out_), dtype=self.dtype_) if steady else None
+        for rows in pass_over(table, rows_at_once(self, table)):
+            chunk = self.prepare(rows, warned=warned).X
+            if whole is not None:
+                whole[done : done + len(rows)] = chunk
+            elif chunk.shape[0]:
+                parts.append(chunk)
+            done += chunk.shape[0]
+            if sparse.issparse(chunk):
+                held += chunk.data.nbytes + chunk.indices.nbytes + chunk.indptr.nbytes
+                if held > room:
+                    return prepared_source(self, table)
+        check_kept(done, table)
+        return whole if whole is not None else stacked(parts)
 
     def prepare(self, rows: Rows, *, warned: set[str] | None = None) -> Prepared:
         """Return some rows as the model takes them, with their ids and labels; `warned` collects columns warned of."""
@@ -230,7 +256,12 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             table = MemoryTable(rows, "The rows")
             rows = relaid(rows, layout_for(wanted, table), table.name)
         kept = np.arange(rows.first, rows.first + len(rows))
-        rows = with_texts(replace(rows, numbers=self._cast(rows.numbers)))
+        with np.errstate(over="ignore"):  # infinity is found in a moment
+            if sparse.issparse(rows.numbers):
+                numbers = sparse.csr_array(rows.numbers).astype(self.dtype_, copy=False)
+            else:
+                numbers = np.ascontiguousarray(rows.numbers, dtype=self.dtype_)
+        rows = with_texts(replace(rows, numbers=numbers))
         holes = has_holes(rows, "The data")
         if self.drops:
             whole = complete(rows)
@@ -254,13 +285,6 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             dense = [block.toarray() if sparse.issparse(block) else block for block in blocks]
             X = np.ascontiguousarray(dense[0] if len(dense) == 1 else np.hstack(dense), dtype=self.dtype_)
         return Prepared(X, rows.ids, rows.labels, kept)
-
-    def _cast(self, numbers: Any) -> Any:
-        """Return the numbers as those of the fit: of its type, sparse where those were."""
-        with np.errstate(over="ignore"):  # infinity is found in a moment
-            if not sparse.issparse(numbers):
-                return np.ascontiguousarray(numbers, dtype=self.dtype_)
-            return sparse.csr_array(numbers).astype(self.dtype_, copy=False)
 
     def _refuse_holes(self, rows: Rows) -> None:
         holes = np.isnan(rows.numbers)
@@ -318,7 +342,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The number of columns of prepared rows."""
         self._check_fitted()
         words = 0 if self.vectorizer_ is None else len(self.vectorizer_.vocabulary_)
-        return len(self.layout_.numbers) + encoding.width(self.encoder_) + words
+        values = 0 if self.encoder_ is None else sum(map(len, self.encoder_.categories_))
+        return len(self.layout_.numbers) + values + words
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
@@ -333,7 +358,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"input_features must be the names of the fit; got {listed(list(input_features))}.")
         names = list(self.layout_.numbers)
         if self.encoder_ is not None:
-            names += encoding.value_names(self.encoder_, self.layout_.categories)
+            for column, values in zip(self.layout_.categories, self.encoder_.categories_, strict=True):
+                names += [f"{column} missing" if value is None else f"{column}={value}" for value in values.tolist()]
         if self.vectorizer_ is not None:
             names += [f"{self.layout_.text}:{word}" for word in sorted(self.vectorizer_.vocabulary_)]
         return np.array(_distinct(names), dtype=object)
@@ -396,39 +422,6 @@ def _distinct(names: list[str]) -> list[str]:
 SHARE_OF_MEMORY = 4
 
 
-def array_or_source(preparation: Preparation, table: Table) -> Any:
-    """Return all prepared rows as an array or CSR, or as a source where they take too much of the memory."""
-    room = memory_budget() // SHARE_OF_MEMORY
-    if not preparation.sparse_:
-        row_bytes = preparation.n_features_out_ * preparation.dtype_.itemsize
-        if table.n_rows * row_bytes > room and n_kept(preparation, table) * row_bytes > room:
-            return prepared_source(preparation, table)
-    rows = _gathered(preparation, table, room)
-    return prepared_source(preparation, table) if rows is None else rows
-
-
-def _gathered(preparation: Preparation, table: Table, room: int) -> Any:
-    """Return all prepared rows; None where sparse ones turn out to take too much."""
-    warned: set[str] = set()
-    parts: list[Any] = []
-    held = done = 0
-    steady = not preparation.sparse_ and not preparation.drops
-    X = np.empty((table.n_rows, preparation.n_features_out_), dtype=preparation.dtype_) if steady else None
-    for rows in pass_over(table, rows_at_once(preparation, table)):
-        chunk = preparation.prepare(rows, warned=warned).X
-        if X is not None:
-            X[done : done + len(rows)] = chunk
-        elif chunk.shape[0]:
-            parts.append(chunk)
-        done += chunk.shape[0]
-        if sparse.issparse(chunk):
-            held += chunk.data.nbytes + chunk.indices.nbytes + chunk.indptr.nbytes
-            if held > room:
-                return None
-    check_kept(done, table)
-    return X if X is not None else stacked(parts)
-
-
 def rows_at_once(preparation: Preparation, table: Table) -> int:
     """Return how many rows are prepared together: neither they nor what they become are large."""
     out = default_rows(preparation.n_features_out_, preparation.dtype_, sparse=preparation.sparse_)
@@ -478,7 +471,7 @@ class PreparedRows:
         """Yield prepared rows; those with missing values may be left out, so blocks are of any length."""
         seen = 0
         for chunk in self._table.chunks(min(rows, rows_at_once(self._preparation, self._table))):
-            block = self._prepared(chunk)
+            block = self._preparation.prepare(chunk, warned=self._warned).X
             seen += block.shape[0]
             if block.shape[0]:
                 yield block
@@ -487,23 +480,4 @@ class PreparedRows:
 
     def take(self, indices: Indices) -> Any:
         """Return the prepared rows of these numbers, which ascend, in a pass that ends with the last of them."""
-        if not len(indices):
-            empty: Any = np.empty((0, self.n_columns), dtype=self.dtype)
-            return sparse.csr_array(empty) if self.sparse else empty
-        parts: list[Any] = []
-        first = done = 0
-        for chunk in self._table.chunks(rows_at_once(self._preparation, self._table)):
-            beyond = first + len(chunk)  # for tables that keep all rows
-            if not self._preparation.drops and indices[done] >= beyond:
-                first = beyond
-                continue
-            prepared = self._prepared(chunk)  # the whole chunk, so that messages name rows rightly
-            end = int(np.searchsorted(indices, first + prepared.shape[0]))
-            parts.append(prepared[indices[done:end] - first])
-            first, done = first + prepared.shape[0], end
-            if done == len(indices):
-                break
-        return stacked(parts)
-
-    def _prepared(self, rows: Rows) -> Any:
-        return self._preparation.prepare(rows, warned=self._warned).X
+        return taken_in_passing(self.blocks(rows_at_once(self._preparation, self._table)), indices)

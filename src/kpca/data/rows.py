@@ -321,12 +321,16 @@ def regrouped(
 
 
 def taken_in_passing(blocks: Iterator[Any], indices: Indices) -> Any:
-    """Return the rows of these numbers, which ascend, from blocks that hold all rows."""
-    parts, first = [], 0
+    """Return the rows of these numbers, which ascend, from blocks that hold all rows; stop at the last of them."""
+    parts: list[Any] = []
+    first = 0
     for block in blocks:
         here = slice(*np.searchsorted(indices, [first, first + block.shape[0]]))
-        parts.append(block[indices[here] - first])
+        if here.start < here.stop or not parts:
+            parts.append(block[indices[here] - first])
         first += block.shape[0]
+        if here.stop == len(indices):
+            break
     return stacked(parts)
 
 

@@ -48,17 +48,13 @@ class WordCounts:
             words = Counter(self._analyse(document or ""))
             self._documents.update(words.keys())
             self._uses.update(words)
-            if len(self._documents) > _MOST_HELD:
-                self._forget()
+            least = 1
+            while len(self._documents) > (_MOST_HELD if least == 1 else _MOST_HELD // 2):
+                self._forgotten = True
+                for word in [word for word, count in self._documents.items() if count <= least]:
+                    del self._documents[word], self._uses[word]
+                least += 1
         self._n += len(documents)
-
-    def _forget(self) -> None:
-        self._forgotten = True
-        least = 1
-        while len(self._documents) > _MOST_HELD // 2:
-            for word in [word for word, count in self._documents.items() if count <= least]:
-                del self._documents[word], self._uses[word]
-            least += 1
 
     def fitted(self) -> tuple[TfidfVectorizer, str]:
         """Return the vectorizer as `fit` would leave it, and what was done in one sentence."""
@@ -129,13 +125,6 @@ def chunk_rows(table: Table) -> int:
     return rows if table.layout.text is None else min(rows, _DOCUMENTS_AT_ONCE)
 
 
-def sample_size(table: Table) -> int:
-    """Return of how many rows medians and quartiles are taken."""
-    p = max(len(table.layout.numbers), 1)
-    row_bytes = min(p, 256) * (table.dtype.itemsize + 4) if table.sparse else p * table.dtype.itemsize
-    return min(table.n_rows, max(SAMPLE_BYTES // row_bytes, FEWEST_SAMPLED))
-
-
 def has_holes(rows: Rows, name: str) -> bool:
     """Return whether some numbers are missing; refuse infinite ones, and missing ones where zeros are not stored."""
     holes = check_finite(rows, name)
@@ -179,14 +168,12 @@ class Survey:
         self._room: Any = None  # for a dense sample: its parts are not held twice
         self._sampled = 0
         if seed is not None:
-            self._chosen = sample_numbers(table.n_rows, sample_size(table), seed)
+            p = max(len(table.layout.numbers), 1)
+            row_bytes = min(p, 256) * (table.dtype.itemsize + 4) if table.sparse else p * table.dtype.itemsize
+            size = min(table.n_rows, max(SAMPLE_BYTES // row_bytes, FEWEST_SAMPLED))
+            self._chosen = sample_numbers(table.n_rows, size, seed)
             if not table.sparse:
                 self._room = np.empty((len(self._chosen), len(self.layout.numbers)), dtype=table.dtype)
-
-    @property
-    def n_missing(self) -> int:
-        """Missing entries, of numbers and of texts."""
-        return int(self.missing.sum()) + self.missing_texts.total()
 
     @cached_property
     def sample(self) -> Any:
@@ -199,7 +186,13 @@ class Survey:
         if rows.numbers.shape[1] != len(self.layout.numbers):
             raise InputError(f"{self.name} must have {len(self.layout.numbers)} number columns in {place(rows, 0)}.")
         rows = with_texts(rows)
-        self._count_missing(rows)
+        if has_holes(rows, self.name):
+            holes = np.isnan(rows.numbers)
+            self.first_missing = self.first_missing or entry(rows, holes)
+            self.missing += holes.sum(axis=0)
+        documents = {} if rows.documents is None else {str(rows.layout.text): rows.documents}
+        for column, values in {**rows.categories, **documents}.items():
+            self.missing_texts[column] += sum(value is None for value in values.tolist())
         span = slice(*np.searchsorted(self._chosen, [self.n_rows, self.n_rows + len(rows)]))
         chosen = self._chosen[span] - self.n_rows
         self.n_rows += len(rows)
@@ -222,17 +215,6 @@ class Survey:
             self._room[self._sampled : self._sampled + len(chosen)] = rows.numbers[chosen]
             self._sampled += len(chosen)
 
-    def _count_missing(self, rows: Rows) -> None:
-        if has_holes(rows, self.name):
-            holes = np.isnan(rows.numbers)
-            self.first_missing = self.first_missing or entry(rows, holes)
-            self.missing += holes.sum(axis=0)
-        texts = dict(rows.categories)
-        if rows.documents is not None and rows.layout.text is not None:
-            texts[rows.layout.text] = rows.documents
-        for column, values in texts.items():
-            self.missing_texts[column] += sum(value is None for value in values.tolist())
-
     def _collect_values(self, rows: Rows) -> None:
         for column, values in rows.categories.items():
             known = self.values[column]
@@ -242,10 +224,7 @@ class Survey:
                     f"An encoded column must have at most {self._limit:,} different values; {quoted(column)} of "
                     f"{self.name} has more",
                     remedy=(
-                        "name it with ",
-                        Setting("id"),
-                        ", leave it out with ",
-                        Setting("drop"),
+                        *("name it with ", Setting("id"), ", leave it out with ", Setting("drop")),
                         ", or raise max_categories",
                     ),
                 )
@@ -265,7 +244,10 @@ def check_uncoded(table: Table) -> None:
         if seen >= _COUNTED:
             break
     least = "" if seen >= table.n_rows else "at least "
-    told = [f"{quoted(column)} ({least}{_different(values[column])})" for column in columns]
+    told = []
+    for column in columns:
+        count = len(values[column] - {None})
+        told.append(f"{quoted(column)} ({least}{count:,} different value{'' if count == 1 else 's'})")
     raise InputError(
         f"{table.name} must hold numbers, or be told what to do with the other columns; {listed(told, 20, raw=True)} "
         f"hold{'s' if len(told) == 1 else ''} texts",
@@ -274,22 +256,6 @@ def check_uncoded(table: Table) -> None:
             *(", or use ", Setting("encode", "onehot")),
         ),
     )
-
-
-def _different(values: set[str | None]) -> str:
-    count = len(values - {None})
-    return f"{count:,} different value{'' if count == 1 else 's'}"
-
-
-def check_table(table: Table) -> None:
-    """Refuse a table without rows or without columns."""
-    if not inputs_of(table.layout):
-        raise InputError(
-            f"{table.name} must have at least one column besides the id and the label; it has none",
-            remedy=("check ", Setting("columns"), " and ", Setting("drop")),
-        )
-    if table.n_rows < 1:
-        raise InputError(f"{table.name} must have at least one row; it has none.")
 
 
 # -- Rows that lie in memory, as a table ------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -153,15 +152,10 @@ class ParquetTable(_ArrowColumns):
     def batches(self, file: str, columns: Sequence[str], rows: int, groups: list[int] | None = None) -> Iterator[Any]:
         """Yield record batches of up to `rows` rows of a file, or of some of its row groups."""
         with self._open(file) as table:
-            batches = table.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=False)
-            while True:
-                try:
-                    batch = next(batches, None)
-                except (self._arrow.ArrowException, OSError) as error:
-                    raise unreadable(file, _KIND, error) from error
-                if batch is None:
-                    return
-                yield batch
+            try:
+                yield from table.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=False)
+            except (self._arrow.ArrowException, OSError) as error:
+                raise unreadable(file, _KIND, error) from error
 
     def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
         columns = [*layout.numbers, *layout.texts, *layout.beside]
@@ -220,42 +214,31 @@ class FeatherTable(_ArrowColumns):
         self._is_file = mark == _FILE_MARK
         n_rows = 0
         self._missing: set[int] = set()  # places of columns in which entries are missing
-        schema: Any = None
-        for batch, fresh in self._batches():
-            schema = fresh
-            if batch is not None:
-                n_rows += batch.num_rows
-                self._missing |= {place for place, column in enumerate(batch.columns) if column.null_count}
-        super().__init__(self._arrow, schema, n_rows)
+        for batch in self._batches():
+            n_rows += batch.num_rows
+            self._missing |= {place for place, column in enumerate(batch.columns) if column.null_count}
+        super().__init__(self._arrow, self._schema, n_rows)
 
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
+    def _batches(self) -> Iterator[Any]:
+        """Yield the checked batches; the schema is known from the beginning."""
         try:
             with self._arrow.memory_map(self.path) as source:
                 ipc = self._arrow.ipc
-                yield ipc.open_file(source) if self._is_file else ipc.open_stream(source)
+                reader = ipc.open_file(source) if self._is_file else ipc.open_stream(source)
+                self._schema = _checked_schema(reader.schema, self.path, _ARROW_KIND)
+                for batch in map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader:
+                    batch.validate(full=True)
+                    yield batch
+        except InputError:
+            raise
         except (self._arrow.ArrowException, OSError, EOFError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
             raise unreadable(self.path, _ARROW_KIND, error) from error
-
-    def _batches(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the batches with their schema; None first, so that the schema is there without batches."""
-        with self._opened() as reader:
-            _checked_schema(reader.schema, self.path, _ARROW_KIND)
-            yield None, reader.schema
-            batches = map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader
-            for batch in batches:
-                batch.validate(full=True)
-                yield batch, reader.schema
 
     def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
         """Yield the rows of each batch, cut where it is long."""
         seen = 0
         missing = [name for place, name in enumerate(self.names) if place in self._missing]
-        for batch, _ in self._batches():
-            if batch is None:
-                continue
+        for batch in self._batches():
             for start in range(0, batch.num_rows, rows):
                 part = batch.slice(start, rows)
                 seen += part.num_rows

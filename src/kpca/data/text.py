@@ -60,29 +60,22 @@ class TextTable:
             if seen is not None:
                 seen(rows)
         self._facts = scan.facts
-        if self.dialect.decimal == "." and self.dialect.delimiter != "," and self._has_decimal_commas():
+        slips = [facts.first_text[1] for facts in self._facts.values() if facts.mixed and facts.first_text]
+        commas = any(re.fullmatch(r"\s*[+-]?\d*,\d+\s*", text) for text in slips)
+        if self.dialect.decimal == "." and self.dialect.delimiter != "," and commas:
             self.dialect = replace(self.dialect, decimal=",")
             self._parser = BlockParser(self._arrow, self.path, self.dialect)
             self.scan(used, id=id, label=label)
         if self.n_rows == 0:
             what = "it has a header and nothing below it" if self.dialect.named else "it has none"
             raise InputError(f"{self.path!r} must have rows of data; {what}: check how it was written.")
-        self._check_blanks()
-
-    def _check_blanks(self) -> None:
-        """Refuse a table of one column whose entries are several numbers: its delimiter is a run of blanks."""
-        facts = self._facts.get(0)
-        if len(self.names) > 1 or facts is None or facts.first_text is None:
-            return
-        line, entry = facts.first_text
-        if len(parts := entry.split()) > 1 and all(re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?", part) for part in parts):
-            raise InputError(
+        alone = self._facts.get(0) if len(self.names) == 1 else None
+        line, entry = alone.first_text if alone is not None and alone.first_text is not None else (0, "")
+        parts = entry.split()
+        if len(parts) > 1 and all(re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?", part) for part in parts):
+            raise InputError(  # its delimiter is a run of blanks
                 f"{self.path!r} must have commas; line {line} separates {len(parts)} numbers by blanks: save it anew."
             )
-
-    def _has_decimal_commas(self) -> bool:
-        texts = [facts.first_text[1] for facts in self._facts.values() if facts.mixed and facts.first_text]
-        return any(re.fullmatch(r"\s*[+-]?\d*,\d+\s*", text) for text in texts)
 
     def _data_blocks(self) -> Iterator[Block]:
         """Yield the blocks without what comes before the first row."""
@@ -183,16 +176,11 @@ class TextTable:
             return rows_of(
                 layout,
                 numbers.astype(dtype, copy=False),
-                lambda name: self._texts(columns[self._place[name]]),
+                lambda name: np.fromiter(self._parser.present(columns[self._place[name]]).to_pylist(), dtype=object),
                 lambda name: self._values(self._place[name], columns[self._place[name]]),
             )
         except (TypeError, ValueError) as failure:  # an entry is none of what all were
             raise self._changed() from failure
-
-    def _texts(self, entries: Any) -> NDArray[Any]:
-        texts = np.empty(len(entries), dtype=object)
-        texts[:] = self._parser.present(entries).to_pylist()
-        return texts
 
     def _values(self, place: int, entries: Any) -> NDArray[Any]:
         """Return ids or labels: whole numbers or numbers where all of the file are, else texts."""
@@ -212,9 +200,7 @@ class TextTable:
         values = [None if entry in spelled else make(entry) for entry in entries.to_pylist()]
         if make is not str and facts.missing == 0:
             return np.array(values, dtype=bool if make is _truth else np.int64)
-        found = np.empty(len(values), dtype=object)
-        found[:] = values
-        return found
+        return np.fromiter(values, dtype=object)
 
 
 def _truth(entry: str) -> bool:
@@ -290,17 +276,30 @@ class Scan:
         if grid is not None and self._learn_from_grid(grid):
             return grid.n_rows
         table = self._read(block)
+        found: list[tuple[int, int, str]] = []  # column, row of the block, infinite entry
         for place, facts in self.facts.items():
             entries = table.column(str(place))
             if facts.state == TEXT:
                 self._count_texts(place, facts, one_chunk(entries))
-            else:
-                facts.missing += entries.null_count
-                count = len(entries) - entries.null_count
-                facts.numbers += count if facts.state == NUMBER else 0
-                facts.truths += count if facts.state == TRUTH else 0
-        self._find_infinite(block, table)
+                continue
+            facts.missing += entries.null_count
+            count = len(entries) - entries.null_count
+            if facts.state == TRUTH:
+                facts.truths += count
+                continue
+            facts.numbers += count
+            infinite = self._compute.is_inf(entries) if facts.first_infinite is None else None
+            if infinite is not None and self._compute.any(infinite, min_count=0).as_py():
+                row = int(np.flatnonzero(self._compute.fill_null(infinite, False).to_numpy())[0])
+                found.append((place, row, str(entries[row].as_py())))
+        self._note(block, "first_infinite", found)
         return int(table.num_rows)
+
+    def _note(self, block: Block, what: str, found: list[tuple[int, int, str]]) -> None:
+        """Keep the line and the entry of what was found in some columns of a block."""
+        lines = self._parser.lines(block, max(row for _, row, _ in found)) if found else []
+        for place, row, entry in found:
+            setattr(self.facts[place], what, (lines[row], entry))
 
     def _learn_from_grid(self, grid: Grid) -> bool:
         """Learn from a wide block; return whether it is one of what was thought, and finite."""
@@ -324,8 +323,12 @@ class Scan:
             except self._arrow.ArrowInvalid as failure:
                 if self._demote(block):
                     continue
-                if self._parser.padded:
-                    self._demote_named(failure)
+                if self._parser.padded:  # a column that looks like numbers, but pyarrow cannot read as such
+                    named = re.search(r"In CSV column #(\d+)", str(failure))
+                    facts = self.facts.get(int(named[1])) if named else None
+                    if facts is None or facts.state == TEXT:
+                        raise unreadable(self._parser.path, "text table", failure) from failure
+                    facts.state = TEXT
                 self._parser.padded = True  # blanks around a word for "missing", maybe
 
     def _demote(self, block: Block) -> bool:
@@ -349,67 +352,30 @@ class Scan:
             else:
                 facts.state = TEXT
                 found.append((place, int(others[0]), entries[int(others[0])].as_py()))
-        lines = self._parser.lines(block, max((row for _, row, _ in found), default=-1))
-        for place, row, entry in found:
-            self.facts[place].first_text = (lines[row], entry)
+        self._note(block, "first_text", found)
         return bool(found) or truths > 0
 
-    def _demote_named(self, failure: Exception) -> None:
-        """Take a column that pyarrow cannot read as numbers, although it looks like numbers, for one of texts."""
-        named = re.search(r"In CSV column #(\d+)", str(failure))
-        facts = self.facts.get(int(named[1])) if named else None
-        if facts is None or facts.state == TEXT:
-            raise unreadable(self._parser.path, "text table", failure) from failure
-        facts.state = TEXT
-
     def _count_texts(self, place: int, facts: ColumnFacts, entries: Any) -> None:
-        if place in self._verbatim:
-            self._count_values(place, facts, entries)
-            return
-        entries = self._parser.present(entries)
+        """Count what a column of texts holds; of an id or label also truth values, and whether it is whole numbers."""
+        compute, fits, spelled = self._compute, self._parser.fits, self._verbatim.get(place)
+        if spelled is None:
+            entries, known = self._parser.present(entries), facts.settled
+        else:
+            entries = compute.if_else(compute.is_in(entries, self._arrow.array(spelled)), None, entries)
+            known = facts.texts > 0
         facts.missing += entries.null_count
-        if facts.settled:
-            return
-        numbers = int(np.count_nonzero(self._parser.fits(entries, NUMBER))) - entries.null_count
-        facts.numbers += numbers
-        facts.texts += len(entries) - entries.null_count - numbers
-
-    def _count_values(self, place: int, facts: ColumnFacts, entries: Any) -> None:
-        """Learn whether an id or label is a whole number, a number or a truth value everywhere."""
-        compute, fits = self._compute, self._parser.fits
-        missing = compute.is_in(entries, self._arrow.array(self._verbatim[place]))
-        entries = compute.if_else(missing, None, entries)
-        facts.missing += entries.null_count
-        if facts.texts == 0:
+        if not known:
             numbers = int(np.count_nonzero(fits(entries, NUMBER))) - entries.null_count
-            truths = int(np.count_nonzero(fits(entries, TRUTH))) - entries.null_count
+            truths = 0 if spelled is None else int(np.count_nonzero(fits(entries, TRUTH))) - entries.null_count
             facts.numbers, facts.truths = facts.numbers + numbers, facts.truths + truths
             facts.texts += len(entries) - entries.null_count - numbers - truths
-        if facts.whole:
+        if spelled is not None and facts.whole:
             whole = compute.fill_null(compute.match_substring_regex(entries, _WHOLE), True)
-            facts.whole = bool(compute.all(whole, min_count=0).as_py()) and self._fit_64_bits(entries)
-
-    def _fit_64_bits(self, entries: Any) -> bool:
-        try:
-            entries.cast(self._arrow.int64())
-        except self._arrow.ArrowInvalid:
-            return False
-        return True
-
-    def _find_infinite(self, block: Block, table: Any) -> None:
-        """Note the first infinite entry of each column of numbers."""
-        found = []
-        for place, facts in self.facts.items():
-            if facts.state != NUMBER or facts.first_infinite is not None:
-                continue
-            entries = table.column(str(place))
-            infinite = self._compute.is_inf(entries)
-            if self._compute.any(infinite, min_count=0).as_py():
-                row = int(np.flatnonzero(self._compute.fill_null(infinite, False).to_numpy())[0])
-                found.append((place, row, str(entries[row].as_py())))
-        lines = self._parser.lines(block, max((row for _, row, _ in found), default=-1))
-        for place, row, entry in found:
-            self.facts[place].first_infinite = (lines[row], entry)
+            facts.whole = bool(compute.all(whole, min_count=0).as_py())
+            try:
+                entries.cast(self._arrow.int64() if facts.whole else entries.type)
+            except self._arrow.ArrowInvalid:  # more than 64 bits
+                facts.whole = False
 
 
 # -- Text tables out ---------------------------------------------------------------------------------------------------

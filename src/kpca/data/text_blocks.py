@@ -79,8 +79,6 @@ class BlockParser:
     def lines(self, block: Block, last: int) -> list[int]:
         """Return the lines in the file of the first rows of a block, up to row `last`."""
         lines: list[int] = []
-        if last < 0:
-            return lines
         for line, _, fields in records(block.data.decode(), self.dialect.delimiter, block.line):
             if not is_filler(fields, self.width, self.dialect.comments):
                 lines.append(line)
@@ -88,12 +86,12 @@ class BlockParser:
                 break
         return lines
 
-    def present(self, entries: Any, missing: Sequence[str] = MISSING) -> Any:
+    def present(self, entries: Any) -> Any:
         """Return texts in which those that mean "missing" are null."""
         compute = self.arrow.compute
         entries = one_chunk(entries)
         trimmed = compute.utf8_trim_whitespace(entries)
-        return compute.if_else(compute.is_in(trimmed, self.arrow.array(missing)), None, entries)
+        return compute.if_else(compute.is_in(trimmed, self.arrow.array(MISSING)), None, entries)
 
     def fits(self, entries: Any, state: str) -> NDArray[np.bool_]:
         """Return which entries are of this kind; null ones are of any."""

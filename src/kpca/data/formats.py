@@ -99,11 +99,10 @@ def by_name(path: str) -> tuple[str | None, bool]:
     return _SUFFIXES.get(suffix), compressed
 
 
-def check_format(format: object) -> str:
-    """Return a format that was named, or refuse."""
-    if format not in FORMATS:
+def check_format(format: object) -> None:
+    """Refuse a name that is none of a format."""
+    if format is not None and format not in FORMATS:
         raise InputError(f"must be one of {', '.join(FORMATS)}; got {quoted(format)}", param="format")
-    return str(format)
 
 
 def check_there(path: str) -> os.stat_result:
@@ -132,7 +131,7 @@ def format_of(path: str, format: str | None = None) -> str:
     """Return the format of a file or folder that is there: one of FORMATS, or "images"."""
     status = check_there(path)
     said, compressed = by_name(path)
-    found = check_format(format) if format is not None else said
+    found = format or said
     if stat.S_ISDIR(status.st_mode):
         return _folder_format(path, found)
     if found == "zarr":
@@ -193,8 +192,7 @@ def feed(total: hashlib._Hash, path: str) -> None:
     """Add the bytes of a file to a digest."""
     try:
         with open(path, "rb") as file:
-            while piece := file.read(1 << 20):
-                total.update(piece)
+            hashlib.file_digest(file, lambda: total)
     except OSError as error:
         raise InputError(f"{path!r} must stay readable; the system says: {error.strerror}: read it again.") from error
 
@@ -207,11 +205,9 @@ def spooled() -> tuple[str, str]:
     try:
         with open(path, "xb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-    except BaseException as error:
+    except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise InputError(f"Standard input must fit in TMPDIR; got {error.strerror}: set another.") from error
-        raise
+        raise InputError(f"Standard input must fit in TMPDIR; got {error.strerror}: set another.") from error
     with open(path, "rb") as file:
         head = file.read(8)
     return path, next((format for mark, format, _ in _MARKS if head.startswith(mark) and format), "csv")

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from kpca._base.config import memory_budget
 from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
 from kpca.data import formats
@@ -32,7 +33,6 @@ from kpca.data.rows import (
     Rows,
     Table,
     check_finite,
-    check_room,
     check_rows,
     default_names,
     digest_of_rows,
@@ -91,8 +91,7 @@ def open_table(
     optional : list of "label" and "id"
         Which of these two may name a column that there is not; then there is no label, or no id.
     """
-    if format is not None:
-        formats.check_format(format)
+    formats.check_format(format)
     name = os.fsdecode(path) if isinstance(path, str | os.PathLike) else None
     if not name or "\0" in name:
         got = type(path).__name__ if name is None else f"{name!r}: check it"
@@ -142,25 +141,18 @@ def table_of(
     if is_any_frame(X):
         table = table_of_columns(name, FrameColumns(X), roles, lambda: digest_of_rows(table))
         return table
-    if sparse.issparse(X) or isinstance(X, np.ndarray) or not hasattr(X, "shape"):
-        reader = MatrixReader(X if sparse.issparse(X) else _array(X))
-    else:
-        reader = SlicedReader(X)
-    matrix = MatrixTable(name, reader, roles, lambda: digest_of_rows(matrix))
-    return matrix
-
-
-def _array(X: Any) -> NDArray[Any]:
     if isinstance(X, str | bytes | os.PathLike | Mapping):
         what = "open_table opens files" if not isinstance(X, Mapping) else "make it a data frame"
         raise InputError(f"X must be a data frame, an array or a sparse matrix; got {type(X).__name__}: {what}.")
     if isinstance(X, np.ma.MaskedArray):  # masked means missing
-        filled: NDArray[Any] = np.ma.filled(X.astype(float_dtype(X.dtype)), np.nan)
-        return filled
+        X = np.ma.filled(X.astype(float_dtype(X.dtype)), np.nan)
     try:
-        return np.asarray(X)
+        X = X if hasattr(X, "shape") else np.asarray(X)
     except (TypeError, ValueError) as error:
         raise InputError("X must be a data frame, or rows of equal length; it is neither: make it an array.") from error
+    reader = MatrixReader(X) if sparse.issparse(X) or isinstance(X, np.ndarray) else SlicedReader(X)
+    matrix = MatrixTable(name, reader, roles, lambda: digest_of_rows(matrix))
+    return matrix
 
 
 # -- Tables over named columns: text, Parquet, Arrow and frames, with the types that their columns have ---------------
@@ -195,8 +187,13 @@ class _StoredTable:
 
     def whole(self) -> Rows:
         """Return all rows, if there is room for them."""
-        if not self.sparse:  # a sparse matrix is in memory already
-            check_room(self.name, self.n_rows * max(len(self.layout.numbers), 1) * self.dtype.itemsize)
+        needed, budget = self.n_rows * max(len(self.layout.numbers), 1) * self.dtype.itemsize, memory_budget()
+        if needed > budget and not self.sparse:  # a sparse matrix is in memory already
+            raise InputError(
+                f"{self.name!r} must fit into memory to be taken whole; it needs {needed / 2**30:.2f} GiB and "
+                f"{budget / 2**30:.2f} GiB are allowed",
+                remedy=("read it in chunks, or allow more memory (", Setting("memory_limit"), ")"),
+            )
         return joined(list(self.chunks()))
 
 
@@ -247,25 +244,19 @@ def table_of_columns(
             raise InputError(told, remedy="choose another" if column in beside else "drop it")
     numbers = tuple(column for column in used if kinds[column] == NUMBER)
     categories = tuple(column for column in used if kinds[column] == TEXT)
-    if scanned is not None:
-        _check_entries(scanned, numbers, categories if encode is None else ())
-    return ColumnTable(name, columns, replace(chosen, numbers=numbers, categories=categories), digest)
-
-
-def _check_entries(columns: Any, numbers: Sequence[str], categories: Sequence[str]) -> None:
-    """Refuse infinite numbers, and texts that slipped into columns of numbers."""
-    for name in numbers:
-        if infinite := columns.infinite(name):
+    for column in numbers if scanned is not None else ():
+        if infinite := scanned.infinite(column):
             raise InputError(f"{infinite}: correct it, leave the row out, or drop the column.")
-    for name in categories:
-        if slip := columns.slip(name):
+    for column in categories if scanned is not None and encode is None else ():
+        if slip := scanned.slip(column):  # a text in a column of numbers
             raise InputError(
                 slip,
                 remedy=(
-                    *("correct it (NA if it is missing), drop the column (", Setting("drop", name)),
+                    *("correct it (NA if it is missing), drop the column (", Setting("drop", column)),
                     *("), or take its entries for categories (", Setting("encode", "onehot"), ")"),
                 ),
             )
+    return ColumnTable(name, columns, replace(chosen, numbers=numbers, categories=categories), digest)
 
 
 # -- Tables over a matrix: NumPy and Zarr arrays and sparse matrices, with arrays beside them for ids and labels ------

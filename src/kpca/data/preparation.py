@@ -21,23 +21,12 @@ from sklearn.preprocessing import StandardScaler
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError, Setting
 from kpca._base.validation import seed_of, unchanged_on_error, whole_number
-from kpca.data import encoding
+from kpca.data import encoding, survey
 from kpca.data.arrays import plain
 from kpca.data.roles import inputs_of, layout_for, relaid, with_layout
 from kpca.data.rows import Indices, Rows, Table, float_dtype, listed, part, place, quoted, stacked, taken_in_passing
 from kpca.data.sources import ReaderSource, Source, default_rows
-from kpca.data.survey import (
-    MemoryTable,
-    Survey,
-    WordCounts,
-    changed,
-    check_uncoded,
-    chunk_rows,
-    complete,
-    has_holes,
-    pass_over,
-    with_texts,
-)
+from kpca.data.survey import MemoryTable, Survey, WordCounts
 
 IMPUTES = (None, "median", "mean", "drop")
 ENCODES = (None, "onehot")
@@ -125,7 +114,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if table.n_rows < 1:
             raise InputError(f"{table.name} must have at least one row; it has none.")
         if self.encode is None:
-            check_uncoded(table)
+            survey.check_uncoded(table)
         self.layout_, self.sparse_ = layout, table.sparse or layout.text is not None
         self.dtype_ = np.dtype(table.dtype)
         self.image_shape_ = table.image_shape
@@ -138,20 +127,20 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         sampled = imputed == "median" or (layout.numbers and self.scale == "robust")
         scalers = [each for each in (scaler, means) if each is not None]  # fitted in passing
         seed = seed_of(self.random_state) if sampled else None
-        survey = Survey(table, scalers, words, drop=self.drops, seed=seed, most=self.max_categories)
-        for rows in pass_over(table):
-            survey.take(rows)
-        self._check_survey(survey)
-        self.n_rows_, self.n_kept_ = survey.n_rows, survey.n_kept
-        self.n_missing_ = int(survey.missing.sum()) + survey.missing_texts.total()
-        self.numbers_imputer_ = self._imputer(survey, means)
-        self.scaler_ = self._scaler(table, survey, scaler)
-        self.encoder_ = encoding.encoder_of(survey.values.values(), self.dtype_) if layout.categories else None
+        found = Survey(table, scalers, words, drop=self.drops, seed=seed, most=self.max_categories)
+        for rows in survey.pass_over(table):
+            found.take(rows)
+        self._check_survey(found)
+        self.n_rows_, self.n_kept_ = found.n_rows, found.n_kept
+        self.n_missing_ = int(found.missing.sum()) + found.missing_texts.total()
+        self.numbers_imputer_ = self._imputer(found, means)
+        self.scaler_ = self._scaler(table, found, scaler)
+        self.encoder_ = encoding.encoder_of(found.values.values(), self.dtype_) if layout.categories else None
         self.vectorizer_: Any = None
         told = ""
         if words is not None:
             self.vectorizer_, told = words.fitted()
-        self.notes_ = tuple(encoding.sentences(survey, self.impute, self.scaler_, told))
+        self.notes_ = tuple(encoding.sentences(found, self.impute, self.scaler_, told))
         return self
 
     def _check_parameters(self) -> None:
@@ -163,59 +152,59 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         whole_number("max_words", self.max_words, 1)
         seed_of(self.random_state)
 
-    def _check_survey(self, survey: Survey) -> None:
-        names = survey.layout.numbers
-        empty = [names[column] for column in np.flatnonzero(survey.missing == survey.n_rows)]
-        empty += [column for column in survey.layout.categories if survey.missing_texts.get(column) == survey.n_rows]
+    def _check_survey(self, found: Survey) -> None:
+        names = found.layout.numbers
+        empty = [names[column] for column in np.flatnonzero(found.missing == found.n_rows)]
+        empty += [column for column in found.layout.categories if found.missing_texts.get(column) == found.n_rows]
         if empty:
             raise InputError(
-                f"{survey.name} must have something in each column; there is nothing in {listed(empty)}",
+                f"{found.name} must have something in each column; there is nothing in {listed(empty)}",
                 remedy=(f"leave {'it' if len(empty) == 1 else 'them'} out with ", Setting("drop")),
             )
-        if self.impute is None and survey.missing.any():
-            holes = [f"{quoted(names[column])} {survey.missing[column]:,}" for column in np.flatnonzero(survey.missing)]
+        if self.impute is None and found.missing.any():
+            holes = [f"{quoted(names[column])} {found.missing[column]:,}" for column in np.flatnonzero(found.missing)]
             raise InputError(
-                f"{survey.name} must have a number in every row; {survey.missing.sum():,} "
-                f"{'is' if survey.missing.sum() == 1 else 'are'} missing or NaN ({listed(holes, raw=True)}), the first "
-                f"in {survey.first_missing}",
+                f"{found.name} must have a number in every row; {found.missing.sum():,} "
+                f"{'is' if found.missing.sum() == 1 else 'are'} missing or NaN ({listed(holes, raw=True)}), the first "
+                f"in {found.first_missing}",
                 remedy=("use ", Setting("impute", "median"), ", mean or drop"),
             )
-        check_kept(survey.n_kept, survey)
+        check_kept(found.n_kept, found)
 
-    def _imputer(self, survey: Survey, means: Any) -> SimpleImputer | None:
-        if self.impute == "median" and survey.sample is not None and not sparse.issparse(survey.sample):
-            values = encoding.medians(survey.sample)
+    def _imputer(self, found: Survey, means: Any) -> SimpleImputer | None:
+        if self.impute == "median" and found.sample is not None and not sparse.issparse(found.sample):
+            values = encoding.medians(found.sample)
         elif self.impute == "mean" and means is not None:
             values = means.mean_
         else:
             return None
-        names = survey.layout.numbers
+        names = found.layout.numbers
         unseen = [names[column] for column in np.flatnonzero(~np.isfinite(values))]
         if unseen:
             raise InputError(
-                f"{survey.name} must have columns with a {self.impute}; {listed(unseen)} have too large or too few "
+                f"{found.name} must have columns with a {self.impute}; {listed(unseen)} have too large or too few "
                 "numbers",
                 remedy=("leave them out with ", Setting("drop")),
             )
         # the mean and the median of one row are the row itself
         return SimpleImputer(strategy=self.impute).fit(values.astype(self.dtype_)[None, :])
 
-    def _scaler(self, table: Table, survey: Survey, scaler: Any) -> Any:
-        if not survey.layout.numbers or self.scale == "none":
+    def _scaler(self, table: Table, found: Survey, scaler: Any) -> Any:
+        if not found.layout.numbers or self.scale == "none":
             return None
         imputer = self.numbers_imputer_
         with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # what they say is checked below
             if self.scale == "robust":
                 if imputer is not None:  # in place: the sample is large
-                    fill = imputer.statistics_.astype(survey.sample.dtype)
-                    np.copyto(survey.sample, fill, where=np.isnan(survey.sample))
-                scaler = encoding.robust_scaler(survey.sample)
-            elif imputer is not None and survey.missing.any():  # the spread is that of the numbers as filled in
+                    fill = imputer.statistics_.astype(found.sample.dtype)
+                    np.copyto(found.sample, fill, where=np.isnan(found.sample))
+                scaler = encoding.robust_scaler(found.sample)
+            elif imputer is not None and found.missing.any():  # the spread is that of the numbers as filled in
                 scaler = encoding.gradual_scaler(self.scale, sparse=table.sparse)
-                for rows in pass_over(table):
+                for rows in survey.pass_over(table):
                     scaler.partial_fit(imputer.transform(rows.numbers))
-        encoding.check_scaler(scaler, survey.layout.numbers, survey.name)
+        encoding.check_scaler(scaler, found.layout.numbers, found.name)
         return scaler
 
     def transform(self, X: Any) -> Any:
@@ -234,7 +223,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         held = done = 0
         steady = not self.sparse_ and not self.drops
         whole = np.empty((table.n_rows, self.n_features_out_), dtype=self.dtype_) if steady else None
-        for rows in pass_over(table, rows_at_once(self, table)):
+        for rows in survey.pass_over(table, rows_at_once(self, table)):
             chunk = self.prepare(rows, warned=warned).X
             if whole is not None:
                 whole[done : done + len(rows)] = chunk
@@ -261,19 +250,25 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 numbers = sparse.csr_array(rows.numbers).astype(self.dtype_, copy=False)
             else:
                 numbers = np.ascontiguousarray(rows.numbers, dtype=self.dtype_)
-        rows = with_texts(replace(rows, numbers=numbers))
-        holes = has_holes(rows, "The data")
+        rows = survey.with_texts(replace(rows, numbers=numbers))
+        holes = survey.has_holes(rows, "The data")
         if self.drops:
-            whole = complete(rows)
+            whole = survey.complete(rows)
             if not whole.all():
                 rows, kept = part(rows, whole), kept[whole]
         elif holes and self.numbers_imputer_ is None:
-            self._refuse_holes(rows)
+            missing = np.isnan(rows.numbers)
+            row, column = (int(number) for number in np.argwhere(missing)[0])
+            raise InputError(
+                "Rows must have a number in every column, as at the fit; column "
+                f"{quoted(self.layout_.numbers[column])} lacks {int(missing[:, column].sum()):,} in these rows (NaN), "
+                f"first in {place(rows, row)}",
+                remedy=("fill them, remove such rows, or fit a model with ", Setting("impute", "median")),
+            )
         blocks = [self._numbers(rows, holes and not self.drops)] if self.layout_.numbers else []
         if self.encoder_ is not None:
-            blocks.append(
-                encoding.encoded(self.encoder_, rows, self.layout_.categories, set() if warned is None else warned)
-            )
+            warned = set() if warned is None else warned
+            blocks.append(encoding.encoded(self.encoder_, rows, self.layout_.categories, warned))
         if self.vectorizer_ is not None and rows.documents is not None:
             documents = [document or "" for document in rows.documents.tolist()]
             none = sparse.csr_array((0, len(self.vectorizer_.vocabulary_)), dtype=self.dtype_)
@@ -285,15 +280,6 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             dense = [block.toarray() if sparse.issparse(block) else block for block in blocks]
             X = np.ascontiguousarray(dense[0] if len(dense) == 1 else np.hstack(dense), dtype=self.dtype_)
         return Prepared(X, rows.ids, rows.labels, kept)
-
-    def _refuse_holes(self, rows: Rows) -> None:
-        holes = np.isnan(rows.numbers)
-        row, column = (int(number) for number in np.argwhere(holes)[0])
-        raise InputError(
-            f"Rows must have a number in every column, as at the fit; column {quoted(self.layout_.numbers[column])} "
-            f"lacks {int(holes[:, column].sum()):,} in these rows (NaN), first in {place(rows, row)}",
-            remedy=("fill them, remove such rows, or fit a model with ", Setting("impute", "median")),
-        )
 
     def _numbers(self, rows: Rows, holes: bool) -> Any:
         numbers = rows.numbers
@@ -425,14 +411,14 @@ SHARE_OF_MEMORY = 4
 def rows_at_once(preparation: Preparation, table: Table) -> int:
     """Return how many rows are prepared together: neither they nor what they become are large."""
     out = default_rows(preparation.n_features_out_, preparation.dtype_, sparse=preparation.sparse_)
-    return min(chunk_rows(table), out)
+    return min(survey.chunk_rows(table), out)
 
 
 def n_kept(preparation: Preparation, table: Table) -> int:
     """Return the number of rows that are not left out: all of them, or those that a pass finds complete."""
     if not preparation.drops:
         return table.n_rows
-    return sum(int(complete(with_texts(rows)).sum()) for rows in pass_over(table))
+    return sum(int(survey.complete(survey.with_texts(rows)).sum()) for rows in survey.pass_over(table))
 
 
 def check_kept(count: int, table: Table | Survey) -> None:
@@ -476,7 +462,7 @@ class PreparedRows:
             if block.shape[0]:
                 yield block
         if seen != self.n_rows:
-            raise changed(self._table, self.n_rows, f"{seen:,}")
+            raise survey.changed(self._table, self.n_rows, f"{seen:,}")
 
     def take(self, indices: Indices) -> Any:
         """Return the prepared rows of these numbers, which ascend, in a pass that ends with the last of them."""

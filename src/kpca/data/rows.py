@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.config import memory_budget
 from kpca._base.errors import InputError, Setting
 
 Indices = NDArray[np.int64]
@@ -255,17 +254,6 @@ def check_rows(rows: object, default: int) -> int:
     if isinstance(rows, bool) or not isinstance(rows, Integral) or rows < 1:
         raise InputError(f"rows must be None or a whole number of rows from 1; got {rows!r}.")
     return int(rows)
-
-
-def check_room(name: str, needed: int) -> None:
-    """Refuse rows that do not fit into the memory allowed, before any is read."""
-    budget = memory_budget()
-    if needed > budget:
-        raise InputError(
-            f"{name!r} must fit into memory to be taken whole; it needs {needed / 2**30:.2f} GiB and "
-            f"{budget / 2**30:.2f} GiB are allowed",
-            remedy=("read it in chunks, or allow more memory (", Setting("memory_limit"), ")"),
-        )
 
 
 def check_finite(rows: Rows, name: str) -> bool:

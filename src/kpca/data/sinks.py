@@ -153,18 +153,19 @@ def open_writer(
     kind = np.dtype(dtype)
     if kind not in (np.float32, np.float64):
         raise InputError(f"dtype must be float32 or float64; got {kind}: convert the numbers.")
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(f"path must be the path of a file; got {type(path).__name__}.")
-    target = os.fsdecode(path)
-    if format is not None:
-        check_format(format)
+    target = os.fsdecode(path) if isinstance(path, str | os.PathLike) else None
+    if not target or "\0" in target:
+        got = type(path).__name__ if target is None else f"{target!r}: check it"
+        raise InputError(f"path must be the path of a file; got {got}.")
+    check_format(format)
     found = _output_format(target, format)
     where = _STREAM if target == "-" else repr(target)
     _check_names(where, names, extras, found)
-    if target != "-" and found.name != "zarr" and os.path.isdir(target):
-        raise InputError(f"{target!r} must be a file or new; it is a folder: choose another name.")
-    if target != "-" and os.path.exists(target) and not (os.path.isfile(target) or os.path.isdir(target)):
-        raise InputError(f"{target!r} must be a file or new; it is a pipe or a device: write to - instead.")
+    folder = os.path.isdir(target)
+    fits = os.path.isfile(target) or not os.path.exists(target) or (folder and found.name == "zarr")
+    if target != "-" and not fits:
+        what = "a folder: choose another name" if folder else "a pipe or a device: write to - instead"
+        raise InputError(f"{target!r} must be a file or new; it is {what}.")
     try:
         writer = found.writer(target, names, extras, kind)
     except OSError as error:
@@ -173,8 +174,6 @@ def open_writer(
 
 
 def _output_format(target: str, format: str | None) -> Format:
-    if not target or "\0" in target:
-        raise InputError(f"path must be the path of a file; got {target!r}: check it.")
     if target == "-":
         if format not in (None, "csv", "tsv"):
             raise InputError(f"Standard output must be a text table; got format {format!r}: give the name of a file.")

@@ -76,20 +76,18 @@ class WordCounts:
         vectorizer.fixed_vocabulary_ = False
         counts = np.array([self._documents[word] for word in words], dtype=self._dtype)
         vectorizer.idf_ = np.log((1 + self._n) / (1 + counts)) + 1
-        return vectorizer, self._sentence(len(words), found, fewest, largest)
-
-    def _sentence(self, kept: int, found: int, fewest: int, share: float) -> str:
-        rules = [f"in at least {fewest} documents"] if fewest > 1 else []
-        rules += [f"in at most {math.floor(share * self._n):,}"] if share < 1 else []
-        which = f" (those {' and '.join(rules)})" if rules else ""
+        limits = [f"in at least {fewest} documents"] if fewest > 1 else []
+        limits += [f"in at most {math.floor(largest * self._n):,}"] if largest < 1 else []
+        which = f" (those {' and '.join(limits)})" if limits else ""
+        kept = len(words)
         cut = f", the most frequent of {found:,}" if kept < found else ""
         rare = "; the rarest words were forgotten while counting, there were so many" if self._forgotten else ""
         documents = f"{self._n:,} documents" if self._n > 1 else "document"
         alone = ""
         if fewest == 1 and self._n > 1:
             alone = " No word is in two documents, so no two are alike; cut texts without blanks into words first."
-        words = f"{kept:,} word{'' if kept == 1 else 's'}{which}{cut}{rare}"
-        return f"The {documents} of {quoted(self._column)} became TF-IDF weights of {words}.{alone}"
+        of = f"{kept:,} word{'' if kept == 1 else 's'}{which}{cut}{rare}"
+        return vectorizer, f"The {documents} of {quoted(self._column)} became TF-IDF weights of {of}.{alone}"
 
 
 # -- What one pass over the rows of a table finds out before they are prepared ----------------------------------------
@@ -203,7 +201,17 @@ class Survey:
         if not len(rows):
             return
         self.n_kept += len(rows)
-        self._collect_values(rows)
+        for column, values in rows.categories.items():
+            self.values[column].update(values.tolist())
+            if len(self.values[column]) > self._limit:
+                raise InputError(
+                    f"An encoded column must have at most {self._limit:,} different values; {quoted(column)} of "
+                    f"{self.name} has more",
+                    remedy=(
+                        *("name it with ", Setting("id"), ", leave it out with ", Setting("drop")),
+                        ", or raise max_categories",
+                    ),
+                )
         if self._words is not None and rows.documents is not None:
             self._words.take(rows.documents)
         with np.errstate(over="ignore", invalid="ignore"):  # looked at afterwards, where columns have names
@@ -214,20 +222,6 @@ class Survey:
         elif len(chosen):
             self._room[self._sampled : self._sampled + len(chosen)] = rows.numbers[chosen]
             self._sampled += len(chosen)
-
-    def _collect_values(self, rows: Rows) -> None:
-        for column, values in rows.categories.items():
-            known = self.values[column]
-            known.update(values.tolist())
-            if len(known) > self._limit:
-                raise InputError(
-                    f"An encoded column must have at most {self._limit:,} different values; {quoted(column)} of "
-                    f"{self.name} has more",
-                    remedy=(
-                        *("name it with ", Setting("id"), ", leave it out with ", Setting("drop")),
-                        ", or raise max_categories",
-                    ),
-                )
 
 
 def check_uncoded(table: Table) -> None:

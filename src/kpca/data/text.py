@@ -36,7 +36,14 @@ class TextTable:
         self.path, self._file = path, TextFile(path)
         head, complete = self._file.head(text_lines.SAMPLE_BYTES)
         self.dialect = find_dialect(path, head, complete, delimiter, header)
-        self.names, self.hidden = _column_names(self.dialect)
+        self.names, self.hidden = list(self.dialect.names), tuple[str, ...]()
+        for place in (place for place, name in enumerate(self.names) if not name):
+            is_index = place == 0 and len(self.names) > 1  # a first column without a name, as pandas writes one
+            fresh = "index" if is_index else f"unnamed_{place}"
+            while fresh in self.names:
+                fresh += "_"
+            self.names[place] = fresh
+            self.hidden = (fresh,) if is_index else self.hidden
         self._place = {name: place for place, name in reversed(list(enumerate(self.names)))}
         self.n_rows = 0
         self._parser = BlockParser(self._arrow, path, self.dialect)
@@ -205,23 +212,6 @@ class TextTable:
 
 def _truth(entry: str) -> bool:
     return entry.strip().lower() == "true"
-
-
-def _column_names(dialect: Dialect) -> tuple[list[str], tuple[str, ...]]:
-    """Return names for all columns, and that of an index: a first column without a name, as pandas writes it."""
-    names, taken = list(dialect.names), set(dialect.names)
-    hidden: tuple[str, ...] = ()
-    for place, name in enumerate(names):
-        if name:
-            continue
-        is_index = place == 0 and len(names) > 1
-        fresh = "index" if is_index else f"unnamed_{place}"
-        while fresh in taken:
-            fresh += "_"
-        names[place] = fresh
-        taken.add(fresh)
-        hidden = (fresh,) if is_index else hidden
-    return names, hidden
 
 
 # -- The first reading of a text table: what each column holds in the whole file, not in its first lines --------------

@@ -81,7 +81,13 @@ def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, 
     """Return how the table that begins with these lines is written."""
     text = head.decode()
     said = _SEPARATOR.match(text)
-    comments, begin = _preamble(text, said.end() if said else 0)
+    comments, begin = list[str](), said.end() if said else 0
+    for line in re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)").finditer(text, begin):  # comments and blank lines
+        stripped = line[0].strip()
+        if stripped and not stripped.startswith("#"):
+            break
+        comments += [stripped] if stripped else []
+        begin = line.end()
     body = text[begin:]
     if delimiter is None:
         delimiter = said[1] if said and said[1].isascii() else _delimiter(body)
@@ -113,19 +119,6 @@ def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, 
     skipped = text[: begin + end]
     found_names = tuple(default_names(len(rows[0])) if names is None else names)
     return Dialect(delimiter, decimal, len(skipped.encode()), _lines_in(skipped), found_names, named, not begin_so)
-
-
-def _preamble(text: str, begin: int) -> tuple[list[str], int]:
-    """Return the comments and blank lines from a place on, and where they end."""
-    comments = []
-    for line in re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)").finditer(text, begin):
-        stripped = line[0].strip()
-        if stripped and not stripped.startswith("#"):
-            break
-        if stripped:
-            comments.append(stripped)
-        begin = line.end()
-    return comments, begin
 
 
 def _delimiter(text: str) -> str:

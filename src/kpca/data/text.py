@@ -18,7 +18,7 @@ from kpca.data import text_lines
 from kpca.data.arrow import Batches, pyarrow
 from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, quoted, rows_of, unreadable
 from kpca.data.text_blocks import TRUTH, BlockParser, Grid, one_chunk
-from kpca.data.text_lines import MISSING_LABELS, Block, Dialect, TextFile, find_dialect
+from kpca.data.text_lines import MISSING_LABELS, Block, TextFile, find_dialect
 
 _BYTES_PER_COLUMN = 1 << 8  # of a block: there is some work per column and block
 

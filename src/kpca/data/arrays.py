@@ -1,4 +1,4 @@
-"""Rows in arrays: NumPy, memory maps, SciPy sparse, and whatever else has a shape and can be sliced."""
+"""Rows of numbers: NumPy, memory maps, SciPy sparse, whatever else can be sliced, and columns that are all numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ import numpy as np
 from scipy import sparse
 
 from kpca._base.errors import InputError, Setting
-from kpca.data.rows import Indices, Sides, float_dtype, printable, quoted
+from kpca.data.rows import (
+    NUMBER,
+    Columns,
+    Indices,
+    Layout,
+    Sides,
+    float_dtype,
+    label,
+    printable,
+    quoted,
+    taken_in_passing,
+)
 
 _ROWS_TAKEN_AT_ONCE = 256  # of a memory map: each row may bring in pages of its own
 _WIDEST_BLOCK = 4  # a block is at most this many times longer than asked, to save decoding a stored chunk again
@@ -166,3 +177,40 @@ class SlicedReader(MatrixReader):
             taken[done:end] = block[indices[done:end] - start]
             done = end
         return taken
+
+
+class NumbersReader:
+    """Columns of storage that are all numbers; one that keeps pandas' names of the rows is passed over."""
+
+    sparse = False
+
+    def __init__(self, table: Any, path: str) -> None:
+        self._table: Columns = table
+        names = [name for name in table.names if name not in table.hidden]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"The columns of {path!r} must have different names; {quoted(twice)} comes twice.")
+        if hasattr(table, "scan"):
+            table.scan(names)
+            names = [name for name in names if not table.is_blank(name)]
+        if table.n_rows < 1 or not names:
+            raise InputError(f"{path!r} must have at least one row and one column; got {table.n_rows} row(s).")
+        for column, name in enumerate(names):
+            if (kind := table.kind(name)) != NUMBER:
+                slip = getattr(table, "slip", lambda _: None)(name)
+                if slip:
+                    raise InputError(f"{slip}: correct it or drop the column.")
+                raise InputError(f"{path!r} must hold numbers only; {label(column, names)} is of type {kind}.")
+        self.names: list[str] | None = names
+        self.n_rows, self.n_columns = table.n_rows, len(names)
+        self.dtype = np.dtype(np.float32 if all(map(table.is_single, names)) else np.float64)
+        self._layout = Layout(tuple(names))
+
+    def blocks(self, rows: int) -> Iterator[Any]:
+        for piece in self._table.pieces(self._layout, self.dtype, rows):
+            yield piece.numbers
+
+    def take(self, indices: Indices) -> Any:
+        if hasattr(self._table, "take"):
+            return self._table.take(self._layout, self.dtype, indices)
+        return taken_in_passing(self.blocks(1 << 13), indices)

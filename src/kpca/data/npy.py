@@ -112,12 +112,6 @@ class _Archive:
             raise unreadable(self.path, ".npz file of numbers", error) from error
         return array
 
-    @property
-    def is_sparse(self) -> bool:
-        """Whether this file holds a SciPy sparse matrix."""
-        header = self.headers.get("format")
-        return header is not None and header.shape == () and header.dtype.kind in "SU" and "shape" in self.headers
-
     def load_sparse(self) -> Any:
         """Return the SciPy sparse matrix in this file as CSR, checked entry by entry."""
         for name in (name for name in _SPARSE_PARTS if name in self.headers):
@@ -139,8 +133,8 @@ class _Archive:
 def open_npz(path: str, array: str | None = None) -> MatrixReader:
     """Load a .npz file, which cannot be read in parts: a SciPy sparse matrix, or the array that holds the rows."""
     archive = _Archive(path)
-    headers, chosen = archive.headers, None
-    if array is None and archive.is_sparse:
+    headers, chosen, kind = archive.headers, None, archive.headers.get("format")
+    if array is None and kind is not None and not kind.shape and kind.dtype.kind in "SU" and "shape" in headers:
         reader = MatrixReader(archive.load_sparse(), repr(path))
     else:
         matrices = [name for name, found in headers.items() if len(found.shape) == 2 and found.dtype.kind in NUMBERS]

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError, Setting
 from kpca._base.validation import seed_of, unchanged_on_error, whole_number
-from kpca.data import encoding, survey
+from kpca.data import survey
 from kpca.data.arrays import plain
 from kpca.data.roles import inputs_of, layout_for, relaid, with_layout
 from kpca.data.rows import Indices, Rows, Table, float_dtype, listed, part, place, quoted, stacked, taken_in_passing
@@ -120,7 +120,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.image_shape_ = table.image_shape
         self.n_features_in_ = len(inputs_of(layout))
         words = WordCounts(layout.text, self.max_words, self.dtype_) if layout.text is not None else None
-        scaler = encoding.gradual_scaler(self.scale, sparse=table.sparse) if layout.numbers else None
+        scaler = survey.gradual_scaler(self.scale, sparse=table.sparse) if layout.numbers else None
         # A missing number of a sparse table is refused: there is nothing to fill in.
         imputed = self.impute if layout.numbers and not table.sparse else None
         means = StandardScaler(with_std=False) if imputed == "mean" else None
@@ -135,16 +135,16 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_missing_ = int(found.missing.sum()) + found.missing_texts.total()
         self.numbers_imputer_ = self._imputer(found, means)
         self.scaler_ = self._scaler(table, found, scaler)
-        self.encoder_ = encoding.encoder_of(found.values.values(), self.dtype_) if layout.categories else None
+        self.encoder_ = survey.encoder_of(found.values.values(), self.dtype_) if layout.categories else None
         self.vectorizer_: Any = None
         told = ""
         if words is not None:
             self.vectorizer_, told = words.fitted()
-        self.notes_ = tuple(encoding.sentences(found, self.impute, self.scaler_, told))
+        self.notes_ = tuple(survey.sentences(found, self.impute, self.scaler_, told))
         return self
 
     def _check_parameters(self) -> None:
-        for name, allowed in (("encode", ENCODES), ("impute", IMPUTES), ("scale", encoding.SCALES)):
+        for name, allowed in (("encode", ENCODES), ("impute", IMPUTES), ("scale", survey.SCALES)):
             if getattr(self, name) not in allowed:
                 told = ", ".join(repr(value) for value in allowed)
                 raise InputError(f"must be one of {told}", param=name, value=getattr(self, name))
@@ -173,7 +173,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _imputer(self, found: Survey, means: Any) -> SimpleImputer | None:
         if self.impute == "median" and found.sample is not None and not sparse.issparse(found.sample):
-            values = encoding.medians(found.sample)
+            values = survey.medians(found.sample)
         elif self.impute == "mean" and means is not None:
             values = means.mean_
         else:
@@ -199,12 +199,22 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 if imputer is not None:  # in place: the sample is large
                     fill = imputer.statistics_.astype(found.sample.dtype)
                     np.copyto(found.sample, fill, where=np.isnan(found.sample))
-                scaler = encoding.robust_scaler(found.sample)
+                scaler = survey.robust_scaler(found.sample)
             elif imputer is not None and found.missing.any():  # the spread is that of the numbers as filled in
-                scaler = encoding.gradual_scaler(self.scale, sparse=table.sparse)
+                scaler = survey.gradual_scaler(self.scale, sparse=table.sparse)
                 for rows in survey.pass_over(table):
                     scaler.partial_fit(imputer.transform(rows.numbers))
-        encoding.check_scaler(scaler, found.layout.numbers, found.name)
+        # An infinite variance counts as constant for scikit-learn, so the scale alone does not tell.
+        bad = np.zeros(len(found.layout.numbers), dtype=bool)
+        for attribute in ("scale_", "var_", "mean_", "center_", "min_", "data_range_"):
+            if (values := getattr(scaler, attribute, None)) is not None:
+                bad |= ~np.isfinite(values)
+        if bad.any():
+            which = listed([found.layout.numbers[column] for column in np.flatnonzero(bad)])
+            raise InputError(
+                f"{found.name} must have columns whose spread is a number; that of {which} is too large or too small",
+                remedy=("divide the column by a power of ten, or leave it out with ", Setting("drop")),
+            )
         return scaler
 
     def transform(self, X: Any) -> Any:
@@ -268,7 +278,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         blocks = [self._numbers(rows, holes and not self.drops)] if self.layout_.numbers else []
         if self.encoder_ is not None:
             warned = set() if warned is None else warned
-            blocks.append(encoding.encoded(self.encoder_, rows, self.layout_.categories, warned))
+            blocks.append(survey.encoded(self.encoder_, rows, self.layout_.categories, warned))
         if self.vectorizer_ is not None and rows.documents is not None:
             documents = [document or "" for document in rows.documents.tolist()]
             none = sparse.csr_array((0, len(self.vectorizer_.vocabulary_)), dtype=self.dtype_)
@@ -285,7 +295,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         numbers = rows.numbers
         if not numbers.shape[0]:
             return numbers
-        if sparse.issparse(numbers) and (not self.sparse_ or encoding.centres(self.scaler_)):
+        if sparse.issparse(numbers) and (not self.sparse_ or survey.centres(self.scaler_)):
             numbers = numbers.toarray()  # a sparse table for a model of dense ones
         if holes and self.numbers_imputer_ is not None:
             numbers = self.numbers_imputer_.transform(numbers)
@@ -315,7 +325,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.scaler_ is not None and X.shape[0]:
             numbers = self.scaler_.inverse_transform(numbers)
         layout = replace(self.layout_, id=None, label=None)
-        texts = {} if self.encoder_ is None else encoding.decoded(self.encoder_, X[:, p:], layout.categories)
+        texts = {} if self.encoder_ is None else survey.decoded(self.encoder_, X[:, p:], layout.categories)
         return Rows(layout, numbers, texts)
 
     @property
@@ -348,7 +358,12 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 names += [f"{column} missing" if value is None else f"{column}={value}" for value in values.tolist()]
         if self.vectorizer_ is not None:
             names += [f"{self.layout_.text}:{word}" for word in sorted(self.vectorizer_.vocabulary_)]
-        return np.array(_distinct(names), dtype=object)
+        # A number goes behind those that occurred before: columns may be called like values of others.
+        taken: dict[str, None] = {}
+        for name in names:
+            others = (f"{name} ({number})" for number in itertools.count(2))
+            taken[name if name not in taken else next(other for other in others if other not in taken)] = None
+        return np.array(list(taken), dtype=object)
 
     def describe(self) -> tuple[str, ...]:
         """Return sentences: what was left out, imputed, encoded and scaled."""
@@ -388,17 +403,6 @@ def as_table(X: Any) -> Table:
         with contextlib.suppress(TypeError, ValueError):  # what is no number is refused where columns have names
             X = X.astype(np.float64)
     return table_of(X)
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Return the names with a number behind those that occurred before: columns may be called like values of others."""
-    found: list[str] = []
-    taken: set[str] = set()
-    for name in names:
-        others = (f"{name} ({number})" for number in itertools.count(2))
-        found.append(name if name not in taken else next(other for other in others if other not in taken))
-        taken.add(found[-1])
-    return found
 
 
 # -- The prepared rows of a table: an array where they fit into memory, else a source that prepares chunk after chunk -

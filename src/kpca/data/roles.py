@@ -23,7 +23,6 @@ from kpca.data.rows import (
     is_missing,
     listed,
     place,
-    printable,
     quoted,
     rows_of,
 )
@@ -118,7 +117,7 @@ def _check_names(where: str, names: Sequence[str], wanted: set[Any]) -> None:
         places = [str(number) for number, name in enumerate(names, 1) if name == twice[0]]
         raise InputError(
             f"The columns of {where} must have different names; {quoted(twice[0])} is the name of columns "
-            f"{printable(', '.join(places))}",
+            f"{listed(places, raw=True)}",
             remedy=("rename or drop them, or say ", Setting("header", False), " if the first line is no header"),
         )
 

@@ -18,23 +18,10 @@ from scipy import sparse
 
 from kpca._base.errors import InputError
 from kpca._base.validation import check_finite
-from kpca.data.arrays import MatrixReader, SlicedReader
+from kpca.data.arrays import MatrixReader, NumbersReader, SlicedReader
 from kpca.data.formats import BY_NAME, by_name, format_of, unknown_suffix
 from kpca.data.frames import FrameReader, is_any_frame
-from kpca.data.rows import (
-    NUMBER,
-    Columns,
-    Indices,
-    Layout,
-    Reader,
-    check_rows,
-    float_dtype,
-    label,
-    quoted,
-    regrouped,
-    stacked,
-    taken_in_passing,
-)
+from kpca.data.rows import Indices, Reader, check_rows, float_dtype, regrouped, stacked
 
 CHUNK_BYTES = 8 << 20
 _MOST_ROWS = 1 << 16  # thin data: what is computed from a chunk is wider than the chunk
@@ -127,43 +114,6 @@ def _reader(X: Any) -> Reader:
     if _is_reader_material(X):
         return SlicedReader(X)
     raise InputError(f"A chunk must be a 2-D array, a sparse matrix, a data frame or a path; got {type(X).__name__}.")
-
-
-class NumbersReader:
-    """Columns of storage that are all numbers; one that keeps pandas' names of the rows is passed over."""
-
-    sparse = False
-
-    def __init__(self, table: Any, path: str) -> None:
-        self._table: Columns = table
-        names = [name for name in table.names if name not in table.hidden]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"The columns of {path!r} must have different names; {quoted(twice)} comes twice.")
-        if hasattr(table, "scan"):
-            table.scan(names)
-            names = [name for name in names if not table.is_blank(name)]
-        if table.n_rows < 1 or not names:
-            raise InputError(f"{path!r} must have at least one row and one column; got {table.n_rows} row(s).")
-        for column, name in enumerate(names):
-            if (kind := table.kind(name)) != NUMBER:
-                slip = getattr(table, "slip", lambda _: None)(name)
-                if slip:
-                    raise InputError(f"{slip}: correct it or drop the column.")
-                raise InputError(f"{path!r} must hold numbers only; {label(column, names)} is of type {kind}.")
-        self.names: list[str] | None = names
-        self.n_rows, self.n_columns = table.n_rows, len(names)
-        self.dtype = np.dtype(np.float32 if all(map(table.is_single, names)) else np.float64)
-        self._layout = Layout(tuple(names))
-
-    def blocks(self, rows: int) -> Iterator[Any]:
-        for piece in self._table.pieces(self._layout, self.dtype, rows):
-            yield piece.numbers
-
-    def take(self, indices: Indices) -> Any:
-        if hasattr(self._table, "take"):
-            return self._table.take(self._layout, self.dtype, indices)
-        return taken_in_passing(self.blocks(1 << 13), indices)
 
 
 class ReaderSource:

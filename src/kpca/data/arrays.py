@@ -91,10 +91,7 @@ def chosen_array(path: str, array: str | None, matrices: list[str], shapes: Mapp
 
 
 class MatrixReader:
-    """A NumPy array, memory map or SciPy sparse matrix (CSR, or converted once); other storage reads in its own way.
-
-    Storage may add what it keeps beside the rows.
-    """
+    """A NumPy array, memory map or sparse matrix (CSR, or converted once); storage reads, and adds to it, as it can."""
 
     names: list[str] | None = None
     sides: Sides = MappingProxyType({})  # arrays beside the rows, which can be id or label

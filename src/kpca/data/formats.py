@@ -178,12 +178,10 @@ def _folder_format(path: str, found: str | None) -> str:
 def digest_of(path: str) -> str:
     """Return the SHA-256 of a file, or of the files of a folder with their names, in order."""
     total = hashlib.sha256()
-    if not os.path.isdir(path):
-        feed(total, path)
-        return total.hexdigest()
-    files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
-    for file in sorted(filter(os.path.isfile, files)):
-        total.update(os.path.relpath(file, path).encode("utf-8", "surrogateescape") + b"\0")
+    inside = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+    for file in sorted(filter(os.path.isfile, inside)) if os.path.isdir(path) else [path]:
+        if file != path:
+            total.update(os.path.relpath(file, path).encode("utf-8", "surrogateescape") + b"\0")
         feed(total, file)
     return total.hexdigest()
 

@@ -102,12 +102,10 @@ def look_first(name: str, columns: list[str]) -> None:
         raise _damaged(name, "reading the names in it does not end") from None
     except OSError:  # no further process may be started here
         return
-    reason = "reading the names in it ends a process" if ended.returncode < 0 else ""
-    if ended.returncode == 4:
-        reason = "the names in it ask for more memory than they can need"
-    elif ended.returncode == 5:
-        reason = ended.stderr.decode(errors="replace") or "HDF5 gives no reason"
-    if reason:
+    if ended.returncode < 0:
+        raise _damaged(name, "reading the names in it ends a process")
+    told = ended.stderr.decode(errors="replace") or "HDF5 gives no reason"
+    if reason := {4: "the names in it ask for more memory than they can need", 5: told}.get(ended.returncode):
         raise _damaged(name, reason)
 
 
@@ -124,10 +122,8 @@ OBS_NAMES = "obs_names"  # what the index of the cells is called as a column
 class H5adReader(MatrixReader):
     """A matrix of an H5AD file; rows are read when they are asked for.
 
-    Parameters
-    ----------
-    beside : annotations of the cells (columns of obs) that will be wanted.
-    layer, use_rep : take a layer, or an embedding such as "X_pca", instead of X.
+    `beside` are annotations of the cells (columns of obs) that will be wanted; `layer` or `use_rep` is taken instead of
+    X: a layer, or an embedding such as "X_pca".
     """
 
     def __init__(
@@ -400,9 +396,19 @@ class H5adWriter:
     def finish(self) -> None:
         """Write what belongs to the rows, and put the file in the place of the target."""
         write = self._anndata.io.write_elem
+        joined = {k: _numbers_or_texts(np.concatenate(v) if v else np.empty(0)) for k, v in self._columns.items()}
+        index = next((name for name in joined if name in INDEX_NAMES), None)
+        names = [str(number) for number in range(self._X.shape[0])]
+        if index is not None:
+            names = ["" if value is None else str(value) for value in joined.pop(index)]
+        obs = data_frame({}, index=names)
+        for name, values in joined.items():
+            obs[name] = values
+            if values.dtype == object:
+                obs[name] = obs[name].astype("category")  # which may have values missing
         for item, attributes in ((self._file, ("anndata", "0.1.0")), (self._X, ("array", "0.2.0"))):
             item.attrs["encoding-type"], item.attrs["encoding-version"] = attributes
-        write(self._file, "obs", self._obs())
+        write(self._file, "obs", obs)
         write(self._file, "var", data_frame({}, index=self._names))
         for name in _EMPTY:
             write(self._file, name, {})
@@ -417,17 +423,3 @@ class H5adWriter:
         self._held.close()
         with contextlib.suppress(FileNotFoundError):
             os.remove(self._temporary)
-
-    def _obs(self) -> Any:
-        """Return the columns beside the numbers as a frame whose index is the names of the rows."""
-        joined = {k: _numbers_or_texts(np.concatenate(v) if v else np.empty(0)) for k, v in self._columns.items()}
-        index = next((name for name in joined if name in INDEX_NAMES), None)
-        names = [str(number) for number in range(self._X.shape[0])]
-        if index is not None:
-            names = ["" if value is None else str(value) for value in joined.pop(index)]
-        frame = data_frame({}, index=names)
-        for name, values in joined.items():
-            frame[name] = values
-            if values.dtype == object:
-                frame[name] = frame[name].astype("category")  # which may have values missing
-        return frame

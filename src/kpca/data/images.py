@@ -149,13 +149,11 @@ class ImageReader(MatrixReader):
         self.image_shape: tuple[int, int] = (int(height), int(width))
         self.n_rows, self.n_columns = len(self._pictures), height * width
         self.names = [f"pixel {row},{column}" for row in range(height) for column in range(width)]
-        self.sides, self.beside = {"file": partial(self._told, "id")}, {"id": "file"}
-        if any(picture.label is not None for picture in self._pictures):
-            self.sides["folder"] = partial(self._told, "label")
+        ids, _, labels = zip(*self._pictures, strict=True)
+        self.sides, self.beside = {"file": partial(np.array, ids, dtype=object)}, {"id": "file"}
+        if any(label is not None for label in labels):
+            self.sides["folder"] = partial(np.array, labels, dtype=object)
             self.beside["label"] = "folder"
-
-    def _told(self, what: str) -> NDArray[Any]:
-        return np.array([getattr(picture, what) for picture in self._pictures], dtype=object)
 
     def blocks(self, rows: int) -> Iterator[Any]:
         for start in range(0, self.n_rows, rows):

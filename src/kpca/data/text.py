@@ -166,7 +166,7 @@ class TextTable:
         if grid is not None and not any(self._facts[place].state == TRUTH for place in places):
             numbers = grid.numbers(places) if places else np.empty((grid.n_rows, 0))
         if grid is not None and numbers is not None:
-            columns = {place: grid.column(place) for place in others}
+            columns = {place: grid.taken([place]) for place in others}
         else:
             states = {place: self._facts[place].state for place in places}
             # Others as they stand, also where all of them are numbers: "007" is another text than "7".
@@ -252,9 +252,7 @@ class Scan:
     def __init__(self, parser: BlockParser, places: Iterable[int], verbatim: dict[int, tuple[str, ...]]) -> None:
         self._parser, self._verbatim = parser, verbatim
         self._arrow, self._compute = parser.arrow, parser.arrow.compute
-        self.facts = {place: ColumnFacts() for place in [*places, *verbatim]}
-        for place in verbatim:
-            self.facts[place].state = TEXT
+        self.facts = {place: ColumnFacts(TEXT if place in verbatim else NUMBER) for place in [*places, *verbatim]}
 
     def states(self) -> dict[int, str]:
         """Return what each column is to be read as."""
@@ -302,7 +300,7 @@ class Scan:
             self.facts[place].numbers += grid.n_rows - missing
         for place, facts in self.facts.items():
             if facts.state == TEXT:
-                self._count_texts(place, facts, grid.column(place))
+                self._count_texts(place, facts, grid.taken([place]))
         return True
 
     def _read(self, block: Block) -> Any:

@@ -178,8 +178,6 @@ _BOMS = [
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 ]
-_GZIP = b"\x1f\x8b"
-_QUOTE = 34
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,7 @@ class TextFile:
         self.path, self._gzip = path, False
         try:
             with open(path, "rb") as file:
-                self._gzip = file.read(2) == _GZIP
+                self._gzip = file.read(2) == b"\x1f\x8b"
             with self._open() as file:
                 head = file.read(4)
         except (OSError, EOFError, zlib.error) as error:
@@ -302,7 +300,7 @@ class _Quotes:
 
     def __init__(self, data: bytes, delimiter: str) -> None:
         self._data = data
-        self._places = np.flatnonzero(np.frombuffer(data, np.uint8) == _QUOTE) if b'"' in data else np.empty(0, int)
+        self._places = np.flatnonzero(np.frombuffer(data, np.uint8) == ord('"')) if b'"' in data else np.empty(0, int)
         self._spans: list[tuple[int, int, bool]] | None = None  # begin, end, and whether it is closed
         opening, closing = self._places[0::2], self._places[1::2]
         if not len(opening):
@@ -319,17 +317,17 @@ class _Quotes:
     def last_end(self, newline: bytes) -> int:
         """Return where the last complete record ends, 0 if none does."""
         end = self._data.rfind(newline)
-        while end >= 0 and (start := self._quoted_from(end)) is not None:
+        while end >= 0:
+            if self._spans is None:  # quoted if an odd number of quotes come before
+                count = int(np.searchsorted(self._places, end))
+                start = int(self._places[count - 1]) if count % 2 else None
+            else:
+                found = bisect.bisect_right(self._spans, end, key=lambda span: span[0]) - 1
+                start = self._spans[found][0] if found >= 0 and end < self._spans[found][1] else None
+            if start is None:
+                break
             end = self._data.rfind(newline, 0, start)
         return end + 1
-
-    def _quoted_from(self, place: int) -> int | None:
-        """Return a quote before this place within the field it is quoted in, None if it is not quoted."""
-        if self._spans is None:
-            count = int(np.searchsorted(self._places, place))
-            return int(self._places[count - 1]) if count % 2 else None
-        found = bisect.bisect_right(self._spans, place, key=lambda span: span[0]) - 1
-        return self._spans[found][0] if found >= 0 and place < self._spans[found][1] else None
 
     def unclosed(self) -> int | None:
         """Return the place of the quote that nothing closes."""

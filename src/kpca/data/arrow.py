@@ -259,7 +259,19 @@ class Batches:
         self.schema: Any = None
 
     def __call__(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> Any:
-        beside = [self._extra(name, np.asarray(extras[name])) for name in self._extras]
+        beside, text = [], self._arrow.string()
+        for place, name in enumerate(self._extras):
+            values = np.asarray(extras[name])
+            kind = None if self.schema is None else self.schema.field(place).type
+            try:
+                column = self._arrow.array(values.tolist() if values.dtype.kind == "O" else values, type=kind)
+            except (self._arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
+                if kind is not None and kind != text:
+                    told = f"Column {quoted(name)} must keep its type, {kind}: make all of it texts."
+                    raise InputError(told) from error
+                # what is of several types becomes text
+                column = self._arrow.array([None if value is None else str(value) for value in values.tolist()])
+            beside.append(column.cast(text) if self._arrow.types.is_null(column.type) else column)
         numbers = [self._arrow.array(np.ascontiguousarray(column), type=self._kind) for column in chunk.T]
         schema = self.decided([column.type for column in beside])
         return self._arrow.RecordBatch.from_arrays([*beside, *numbers], schema=schema)
@@ -270,18 +282,6 @@ class Batches:
             fields = zip(self._extras, types or [self._arrow.string()] * len(self._extras), strict=True)
             self.schema = self._arrow.schema([*fields, *((name, self._kind) for name in self._names)])
         return self.schema
-
-    def _extra(self, name: str, values: NDArray[Any]) -> Any:
-        """Return a column of any type; what is of several types becomes text."""
-        kind = None if self.schema is None else self.schema.field(self._extras.index(name)).type
-        given: Any = values.tolist() if values.dtype.kind == "O" else values
-        try:
-            column = self._arrow.array(given, type=kind)
-        except (self._arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
-            if kind is not None and kind != self._arrow.string():
-                raise InputError(f"Column {quoted(name)} must keep its type, {kind}: make all of it texts.") from error
-            return self._arrow.array([None if value is None else str(value) for value in values.tolist()])
-        return column.cast(self._arrow.string()) if self._arrow.types.is_null(column.type) else column
 
 
 class ParquetWriter:

@@ -133,7 +133,17 @@ def format_of(path: str, format: str | None = None) -> str:
     said, compressed = by_name(path)
     found = format or said
     if stat.S_ISDIR(status.st_mode):
-        return _folder_format(path, found)
+        inside = os.listdir(path)
+        if found == "zarr" or {"zarr.json", ".zarray", ".zgroup"} & set(inside):
+            return "zarr"
+        if found not in (None, "parquet"):
+            raise InputError(f"{path!r} must be a file; it is a folder: give the path of a file in it.")
+        if found == "parquet" or any(name.endswith((".parquet", ".pq")) for name in inside):
+            return "parquet"
+        if not inside:
+            told = f"The folder {path!r} must hold Parquet files, a Zarr or images; it is empty: check the path."
+            raise InputError(told)
+        return "images"
     if found == "zarr":
         raise InputError(f"{path!r} must be a folder, as Zarr arrays are; it is a file: check what it is.")
     if found is None:
@@ -160,19 +170,6 @@ def unknown_suffix(path: str) -> InputError:
     known = f"{path!r} must end in {', '.join(_SUFFIXES)} (text also in .gz); it does not"
     remedy = _FOREIGN.get(os.path.splitext(path.lower())[1])
     return InputError(known, remedy=remedy or ("rename it, or name its ", Setting("format")))
-
-
-def _folder_format(path: str, found: str | None) -> str:
-    inside = os.listdir(path)
-    if found == "zarr" or {"zarr.json", ".zarray", ".zgroup"} & set(inside):
-        return "zarr"
-    if found not in (None, "parquet"):
-        raise InputError(f"{path!r} must be a file; it is a folder: give the path of a file in it.")
-    if found == "parquet" or any(name.endswith((".parquet", ".pq")) for name in inside):
-        return "parquet"
-    if not inside:
-        raise InputError(f"The folder {path!r} must hold Parquet files, a Zarr or images; it is empty: check the path.")
-    return "images"
 
 
 def digest_of(path: str) -> str:

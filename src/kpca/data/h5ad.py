@@ -137,7 +137,7 @@ class H5adReader(MatrixReader):
         with _opened(path) as file:
             self._place = _place(path, file, layer, use_rep)
             matrix = file[self._place]
-            self.sparse, self._by_column = _is_group(matrix), _kind(matrix) == "csc_matrix"
+            self.sparse, self._by_column = _is_group(matrix), _attribute(matrix) == "csc_matrix"
             self.n_rows, self.n_columns = self._shape(matrix)
             stored = matrix["data"] if self.sparse else matrix
             self.dtype = float_dtype(stored.dtype, f"{self._place!r} of {path!r}")
@@ -149,15 +149,15 @@ class H5adReader(MatrixReader):
                     self.names = [str(gene) for gene in anndata("Reading H5AD").utils.make_index_unique(index)]
             else:
                 self.names = [f"{use_rep}_{number}" for number in range(self.n_columns)]
-            hidden = {file["obs"].attrs.get("_index", "_index"), "__categories"}
+            hidden = {_attribute(file["obs"], "_index", "_index"), "__categories"}
             self.sides = {key: partial(self._side, key) for key in [*file["obs"], OBS_NAMES] if key not in hidden}
 
     def _shape(self, matrix: Any) -> tuple[int, int]:
         """Return the shape of a matrix, once its parts are there and fit it."""
         where, sizes = f"{self._place!r} of {self._path!r}", tuple(getattr(matrix, "shape", ()))
         if self.sparse:
-            if _kind(matrix) not in {"csr_matrix", "csc_matrix"}:
-                raise InputError(f"{where} must be a matrix; got {_kind(matrix) or 'a group'!r}: choose another.")
+            if _attribute(matrix) not in {"csr_matrix", "csc_matrix"}:
+                raise InputError(f"{where} must be a matrix; got {_attribute(matrix) or 'a group'!r}: choose another.")
             for part in ("data", "indices", "indptr"):
                 if part not in matrix:
                     raise _damaged(self._path, f"its sparse matrix has no {part}")
@@ -253,9 +253,10 @@ def _is_group(item: Any) -> bool:
     return hasattr(item, "keys")
 
 
-def _kind(item: Any) -> str:
-    kind = item.attrs.get("encoding-type", "")
-    return kind.decode() if isinstance(kind, bytes) else str(kind)
+def _attribute(item: Any, attribute: str = "encoding-type", default: str = "") -> str:
+    """Return what an attribute says, by default how something is encoded."""
+    value = item.attrs.get(attribute, default)
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _member(name: str, group: Any, key: str) -> Any:
@@ -276,7 +277,7 @@ def _place(name: str, file: Any, layer: str | None, use_rep: str | None) -> str:
         what = "it is of an old form: read and write it again with anndata" if old else "it lacks obs and var"
         raise InputError(f"{name!r} must be an H5AD file as anndata writes them since version 0.7; {what}.")
     if layer is None and (use_rep is None or use_rep == "X"):
-        if "X" not in file or _kind(file["X"]) == "null":
+        if "X" not in file or _attribute(file["X"]) == "null":
             raise InputError(f"{name!r} must have a matrix X; it has none: choose one with layer or use_rep.")
         _member(name, file, "X")
         return "X"
@@ -290,8 +291,7 @@ def _place(name: str, file: Any, layer: str | None, use_rep: str | None) -> str:
 
 def _index(name: str, group: Any, count: int) -> NDArray[Any]:
     """Return the names of the cells or genes.  # shape: (count,)"""
-    key = group.attrs.get("_index", "_index")
-    key = key.decode() if isinstance(key, bytes) else str(key)
+    key = _attribute(group, "_index", "_index")
     if key not in group:
         raise _damaged(name, f"{group.name.strip('/')} has no names")
     return _texts(_column(name, group, key, count))

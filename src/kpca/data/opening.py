@@ -293,7 +293,13 @@ class MatrixTable(_StoredTable):
     def _pieces(self, rows: int) -> Iterator[Rows]:
         first = 0
         for block in self._reader.blocks(rows):
-            values = {name: self._values(block, side, first) for name, side in self._sides.items()}
+            values = {}
+            for name, side in self._sides.items():
+                if isinstance(side, np.ndarray):
+                    values[name] = side[first : first + block.shape[0]]
+                else:
+                    column = block[:, [side]]
+                    values[name] = np.array(column.toarray() if sparse.issparse(column) else column).ravel()
             numbers = block if self._all else block[:, self._used]
             if self.sparse:
                 numbers = sparse.csr_array(numbers).astype(self.dtype, copy=False)
@@ -301,13 +307,6 @@ class MatrixTable(_StoredTable):
                 numbers = np.array(numbers, dtype=self.dtype, order="C")  # a copy: memory maps give their pages back
             yield rows_of(self.layout, numbers, values.__getitem__, values.__getitem__)
             first += block.shape[0]
-
-    @staticmethod
-    def _values(block: Any, side: int | NDArray[Any], first: int) -> NDArray[Any]:
-        if isinstance(side, np.ndarray):
-            return side[first : first + block.shape[0]]
-        column = block[:, [side]]
-        return np.array(column.toarray() if sparse.issparse(column) else column).ravel()
 
 
 def as_values(array: NDArray[Any], where: str) -> NDArray[Any]:

@@ -102,9 +102,7 @@ def _column(values: Any) -> NDArray[Any]:
         found = np.asarray(values)
     except ValueError:
         found = np.empty(0)
-    if found.ndim == 1 and found.dtype.kind in "biufM":
-        return found
-    return np.fromiter(values, dtype=object)
+    return found if found.ndim == 1 and found.dtype.kind in "biufM" else np.fromiter(values, dtype=object)
 
 
 class _ArrayWriter:
@@ -150,15 +148,23 @@ def open_writer(
         One of "csv tsv npy npz parquet feather arrow zarr h5ad", if the path does not say it.
     """
     names, extras = [str(name) for name in names], [str(name) for name in extras]
-    kind = np.dtype(dtype)
-    if kind not in (np.float32, np.float64):
-        raise InputError(f"dtype must be float32 or float64; got {kind}: convert the numbers.")
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise InputError(f"dtype must be float32 or float64; got {np.dtype(dtype)}: convert the numbers.")
     target = os.fsdecode(path) if isinstance(path, str | os.PathLike) else None
     if not target or "\0" in target:
         got = type(path).__name__ if target is None else f"{target!r}: check it"
         raise InputError(f"path must be the path of a file; got {got}.")
     check_format(format)
-    found = _output_format(target, format)
+    said, compressed = ("csv", False) if target == "-" else by_name(target)
+    if target == "-" and format not in (None, "csv", "tsv"):
+        raise InputError(f"Standard output must be a text table; got format {format!r}: give the name of a file.")
+    if not (kind := format or said):
+        ends = ", ".join(f".{name}" for name in FORMATS)
+        told = f"The path of a table must end in {ends} (text also in .gz); got {target!r}: choose one of these."
+        raise InputError(told)
+    if compressed and kind not in ("csv", "tsv"):
+        raise InputError(f"{target!r} must not end in .gz, as only text tables may be compressed: leave it out.")
+    found = BY_NAME[kind]
     where = _STREAM if target == "-" else repr(target)
     _check_names(where, names, extras, found)
     folder = os.path.isdir(target)
@@ -167,27 +173,10 @@ def open_writer(
         what = "a folder: choose another name" if folder else "a pipe or a device: write to - instead"
         raise InputError(f"{target!r} must be a file or new; it is {what}.")
     try:
-        writer = found.writer(target, names, extras, kind)
+        writer = found.writer(target, names, extras, np.dtype(dtype))
     except OSError as error:
         raise write_failed(where, error, kept=True) from error
     return TableWriter(writer, where, len(names), extras)
-
-
-def _output_format(target: str, format: str | None) -> Format:
-    if target == "-":
-        if format not in (None, "csv", "tsv"):
-            raise InputError(f"Standard output must be a text table; got format {format!r}: give the name of a file.")
-        return BY_NAME[format or "csv"]
-    said, compressed = by_name(target)
-    found = format or said
-    if found is None:
-        ends = ", ".join(f".{name}" for name in FORMATS)
-        raise InputError(
-            f"The path of a table must end in {ends} (text also in .gz); got {target!r}: choose one of these."
-        )
-    if compressed and found not in ("csv", "tsv"):
-        raise InputError(f"{target!r} must not end in .gz, as only text tables may be compressed: leave it out.")
-    return BY_NAME[found]
 
 
 def _check_names(where: str, names: Sequence[str], extras: Sequence[str], format: Format) -> None:

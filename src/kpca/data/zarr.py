@@ -81,8 +81,8 @@ class ZarrWriter:
         if self._array is None:
             shape, chunks = (0, self._n_columns), (max(rows, 1), self._n_columns)
             kept = {"attributes": self._attributes} if self._attributes else {}
-            how: dict[str, Any] = {"shape": shape, "chunks": chunks, "dtype": self._dtype}
-            how["config"] = {"write_empty_chunks": True}
+            config = {"write_empty_chunks": True}
+            how: dict[str, Any] = {"shape": shape, "chunks": chunks, "dtype": self._dtype, "config": config}
             if self._extras:
                 self._group = self._zarr.open_group(self._temporary, mode="w-", **kept)
                 self._array = self._group.create_array(ROWS, **how)

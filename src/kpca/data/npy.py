@@ -24,7 +24,7 @@ from kpca.data.arrays import MatrixReader, chosen_array
 from kpca.data.rows import NUMBERS, ROWS, plain_values, quoted, unreadable
 
 _SPARSE_PLACES = ("indices", "indptr", "row", "col", "coords", "offsets")  # where the entries of a sparse matrix are
-_SPARSE_PARTS = ("format", "shape", "data", *_SPARSE_PLACES)
+_SPARSE_PARTS = ("format", "shape", "data", "_is_array", *_SPARSE_PLACES)
 _NAMES = ("names", "columns", "feature_names")  # arrays of a .npz that may hold the names of the columns
 
 

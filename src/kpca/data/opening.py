@@ -161,17 +161,14 @@ def table_of(
 class _StoredTable:
     """What tables over storage have in common: their pieces are numbered, checked and cut into chunks."""
 
-    name: str
     layout: Layout
-    n_rows: int
-    dtype: np.dtype[Any]
-    digest: Callable[[], str]
     sparse = False
     image_shape: tuple[int, int] | None = None
-    _width: int  # columns that are read for each row
+    _pieces: Callable[[int], Iterator[Rows]]
 
-    def _pieces(self, rows: int) -> Iterator[Rows]:
-        raise NotImplementedError
+    def __init__(self, name: str, n_rows: int, dtype: Any, width: int, digest: Callable[[], str]) -> None:
+        self.name, self.n_rows, self.dtype, self.digest = name, n_rows, np.dtype(dtype), digest
+        self._width = max(width, 1)  # columns that are read for each row
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
         count = check_rows(rows, default_rows(self._width, self.dtype, sparse=self.sparse))
@@ -201,13 +198,10 @@ class ColumnTable(_StoredTable):
     """A table over columns of any types."""
 
     def __init__(self, name: str, columns: Columns, layout: Layout, digest: Callable[[], str]) -> None:
-        self.name, self.layout, self.n_rows = name, layout, columns.n_rows
-        self._columns, self.digest, self._width = columns, digest, max(len(layout.numbers), 1)
         single = bool(layout.numbers) and all(map(columns.is_single, layout.numbers))
-        self.dtype = np.dtype(np.float32 if single else np.float64)
-
-    def _pieces(self, rows: int) -> Iterator[Rows]:
-        return self._columns.pieces(self.layout, self.dtype, rows)
+        dtype = np.float32 if single else np.float64
+        super().__init__(name, columns.n_rows, dtype, len(layout.numbers), digest)
+        self.layout, self._columns, self._pieces = layout, columns, partial(columns.pieces, layout, self.dtype)
 
     def with_layout(self, layout: Layout) -> Table:
         """Return the table with these roles; numbers that are wanted as texts are read as they are written."""
@@ -266,8 +260,8 @@ class MatrixTable(_StoredTable):
     """A table whose columns are those of a matrix, all numbers."""
 
     def __init__(self, name: str, reader: MatrixReader, roles: Roles, digest: Callable[[], str]) -> None:
-        self.name, self.n_rows, self.dtype, self.sparse = name, reader.n_rows, reader.dtype, reader.sparse
-        self._reader, self.digest, self._width, self.image_shape = reader, digest, reader.n_columns, reader.image_shape
+        super().__init__(name, reader.n_rows, reader.dtype, reader.n_columns, digest)
+        self._reader, self.sparse, self.image_shape = reader, reader.sparse, reader.image_shape
         if reader.n_columns > _MOST_COLUMNS:
             raise InputError(f"{name!r} must have at most {_MOST_COLUMNS} columns; got {reader.n_columns}: drop some.")
         label = reader.beside.get("label") if roles.label is None else roles.label

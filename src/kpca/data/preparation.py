@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError, Setting
@@ -170,7 +170,10 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _imputer(self, found: Survey, means: Any) -> SimpleImputer | None:
         if self.impute == "median" and found.sample is not None and not sparse.issparse(found.sample):
-            values = survey.medians(found.sample)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # of a column without any number, found below
+                # one column at a time: the sample is large
+                values = np.array([np.nanmedian(column) for column in found.sample.T], dtype=found.sample.dtype)
         elif self.impute == "mean" and means is not None:
             values = means.mean_
         else:
@@ -292,7 +295,9 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         numbers = rows.numbers
         if not numbers.shape[0]:
             return numbers
-        if sparse.issparse(numbers) and (not self.sparse_ or survey.centres(self.scaler_)):
+        moves = isinstance(self.scaler_, MinMaxScaler) or getattr(self.scaler_, "with_mean", False)
+        centres = moves or getattr(self.scaler_, "with_centering", False)  # zeros do not stay zeros
+        if sparse.issparse(numbers) and (not self.sparse_ or centres):
             numbers = numbers.toarray()  # a sparse table for a model of dense ones
         if holes and self.numbers_imputer_ is not None:
             numbers = self.numbers_imputer_.transform(numbers)

@@ -323,12 +323,6 @@ def gradual_scaler(scale: str, *, sparse: bool) -> Any:
     return None
 
 
-def centres(scaler: Any) -> bool:
-    """Whether a scaler moves zeros, and so needs dense numbers."""
-    moves = isinstance(scaler, MinMaxScaler)
-    return bool(moves or getattr(scaler, "with_mean", False) or getattr(scaler, "with_centering", False))
-
-
 def robust_scaler(sample: Any) -> RobustScaler:
     """Return a scaler by the median and the quartiles of a sample."""
     if sparse.issparse(sample):
@@ -338,13 +332,6 @@ def robust_scaler(sample: Any) -> RobustScaler:
         quartiles[:, column] = np.percentile(sample[:, column], (25.0, 50.0, 75.0))
     # Of these five rows the second, third and fourth are the quartiles and the median: those of the sample.
     return RobustScaler().fit(quartiles[[0, 0, 1, 2, 2]])
-
-
-def medians(sample: NDArray[Any]) -> NDArray[Any]:
-    """Return the medians of the numbers that are there.  # shape: (p,)"""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of a column without any: the caller sees NaN
-        return np.array([np.nanmedian(column) for column in sample.T], dtype=sample.dtype)  # one at a time: it is large
 
 
 # -- What a preparation says it did, in sentences ---------------------------------------------------------------------

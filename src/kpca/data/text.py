@@ -193,25 +193,19 @@ class TextTable:
         """Return ids or labels: whole numbers or numbers where all of the file are, else texts."""
         facts, spelled = self._facts[place], set(self._verbatim[place])
         make: Callable[[str], Any] = str
+        kind: Any = None
         if facts.texts == 0 and facts.truths == 0 and facts.numbers > 0:
             if facts.whole:
-                make = int
+                make, kind = int, np.int64
             elif len(spelled) > 1:  # a label; an id that is no whole number stays as it is written
-                numbers = [
-                    np.nan if entry in spelled else float(entry.replace(self.dialect.decimal, "."))
-                    for entry in entries.to_pylist()
-                ]
-                return np.array(numbers, dtype=np.float64)
+                make, kind = (lambda entry: float(entry.replace(self.dialect.decimal, "."))), np.float64
         elif facts.texts == 0 and facts.numbers == 0 and facts.truths > 0:
-            make = _truth
-        values = [None if entry in spelled else make(entry) for entry in entries.to_pylist()]
-        if make is not str and facts.missing == 0:
-            return np.array(values, dtype=bool if make is _truth else np.int64)
+            make, kind = (lambda entry: entry.strip().lower() == "true"), np.bool_
+        missing = np.nan if kind is np.float64 else None
+        values = [missing if entry in spelled else make(entry) for entry in entries.to_pylist()]
+        if kind is np.float64 or (kind is not None and facts.missing == 0):
+            return np.array(values, dtype=kind)
         return np.fromiter(values, dtype=object)
-
-
-def _truth(entry: str) -> bool:
-    return entry.strip().lower() == "true"
 
 
 # -- The first reading of a text table: what each column holds in the whole file, not in its first lines --------------

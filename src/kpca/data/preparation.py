@@ -104,13 +104,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return self._fit(as_table(X))
 
     def _fit(self, table: Table) -> Self:
-        for name, allowed in (("encode", ENCODES), ("impute", IMPUTES), ("scale", survey.SCALES)):
-            if getattr(self, name) not in allowed:
-                told = ", ".join(repr(value) for value in allowed)
-                raise InputError(f"must be one of {told}", param=name, value=getattr(self, name))
-        whole_number("max_categories", self.max_categories, 1)
-        whole_number("max_words", self.max_words, 1)
-        seed_of(self.random_state)
+        self._check_parameters()
         layout = table.layout
         if not inputs_of(layout):
             raise InputError(
@@ -148,6 +142,15 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.vectorizer_, told = words.fitted()
         self.notes_ = tuple(survey.sentences(found, self.impute, self.scaler_, told))
         return self
+
+    def _check_parameters(self) -> None:
+        for name, allowed in (("encode", ENCODES), ("impute", IMPUTES), ("scale", survey.SCALES)):
+            if getattr(self, name) not in allowed:
+                told = ", ".join(repr(value) for value in allowed)
+                raise InputError(f"must be one of {told}", param=name, value=getattr(self, name))
+        whole_number("max_categories", self.max_categories, 1)
+        whole_number("max_words", self.max_words, 1)
+        seed_of(self.random_state)
 
     def _check_survey(self, found: Survey) -> None:
         names = found.layout.numbers

@@ -1,4 +1,4 @@
-"""Rows in arrays: NumPy, memory maps, SciPy sparse, and whatever else has a shape and can be sliced."""
+"""Rows of numbers: NumPy, memory maps, SciPy sparse, whatever else can be sliced, and columns that are all numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ import numpy as np
 from scipy import sparse
 
 from kpca._base.errors import InputError, Setting
-from kpca.data.rows import Indices, Sides, float_dtype, printable, quoted
+from kpca.data.rows import (
+    NUMBER,
+    Columns,
+    Indices,
+    Layout,
+    Sides,
+    float_dtype,
+    label,
+    printable,
+    quoted,
+    taken_in_passing,
+)
 
 _ROWS_TAKEN_AT_ONCE = 256  # of a memory map: each row may bring in pages of its own
 _WIDEST_BLOCK = 4  # a block is at most this many times longer than asked, to save decoding a stored chunk again
@@ -80,18 +91,19 @@ def chosen_array(path: str, array: str | None, matrices: list[str], shapes: Mapp
 
 
 class MatrixReader:
-    """What all matrices have; storage adds what it keeps beside the rows."""
+    """A NumPy array, memory map or sparse matrix (CSR, or converted once); storage reads, and adds to it, as it can."""
 
-    sparse = False
     names: list[str] | None = None
     sides: Sides = MappingProxyType({})  # arrays beside the rows, which can be id or label
     beside: Mapping[str, str] = MappingProxyType({})  # role -> the side that has it if no other is named
+    sparse = False
     image_shape: tuple[int, int] | None = None
 
     def __init__(self, X: Any, where: str = "X", dtype: Any = None) -> None:
         self.n_rows, self.n_columns = check_shape(X, where)
         self.dtype = float_dtype(X.dtype if dtype is None else dtype, where)
-        self._X, self._where = X, where
+        self.sparse = bool(sparse.issparse(X))
+        self._X, self._where = X.tocsr() if self.sparse else X, where
 
     def blocks(self, rows: int) -> Iterator[Any]:
         """Yield slices, of a NumPy array views; the pages of a memory map are given back once a block is done with."""
@@ -102,29 +114,14 @@ class MatrixReader:
                 release_pages(self._X)
 
     def take(self, indices: Indices) -> Any:
-        return self._X[indices]
-
-
-class ArrayReader(MatrixReader):
-    """A NumPy array or memory map."""
-
-    def take(self, indices: Indices) -> Any:
+        if self.sparse:
+            return self._X[indices]
         taken = np.empty((len(indices), self.n_columns), dtype=self._X.dtype)
         for start in range(0, len(indices), _ROWS_TAKEN_AT_ONCE):
             part = slice(start, start + _ROWS_TAKEN_AT_ONCE)
             taken[part] = plain(self._X[indices[part]])
             release_pages(self._X)
         return taken
-
-
-class SparseReader(MatrixReader):
-    """A SciPy sparse matrix; other formats than CSR are converted once."""
-
-    sparse = True
-
-    def __init__(self, X: Any, where: str = "X") -> None:
-        super().__init__(X, where)
-        self._X = X.tocsr()
 
 
 class SlicedReader(MatrixReader):
@@ -137,19 +134,12 @@ class SlicedReader(MatrixReader):
         except (AttributeError, TypeError):  # an array of another library names its types differently
             dtype = plain(X[:1]).dtype
         super().__init__(X, where, dtype)
-
-    def _stored_rows(self) -> int:
-        """Return how many rows are stored, hence decoded, together."""
+        # how many rows are stored, hence decoded, together
         try:
-            first = self._X.chunks[0]
-            return max(int(first[0] if isinstance(first, tuple) else first), 1)
+            first = X.chunks[0]
+            self._stored = max(int(first[0] if isinstance(first, tuple) else first), 1)
         except (AttributeError, TypeError, ValueError, IndexError):  # not stored in chunks
-            return 1
-
-    def _step(self, rows: int) -> int:
-        stored = self._stored_rows()
-        step = min(max(rows, stored), _WIDEST_BLOCK * rows)
-        return step // stored * stored if step >= stored else step
+            self._stored = 1
 
     def _slice(self, start: int, stop: int) -> Any:
         try:
@@ -167,20 +157,57 @@ class SlicedReader(MatrixReader):
 
     def blocks(self, rows: int) -> Iterator[Any]:
         """Yield slices that end where stored chunks end."""
-        step = self._step(rows)
+        step = min(max(rows, self._stored), _WIDEST_BLOCK * rows)
+        step = step // self._stored * self._stored or step
         for start in range(0, self.n_rows, step):
             yield self._slice(start, min(start + step, self.n_rows))
 
     def take(self, indices: Indices) -> Any:
         """Return these rows, reading only the stored chunks they lie in."""
         taken = np.empty((len(indices), self.n_columns), dtype=self.dtype)
-        step = max(self._stored_rows(), 1)
         done = 0
         while done < len(indices):
             start = int(indices[done])
-            stop = (start // step + 1) * step
+            stop = (start // self._stored + 1) * self._stored
             end = done + int(np.searchsorted(indices[done:], stop))
             block = self._slice(start, int(indices[end - 1]) + 1)
             taken[done:end] = block[indices[done:end] - start]
             done = end
         return taken
+
+
+class NumbersReader:
+    """Columns of storage that are all numbers; one that keeps pandas' names of the rows is passed over."""
+
+    sparse = False
+
+    def __init__(self, table: Any, path: str) -> None:
+        self._table: Columns = table
+        names = [name for name in table.names if name not in table.hidden]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"The columns of {path!r} must have different names; {quoted(twice)} comes twice.")
+        if hasattr(table, "scan"):
+            table.scan(names)
+            names = [name for name in names if not table.is_blank(name)]
+        if table.n_rows < 1 or not names:
+            raise InputError(f"{path!r} must have at least one row and one column; got {table.n_rows} row(s).")
+        for column, name in enumerate(names):
+            if (kind := table.kind(name)) != NUMBER:
+                slip = getattr(table, "slip", lambda _: None)(name)
+                if slip:
+                    raise InputError(f"{slip}: correct it or drop the column.")
+                raise InputError(f"{path!r} must hold numbers only; {label(column, names)} is of type {kind}.")
+        self.names: list[str] | None = names
+        self.n_rows, self.n_columns = table.n_rows, len(names)
+        self.dtype = np.dtype(np.float32 if all(map(table.is_single, names)) else np.float64)
+        self._layout = Layout(tuple(names))
+
+    def blocks(self, rows: int) -> Iterator[Any]:
+        for piece in self._table.pieces(self._layout, self.dtype, rows):
+            yield piece.numbers
+
+    def take(self, indices: Indices) -> Any:
+        if hasattr(self._table, "take"):
+            return self._table.take(self._layout, self.dtype, indices)
+        return taken_in_passing(self.blocks(1 << 13), indices)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,55 +12,37 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca._base.files import NewFile
-from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, quoted, rows_of, unreadable
+from kpca.data.rows import (
+    NUMBER,
+    TEXT,
+    Indices,
+    Layout,
+    Rows,
+    needed,
+    quoted,
+    rows_of,
+    stacked,
+    taken_in_passing,
+    unreadable,
+)
 
 
 def pyarrow(doing: str) -> Any:
     """Return the library with the parts used here, or say what it is needed for."""
-    try:
+    with needed(f"{doing} needs pyarrow", "io"):
         import pyarrow
         import pyarrow.compute
         import pyarrow.csv
         import pyarrow.ipc
         import pyarrow.parquet
-    except ImportError as error:
-        raise InputError(f"{doing} needs pyarrow: pip install 'kpca[io]'.") from error
     return pyarrow
 
 
 # -- Columns of Arrow as arrays ----------------------------------------------------------------------------------------
 
 
-def _type_kind(arrow: Any, kind: Any) -> str:
-    """Return what a column of this type of Arrow is."""
-    types = arrow.types
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    if any(
-        is_so(kind)
-        for is_so in (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal, types.is_null)
-    ):
-        return NUMBER
-    if any(is_so(kind) for is_so in (types.is_string, types.is_large_string, types.is_string_view, types.is_temporal)):
-        return TEXT
-    return str(kind)
-
-
 def _decoded(arrow: Any, column: Any) -> Any:
     return column.cast(column.type.value_type) if arrow.types.is_dictionary(column.type) else column
-
-
-def _objects(column: Any) -> NDArray[Any]:
-    objects = np.empty(len(column), dtype=object)
-    objects[:] = column.to_pylist()
-    return objects
-
-
-def _numbers_of(arrow: Any, column: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return a column of Arrow as floats, missing entries as NaN."""
-    column = _decoded(arrow, column)
-    if arrow.types.is_boolean(column.type):
-        column = column.cast(arrow.uint8())
-    return np.asarray(column.cast(arrow.from_numpy_dtype(dtype), safe=False).to_numpy(zero_copy_only=False))
 
 
 def _texts_of(arrow: Any, column: Any) -> NDArray[Any]:
@@ -72,7 +53,7 @@ def _texts_of(arrow: Any, column: Any) -> NDArray[Any]:
     if moment:  # how many digits a second has differs from file to file
         column = arrow.compute.replace_substring_regex(column, r"(:\d\d)(\.\d*?)0+(\D*)$", r"\1\2\3")
         column = arrow.compute.replace_substring_regex(column, r"(:\d\d)\.(\D*)$", r"\1\2")
-    return _objects(column)
+    return np.fromiter(column.to_pylist(), dtype=object)
 
 
 def _values_of(arrow: Any, column: Any, *, missing: bool) -> NDArray[Any]:
@@ -80,21 +61,21 @@ def _values_of(arrow: Any, column: Any, *, missing: bool) -> NDArray[Any]:
     types, column = arrow.types, _decoded(arrow, column)
     kind = column.type
     whole = types.is_integer(kind) or types.is_boolean(kind) or (types.is_timestamp(kind) and kind.tz is None)
-    if types.is_floating(kind) or (whole and not missing):
+    if types.is_floating(kind) or (not missing and (whole or types.is_date32(kind))):
         return np.asarray(column.to_numpy(zero_copy_only=False))
-    if types.is_date32(kind) and not missing:
-        return np.asarray(column.to_numpy(zero_copy_only=False), dtype="datetime64[D]")
-    return _objects(column)
+    return np.fromiter(column.to_pylist(), dtype=object)
 
 
 def _piece_of(arrow: Any, batch: Any, layout: Layout, dtype: np.dtype[Any], missing: Collection[str]) -> Rows:
     """Return a record batch of Arrow as arrays; `missing` are the values of which some are missing somewhere."""
     numbers = np.empty((batch.num_rows, len(layout.numbers)), dtype=dtype)
     for place, name in enumerate(layout.numbers):
-        numbers[:, place] = _numbers_of(arrow, batch.column(name), dtype)
-    column = batch.column
-    values = {name: _values_of(arrow, column(name), missing=name in missing) for name in layout.beside}
-    return rows_of(layout, numbers, lambda name: _texts_of(arrow, column(name)), values.__getitem__)
+        column = _decoded(arrow, batch.column(name))
+        column = column.cast(arrow.uint8()) if arrow.types.is_boolean(column.type) else column
+        column = column.cast(arrow.from_numpy_dtype(dtype), safe=False)
+        numbers[:, place] = column.to_numpy(zero_copy_only=False)  # missing entries as NaN
+    values = {name: _values_of(arrow, batch.column(name), missing=name in missing) for name in layout.beside}
+    return rows_of(layout, numbers, lambda name: _texts_of(arrow, batch.column(name)), values.__getitem__)
 
 
 class _ArrowColumns:
@@ -103,10 +84,19 @@ class _ArrowColumns:
     def __init__(self, arrow: Any, schema: Any, n_rows: int) -> None:
         self._arrow, self._schema, self.n_rows = arrow, schema, n_rows
         self.names: list[str] = list(schema.names)
-        self.hidden = _hidden_columns(schema)
+        about = schema.pandas_metadata
+        kept = about.get("index_columns") if isinstance(about, dict) else None
+        kept = kept if isinstance(kept, list) else []  # where pandas keeps the names of the rows
+        self.hidden = tuple(name for name in kept if isinstance(name, str) and name in self.names)
 
     def kind(self, name: str) -> str:
-        return _type_kind(self._arrow, self._schema.field(name).type)
+        types, kind = self._arrow.types, self._schema.field(name).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        numbers = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal, types.is_null)
+        if any(is_so(kind) for is_so in numbers):
+            return NUMBER
+        texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_temporal)
+        return TEXT if any(is_so(kind) for is_so in texts) else str(kind)
 
     def is_single(self, name: str) -> bool:
         kind = self._schema.field(name).type
@@ -122,14 +112,6 @@ def _checked_schema(schema: Any, path: str, what: str) -> Any:
     return schema
 
 
-def _hidden_columns(schema: Any) -> tuple[str, ...]:
-    """Return the columns in which pandas keeps the names of the rows."""
-    about = schema.pandas_metadata
-    kept = about.get("index_columns") if isinstance(about, dict) else None
-    kept = kept if isinstance(kept, list) else []
-    return tuple(name for name in kept if isinstance(name, str) and name in schema.names)
-
-
 # -- Parquet files, one or a folder of them ---------------------------------------------------------------------------
 
 _KIND = "Parquet file"
@@ -141,7 +123,12 @@ class ParquetTable(_ArrowColumns):
 
     def __init__(self, path: str) -> None:
         self._arrow = pyarrow("Reading Parquet")
-        self._paths = _files(path)
+        self._paths = [path]
+        if os.path.isdir(path):
+            found = (str(file) for file in Path(path).rglob("*.parquet") if not file.name.startswith((".", "_")))
+            self._paths = sorted(found)
+        if not self._paths:
+            raise InputError(f"The folder {path!r} must hold files that end in .parquet; it holds none.")
         self._counts: list[int] = []  # rows of each file
         first: Any = None
         for file in self._paths:
@@ -165,19 +152,21 @@ class ParquetTable(_ArrowColumns):
     def batches(self, file: str, columns: Sequence[str], rows: int, groups: list[int] | None = None) -> Iterator[Any]:
         """Yield record batches of up to `rows` rows of a file, or of some of its row groups."""
         with self._open(file) as table:
-            batches = table.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=False)
-            while True:
-                try:
-                    batch = next(batches, None)
-                except (self._arrow.ArrowException, OSError) as error:
-                    raise unreadable(file, _KIND, error) from error
-                if batch is None:
-                    return
-                yield batch
+            try:
+                yield from table.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=False)
+            except (self._arrow.ArrowException, OSError) as error:
+                raise unreadable(file, _KIND, error) from error
 
     def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
         columns = [*layout.numbers, *layout.texts, *layout.beside]
-        missing = self._maybe_missing(layout.beside)
+        missing: set[str] = set()  # ids or labels of which some are missing, or may be where the files do not say
+        for file in self._paths if layout.beside else []:
+            with self._open(file) as table:
+                groups = [table.metadata.row_group(number) for number in range(table.metadata.num_row_groups)]
+                for place, name in enumerate(table.schema.names):
+                    known = [group.column(place).statistics for group in groups] if name in layout.beside else []
+                    if any(s is None or not s.has_null_count or s.null_count for s in known):
+                        missing.add(name)
         for file, count in zip(self._paths, self._counts, strict=True):
             seen = 0
             for batch in self.batches(file, columns, rows):
@@ -186,54 +175,24 @@ class ParquetTable(_ArrowColumns):
             if seen != count:
                 raise InputError(f"{file!r} must stay as it is while it is read; it had {count} rows, then {seen}.")
 
-    def _maybe_missing(self, columns: Sequence[str]) -> set[str]:
-        """Return those of some columns in which entries are missing, or may be where the files do not say."""
-        found: set[str] = set()
-        for file in self._paths if columns else []:
-            with self._open(file) as table:
-                groups = [table.metadata.row_group(number) for number in range(table.metadata.num_row_groups)]
-                for place, name in enumerate(table.schema.names):
-                    if name not in columns:
-                        continue
-                    known = [group.column(place).statistics for group in groups]
-                    if any(s is None or not s.has_null_count or s.null_count for s in known):
-                        found.add(name)
-        return found
-
     def take(self, layout: Layout, dtype: np.dtype[Any], indices: Indices) -> Any:
         """Return the numbers of these rows, reading only the row groups they lie in."""
-        taken = np.empty((len(indices), len(layout.numbers)), dtype=dtype)
-        done, first = 0, 0
+        parts, first = [np.empty((0, len(layout.numbers)), dtype)], 0
         for file, count in zip(self._paths, self._counts, strict=True):
-            end = done + int(np.searchsorted(indices[done:], first + count))
-            if end > done:
-                taken[done:end] = self._take_from(file, layout, dtype, indices[done:end] - first)
-            done, first = end, first + count
-        return taken
-
-    def _take_from(self, file: str, layout: Layout, dtype: np.dtype[Any], indices: Indices) -> NDArray[Any]:
-        with self._open(file) as table:
-            lengths = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
-        ends = np.cumsum(lengths)
-        groups, inverse = np.unique(np.searchsorted(ends, indices, side="right"), return_inverse=True)
-        starts = np.concatenate([[0], np.cumsum(np.asarray(lengths)[groups])])  # of each group among those read
-        places = indices - (ends - lengths)[groups][inverse] + starts[inverse]
-        parts, first = [], 0
-        for batch in self.batches(file, layout.numbers, 1 << 13, groups.tolist()):
-            block = _piece_of(self._arrow, batch, layout, dtype, ()).numbers
-            inside = places[(places >= first) & (places < first + len(block))] - first
-            parts.append(block[inside])
-            first += len(block)
-        return np.concatenate(parts)
-
-
-def _files(path: str) -> list[str]:
-    if not os.path.isdir(path):
-        return [path]
-    found = sorted(str(file) for file in Path(path).rglob("*.parquet") if not file.name.startswith((".", "_")))
-    if not found:
-        raise InputError(f"The folder {path!r} must hold files that end in .parquet; it holds none.")
-    return found
+            here = indices[slice(*np.searchsorted(indices, [first, first + count]))] - first
+            first += count
+            if not len(here):
+                continue
+            with self._open(file) as table:
+                lengths = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
+            ends = np.cumsum(lengths, dtype=np.int64)
+            groups, inverse = np.unique(np.searchsorted(ends, here, side="right"), return_inverse=True)
+            starts = np.concatenate([[0], np.cumsum(np.asarray(lengths)[groups])])  # of each group among those read
+            places = here - (ends - lengths)[groups][inverse] + starts[inverse]
+            batches = self.batches(file, layout.numbers, 1 << 13, groups.tolist())
+            blocks = (_piece_of(self._arrow, batch, layout, dtype, ()).numbers for batch in batches)
+            parts.append(taken_in_passing(blocks, places))
+        return stacked(parts)
 
 
 # -- Arrow files: Feather and the two forms of Arrow IPC, file and stream ---------------------------------------------
@@ -255,42 +214,31 @@ class FeatherTable(_ArrowColumns):
         self._is_file = mark == _FILE_MARK
         n_rows = 0
         self._missing: set[int] = set()  # places of columns in which entries are missing
-        schema: Any = None
-        for batch, fresh in self._batches():
-            schema = fresh
-            if batch is not None:
-                n_rows += batch.num_rows
-                self._missing |= {place for place, column in enumerate(batch.columns) if column.null_count}
-        super().__init__(self._arrow, schema, n_rows)
+        for batch in self._batches():
+            n_rows += batch.num_rows
+            self._missing |= {place for place, column in enumerate(batch.columns) if column.null_count}
+        super().__init__(self._arrow, self._schema, n_rows)
 
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
+    def _batches(self) -> Iterator[Any]:
+        """Yield the checked batches; the schema is known from the beginning."""
         try:
             with self._arrow.memory_map(self.path) as source:
                 ipc = self._arrow.ipc
-                yield ipc.open_file(source) if self._is_file else ipc.open_stream(source)
+                reader = ipc.open_file(source) if self._is_file else ipc.open_stream(source)
+                self._schema = _checked_schema(reader.schema, self.path, _ARROW_KIND)
+                for batch in map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader:
+                    batch.validate(full=True)
+                    yield batch
+        except InputError:
+            raise
         except (self._arrow.ArrowException, OSError, EOFError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
             raise unreadable(self.path, _ARROW_KIND, error) from error
-
-    def _batches(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the batches with their schema; None first, so that the schema is there without batches."""
-        with self._opened() as reader:
-            _checked_schema(reader.schema, self.path, _ARROW_KIND)
-            yield None, reader.schema
-            batches = map(reader.get_batch, range(reader.num_record_batches)) if self._is_file else reader
-            for batch in batches:
-                batch.validate(full=True)
-                yield batch, reader.schema
 
     def pieces(self, layout: Layout, dtype: np.dtype[Any], rows: int) -> Iterator[Rows]:
         """Yield the rows of each batch, cut where it is long."""
         seen = 0
         missing = [name for place, name in enumerate(self.names) if place in self._missing]
-        for batch, _ in self._batches():
-            if batch is None:
-                continue
+        for batch in self._batches():
             for start in range(0, batch.num_rows, rows):
                 part = batch.slice(start, rows)
                 seen += part.num_rows
@@ -308,34 +256,32 @@ class Batches:
     def __init__(self, arrow: Any, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any]) -> None:
         self._arrow, self._names, self._extras = arrow, list(names), list(extras)
         self._kind = arrow.from_numpy_dtype(dtype)
-        self.schema: Any = None if extras else arrow.schema([(name, self._kind) for name in names])
+        self.schema: Any = None
 
     def __call__(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> Any:
-        beside = [self._extra(name, np.asarray(extras[name])) for name in self._extras]
-        if self.schema is None:
-            fields = [(name, column.type) for name, column in zip(self._extras, beside, strict=True)]
-            self.schema = self._arrow.schema([*fields, *((name, self._kind) for name in self._names)])
+        beside, text = [], self._arrow.string()
+        for place, name in enumerate(self._extras):
+            values = np.asarray(extras[name])
+            kind = None if self.schema is None else self.schema.field(place).type
+            try:
+                column = self._arrow.array(values.tolist() if values.dtype.kind == "O" else values, type=kind)
+            except (self._arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
+                if kind is not None and kind != text:
+                    told = f"Column {quoted(name)} must keep its type, {kind}: make all of it texts."
+                    raise InputError(told) from error
+                # what is of several types becomes text
+                column = self._arrow.array([None if value is None else str(value) for value in values.tolist()])
+            beside.append(column.cast(text) if self._arrow.types.is_null(column.type) else column)
         numbers = [self._arrow.array(np.ascontiguousarray(column), type=self._kind) for column in chunk.T]
-        return self._arrow.RecordBatch.from_arrays([*beside, *numbers], schema=self.schema)
+        schema = self.decided([column.type for column in beside])
+        return self._arrow.RecordBatch.from_arrays([*beside, *numbers], schema=schema)
 
-    def empty(self) -> Any:
-        """Return the schema of a table that has got no rows."""
+    def decided(self, types: Sequence[Any] = ()) -> Any:
+        """Return the schema, which the first types of the extras decide; they are texts if there were no rows."""
         if self.schema is None:
-            texts = [(name, self._arrow.string()) for name in self._extras]
-            self.schema = self._arrow.schema([*texts, *((name, self._kind) for name in self._names)])
+            fields = zip(self._extras, types or [self._arrow.string()] * len(self._extras), strict=True)
+            self.schema = self._arrow.schema([*fields, *((name, self._kind) for name in self._names)])
         return self.schema
-
-    def _extra(self, name: str, values: NDArray[Any]) -> Any:
-        """Return a column of any type; what is of several types becomes text."""
-        kind = None if self.schema is None else self.schema.field(self._extras.index(name)).type
-        given: Any = values.tolist() if values.dtype.kind == "O" else values
-        try:
-            column = self._arrow.array(given, type=kind)
-        except (self._arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
-            if kind is not None and kind != self._arrow.string():
-                raise InputError(f"Column {quoted(name)} must keep its type, {kind}: make all of it texts.") from error
-            return self._arrow.array([None if value is None else str(value) for value in values.tolist()])
-        return column.cast(self._arrow.string()) if self._arrow.types.is_null(column.type) else column
 
 
 class ParquetWriter:
@@ -349,14 +295,11 @@ class ParquetWriter:
 
     def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
         batch = self._batch(chunk, extras)  # which decides on the schema
-        self._put(batch)
-
-    def _put(self, batch: Any) -> None:
-        self._opened().write_batch(batch, row_group_size=max(batch.num_rows, 1))
+        self._opened().write_batch(batch)
 
     def _opened(self) -> Any:
         if self._writer is None:
-            self._writer = self._open(self._batch.empty())
+            self._writer = self._open(self._batch.decided())
         return self._writer
 
     def _open(self, schema: Any) -> Any:
@@ -367,7 +310,7 @@ class ParquetWriter:
         self._new.finish()
 
     def abandon(self) -> None:
-        if self._writer is not None:
+        if hasattr(self._writer, "is_open"):
             self._writer.is_open = False  # or pyarrow would write a footer, and complain, when it is collected
         self._new.abandon()
 
@@ -375,11 +318,5 @@ class ParquetWriter:
 class FeatherWriter(ParquetWriter):
     """An Arrow file, one batch per chunk, uncompressed so that it can be mapped."""
 
-    def _put(self, batch: Any) -> None:
-        self._opened().write_batch(batch)
-
     def _open(self, schema: Any) -> Any:
         return self._arrow.ipc.new_file(self._new.file, schema)
-
-    def abandon(self) -> None:
-        self._new.abandon()

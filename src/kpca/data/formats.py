@@ -99,11 +99,10 @@ def by_name(path: str) -> tuple[str | None, bool]:
     return _SUFFIXES.get(suffix), compressed
 
 
-def check_format(format: object) -> str:
-    """Return a format that was named, or refuse."""
-    if format not in FORMATS:
+def check_format(format: object) -> None:
+    """Refuse a name that is none of a format."""
+    if format is not None and format not in FORMATS:
         raise InputError(f"must be one of {', '.join(FORMATS)}; got {quoted(format)}", param="format")
-    return str(format)
 
 
 def check_there(path: str) -> os.stat_result:
@@ -132,9 +131,19 @@ def format_of(path: str, format: str | None = None) -> str:
     """Return the format of a file or folder that is there: one of FORMATS, or "images"."""
     status = check_there(path)
     said, compressed = by_name(path)
-    found = check_format(format) if format is not None else said
+    found = format or said
     if stat.S_ISDIR(status.st_mode):
-        return _folder_format(path, found)
+        inside = os.listdir(path)
+        if found == "zarr" or {"zarr.json", ".zarray", ".zgroup"} & set(inside):
+            return "zarr"
+        if found not in (None, "parquet"):
+            raise InputError(f"{path!r} must be a file; it is a folder: give the path of a file in it.")
+        if found == "parquet" or any(name.endswith((".parquet", ".pq")) for name in inside):
+            return "parquet"
+        if not inside:
+            told = f"The folder {path!r} must hold Parquet files, a Zarr or images; it is empty: check the path."
+            raise InputError(told)
+        return "images"
     if found == "zarr":
         raise InputError(f"{path!r} must be a folder, as Zarr arrays are; it is a file: check what it is.")
     if found is None:
@@ -143,7 +152,16 @@ def format_of(path: str, format: str | None = None) -> str:
         raise InputError(f"{path!r} must not be compressed, as only text tables may be: unpack it first.")
     if status.st_size == 0:
         raise InputError(f"{path!r} must have rows of data; it is an empty file: check how it was written.")
-    _check_mark(path, found)
+    with open(path, "rb") as file:
+        head = file.read(8)
+    wanted = _FAMILY.get(found, found)
+    for mark, other, words in _MARKS:
+        if head.startswith(mark) and other != wanted:
+            remedy = f"rename it so that it ends in .{other}" if other else "save it in a format of tables"
+            remedy = "save the sheet as CSV, or rename an .npz" if words.startswith("a ZIP") else remedy
+            raise InputError(f"{path!r} must be of the format its name says, {found}; it is {words}: {remedy}.")
+    if wanted != "csv" and not any(head.startswith(mark) for mark, other, _ in _MARKS if other == wanted):
+        raise InputError(f"{path!r} must be {found}, as its name says; its first bytes are not: rename it.")
     return found
 
 
@@ -154,50 +172,13 @@ def unknown_suffix(path: str) -> InputError:
     return InputError(known, remedy=remedy or ("rename it, or name its ", Setting("format")))
 
 
-def _folder_format(path: str, found: str | None) -> str:
-    inside = os.listdir(path)
-    if found == "zarr" or {"zarr.json", ".zarray", ".zgroup"} & set(inside):
-        return "zarr"
-    if found not in (None, "parquet"):
-        raise InputError(f"{path!r} must be a file; it is a folder: give the path of a file in it.")
-    if found == "parquet" or any(name.endswith((".parquet", ".pq")) for name in inside):
-        return "parquet"
-    if not inside:
-        raise InputError(f"The folder {path!r} must hold Parquet files, a Zarr or images; it is empty: check the path.")
-    return "images"
-
-
-def sniffed(path: str) -> str:
-    """Return the format that the first bytes of a file say, "csv" if they say none."""
-    with open(path, "rb") as file:
-        head = file.read(8)
-    return next((format for mark, format, _ in _MARKS if head.startswith(mark) and format), "csv")
-
-
-def _check_mark(path: str, format: str) -> None:
-    """Refuse a file whose first bytes are those of another format than its name says."""
-    with open(path, "rb") as file:
-        head = file.read(8)
-    wanted = _FAMILY.get(format, format)
-    for mark, other, words in _MARKS:
-        if head.startswith(mark) and other != wanted:
-            remedy = f"rename it so that it ends in .{other}" if other else "save it in a format of tables"
-            remedy = "save the sheet as CSV, or rename an .npz" if words.startswith("a ZIP") else remedy
-            raise InputError(f"{path!r} must be of the format its name says, {format}; it is {words}: {remedy}.")
-    marks = [mark for mark, other, _ in _MARKS if other == wanted]
-    if wanted != "csv" and not any(head.startswith(mark) for mark in marks):
-        raise InputError(f"{path!r} must be {format}, as its name says; its first bytes are not: rename it.")
-
-
 def digest_of(path: str) -> str:
     """Return the SHA-256 of a file, or of the files of a folder with their names, in order."""
     total = hashlib.sha256()
-    if not os.path.isdir(path):
-        feed(total, path)
-        return total.hexdigest()
-    files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
-    for file in sorted(filter(os.path.isfile, files)):
-        total.update(os.path.relpath(file, path).encode("utf-8", "surrogateescape") + b"\0")
+    inside = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+    for file in sorted(filter(os.path.isfile, inside)) if os.path.isdir(path) else [path]:
+        if file != path:
+            total.update(os.path.relpath(file, path).encode("utf-8", "surrogateescape") + b"\0")
         feed(total, file)
     return total.hexdigest()
 
@@ -206,23 +187,22 @@ def feed(total: hashlib._Hash, path: str) -> None:
     """Add the bytes of a file to a digest."""
     try:
         with open(path, "rb") as file:
-            while piece := file.read(1 << 20):
-                total.update(piece)
+            hashlib.file_digest(file, lambda: total)
     except OSError as error:
         raise InputError(f"{path!r} must stay readable; the system says: {error.strerror}: read it again.") from error
 
 
-def spooled() -> str:
-    """Return the path of a file that holds standard input; it is removed when the process ends."""
+def spooled() -> tuple[str, str]:
+    """Return the path of a file that holds standard input until the process ends, and the format of its first bytes."""
     folder = tempfile.mkdtemp(prefix="kpca-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = os.path.join(folder, STANDARD_INPUT)
     try:
         with open(path, "xb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-    except BaseException as error:
+    except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise InputError(f"Standard input must fit in TMPDIR; got {error.strerror}: set another.") from error
-        raise
-    return path
+        raise InputError(f"Standard input must fit in TMPDIR; got {error.strerror}: set another.") from error
+    with open(path, "rb") as file:
+        head = file.read(8)
+    return path, next((format for mark, format, _ in _MARKS if head.startswith(mark) and format), "csv")

@@ -147,9 +147,8 @@ class FrameColumns:
         return [None if is_missing(value) else value for value in self._column(name)[part].to_list()]
 
     def _texts(self, part: slice, name: str) -> NDArray[Any]:
-        texts = np.empty(part.stop - part.start, dtype=object)
-        texts[:] = [None if value is None else str(value) for value in self._objects(name, part)]
-        return texts
+        texts = (None if value is None else str(value) for value in self._objects(name, part))
+        return np.fromiter(texts, dtype=object)
 
     def _values(self, name: str) -> NDArray[Any]:
         """Return ids or labels: NumPy's type where it has one and none is missing, else objects."""
@@ -161,9 +160,7 @@ class FrameColumns:
                     return np.array(found, dtype=dtype)
         if self.kind(name) == NUMBER and kinds <= {float, type(None)}:
             return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
-        values = np.empty(len(found), dtype=object)
-        values[:] = found
-        return values
+        return np.fromiter(found, dtype=object)
 
 
 def column_names(given: Sequence[Any] | None, known: Iterable[Any] | None, X: Any, d: int) -> tuple[str, ...]:
@@ -193,9 +190,6 @@ def row_labels(ids: Any, X: Any, m: int) -> NDArray[Any]:
     given = list(ids)
     if len(given) != m:
         raise InputError(f"ids must be one for each of the {m} rows; got {len(given)}.")
-    labels = np.empty(m, dtype=object)
-    for row, name in enumerate(given):  # one by one: arrays would be made of tuples and lists
-        labels[row] = name
     if len({type(name) for name in given}) == 1 and isinstance(given[0], str | int | float | np.generic):
         return np.array(given)
-    return labels
+    return np.fromiter(given, dtype=object)  # not `array`, which would make rows of tuples and lists

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -20,25 +21,21 @@ from kpca._base.errors import InputError
 from kpca._base.files import temporary_name
 from kpca._base.text import data_frame
 from kpca.data.arrays import MatrixReader
-from kpca.data.rows import Indices, float_dtype, hint, is_missing, taken_in_passing
+from kpca.data.rows import NUMBERS, Indices, float_dtype, hint, is_missing, needed, taken_in_passing, unreadable
 
 
 def anndata(doing: str) -> Any:
     """Return anndata, or say what it is needed for."""
-    try:
+    with needed(f"{doing} needs anndata", "anndata"):
         import anndata
         import anndata.io
-    except ImportError as error:
-        raise InputError(f"{doing} needs anndata: pip install 'kpca[anndata]'.") from error
     return anndata
 
 
 def h5py(doing: str) -> Any:
     """Return h5py, which comes with anndata, or say what it is needed for."""
-    try:
+    with needed(f"{doing} needs h5py", "anndata"):
         import h5py
-    except ImportError as error:
-        raise InputError(f"{doing} needs h5py: pip install 'kpca[anndata]'.") from error
     return h5py
 
 
@@ -48,7 +45,6 @@ def h5py(doing: str) -> Any:
 PATIENCE = 60.0
 _BYTES_PER_SECOND = 1e8
 _MEMORY = 2 << 30
-_NO_MEMORY, _UNREADABLE = 4, 5
 
 # Reads what AnnData files have texts in: all attributes, the names of rows and columns, and the annotations asked for.
 _LOOK = """
@@ -106,16 +102,15 @@ def look_first(name: str, columns: list[str]) -> None:
         raise _damaged(name, "reading the names in it does not end") from None
     except OSError:  # no further process may be started here
         return
-    if ended.returncode == _UNREADABLE:
-        raise _damaged(name, ended.stderr.decode(errors="replace").strip().rstrip(".") or "HDF5 gives no reason")
-    if ended.returncode == _NO_MEMORY:
-        raise _damaged(name, "the names in it ask for more memory than they can need")
     if ended.returncode < 0:
         raise _damaged(name, "reading the names in it ends a process")
+    told = ended.stderr.decode(errors="replace") or "HDF5 gives no reason"
+    if reason := {4: "the names in it ask for more memory than they can need", 5: told}.get(ended.returncode):
+        raise _damaged(name, reason)
 
 
-def _damaged(name: str, reason: str) -> InputError:
-    return InputError(f"{name!r} must be a whole H5AD file; it cannot be read ({reason}): write it again.")
+def _damaged(name: str, reason: BaseException | str) -> InputError:
+    return unreadable(name, "H5AD file", reason)
 
 
 # -- The matrix of an H5AD file: cells are rows, genes columns, annotations of cells stand beside them -----------------
@@ -127,10 +122,8 @@ OBS_NAMES = "obs_names"  # what the index of the cells is called as a column
 class H5adReader(MatrixReader):
     """A matrix of an H5AD file; rows are read when they are asked for.
 
-    Parameters
-    ----------
-    beside : annotations of the cells (columns of obs) that will be wanted.
-    layer, use_rep : take a layer, or an embedding such as "X_pca", instead of X.
+    `beside` are annotations of the cells (columns of obs) that will be wanted; `layer` or `use_rep` is taken instead of
+    X: a layer, or an embedding such as "X_pca".
     """
 
     def __init__(
@@ -144,20 +137,56 @@ class H5adReader(MatrixReader):
         with _opened(path) as file:
             self._place = _place(path, file, layer, use_rep)
             matrix = file[self._place]
-            (self.n_rows, self.n_columns), self._by_column = _shape(path, matrix, self._place)
-            stored = matrix["data"] if isinstance(matrix, h5py("").Group) else matrix
-            self.dtype, self.sparse = float_dtype(stored.dtype, f"{self._place!r} of {path!r}"), matrix is not stored
+            self.sparse, self._by_column = _is_group(matrix), _attribute(matrix) == "csc_matrix"
+            self.n_rows, self.n_columns = self._shape(matrix)
+            stored = matrix["data"] if self.sparse else matrix
+            self.dtype = float_dtype(stored.dtype, f"{self._place!r} of {path!r}")
+            _index(path, file["obs"], self.n_rows)  # must be there
             if use_rep is None:
-                self.names = _unique(_index(path, file, "var", self.n_columns))
+                index = data_frame({}, index=[str(gene) for gene in _index(path, file["var"], self.n_columns)]).index
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)  # that some had an end such as -1 before
+                    self.names = [str(gene) for gene in anndata("Reading H5AD").utils.make_index_unique(index)]
             else:
                 self.names = [f"{use_rep}_{number}" for number in range(self.n_columns)]
-            _index(path, file, "obs", self.n_rows)  # must be there
-            hidden = {file["obs"].attrs.get("_index", "_index"), "__categories"}
+            hidden = {_attribute(file["obs"], "_index", "_index"), "__categories"}
             self.sides = {key: partial(self._side, key) for key in [*file["obs"], OBS_NAMES] if key not in hidden}
 
+    def _shape(self, matrix: Any) -> tuple[int, int]:
+        """Return the shape of a matrix, once its parts are there and fit it."""
+        where, sizes = f"{self._place!r} of {self._path!r}", tuple(getattr(matrix, "shape", ()))
+        if self.sparse:
+            if _attribute(matrix) not in {"csr_matrix", "csc_matrix"}:
+                raise InputError(f"{where} must be a matrix; got {_attribute(matrix) or 'a group'!r}: choose another.")
+            for part in ("data", "indices", "indptr"):
+                if part not in matrix:
+                    raise _damaged(self._path, f"its sparse matrix has no {part}")
+                _member(self._path, matrix, part)
+            sizes = tuple(int(number) for number in matrix.attrs["shape"])
+            if len(sizes) != 2 or matrix["indptr"].shape != (sizes[1 if self._by_column else 0] + 1,):
+                raise _damaged(self._path, "the row pointers of its sparse matrix do not fit its shape")
+        if len(sizes) != 2 or min(sizes) < 1:
+            raise InputError(f"{where} must have rows and columns; got shape {sizes}.")
+        return sizes[0], sizes[1]
+
     def _side(self, key: str) -> NDArray[Any]:
+        """Return a column of obs: texts with None for what is missing, or numbers with NaN.  # shape: (n_rows,)"""
         with _opened(self._path) as file:
-            return _annotation(self._path, file, key, self.n_rows)
+            group = file["obs"]
+            if key == OBS_NAMES and key not in group:
+                return _index(self._path, group, self.n_rows)
+            values = _column(self._path, group, key, self.n_rows)
+            codes, categories = getattr(values, "codes", None), getattr(values, "categories", None)
+            if "__categories" in group and key in group["__categories"]:  # as anndata wrote them before version 0.8
+                stored = group["__categories"]
+                codes, categories = values, _column(self._path, stored, key, stored[key].shape[0])
+            if codes is not None:
+                codes, texts = np.asarray(codes), np.full(self.n_rows, None, dtype=object)
+                texts[codes >= 0] = _texts(np.asarray(categories))[codes[codes >= 0]]
+                return texts
+            if hasattr(values, "isna") and values.dtype.kind in NUMBERS:  # numbers, some of them missing
+                return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+            return _numbers_or_texts(np.asarray(values))
 
     def blocks(self, rows: int) -> Iterator[Any]:
         """Yield rows; of a matrix stored by columns all at once, as they can be found only in the whole."""
@@ -199,19 +228,16 @@ class H5adReader(MatrixReader):
 def _opened(name: str) -> Iterator[Any]:
     """Open an HDF5 file, and say in a sentence what is wrong with it, then or while it is read."""
     library = h5py("Reading H5AD")
-    if os.path.isdir(name):
-        raise InputError(f"{name!r} must be an H5AD file; it is a folder: give the file.")
-    if not os.path.exists(name):
-        raise InputError(f"{name!r} must be an H5AD file; there is none of that name: check the path.")
+    if os.path.isdir(name) or not os.path.exists(name):
+        what = "it is a folder: give the file" if os.path.isdir(name) else "there is none of that name: check the path"
+        raise InputError(f"{name!r} must be an H5AD file; {what}.")
     try:
         with library.File(name, "r") as file:
             yield file
-    except PermissionError as error:
-        raise InputError(f"{name!r} must be readable; permission is denied: change its rights.") from error
     except InputError:
         raise
     except (OSError, RuntimeError, KeyError, ValueError, TypeError, MemoryError, AttributeError, IndexError) as error:
-        raise _damaged(name, " ".join(str(error).split()).rstrip(".") or type(error).__name__) from error
+        raise _damaged(name, error) from error
 
 
 def _check_room(name: str, size: int) -> None:
@@ -223,83 +249,58 @@ def _check_room(name: str, size: int) -> None:
         )
 
 
+def _is_group(item: Any) -> bool:
+    return hasattr(item, "keys")
+
+
+def _attribute(item: Any, attribute: str = "encoding-type", default: str = "") -> str:
+    """Return what an attribute says, by default how something is encoded."""
+    value = item.attrs.get(attribute, default)
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
 def _member(name: str, group: Any, key: str) -> Any:
     """Return something in a group, unless it leads out of the file."""
-    library = h5py("")
-    link = group.get(key, getlink=True)
-    if isinstance(link, library.ExternalLink):
+    outside = isinstance(group.get(key, getlink=True), h5py("").ExternalLink)
+    found: Any = None if outside else group[key]
+    if outside or (not _is_group(found) and (found.is_virtual or found.external)):
         raise _damaged(name, f"{key!r} is in another file")
-    found = group[key]
-    if isinstance(found, library.Dataset):
-        if found.is_virtual or found.external:
-            raise _damaged(name, f"{key!r} is in another file")
-        if found.chunks is not None:
-            _check_room(name, int(np.prod(found.chunks, dtype=np.float64)) * found.dtype.itemsize)
+    if not _is_group(found) and found.chunks is not None:
+        _check_room(name, int(np.prod(found.chunks, dtype=np.float64)) * found.dtype.itemsize)
     return found
 
 
 def _place(name: str, file: Any, layer: str | None, use_rep: str | None) -> str:
     """Return where in the file the matrix is."""
-    groups = h5py("").Group
-    if not isinstance(file.get("obs"), groups) or not isinstance(file.get("var"), groups):
+    if not _is_group(file.get("obs")) or not _is_group(file.get("var")):
         old = "obs" in file and "var" in file
         what = "it is of an old form: read and write it again with anndata" if old else "it lacks obs and var"
         raise InputError(f"{name!r} must be an H5AD file as anndata writes them since version 0.7; {what}.")
     if layer is None and (use_rep is None or use_rep == "X"):
-        if "X" not in file or _kind(file["X"]) == "null":
+        if "X" not in file or _attribute(file["X"]) == "null":
             raise InputError(f"{name!r} must have a matrix X; it has none: choose one with layer or use_rep.")
         _member(name, file, "X")
         return "X"
-    folder, key = ("layers", layer) if layer is not None else ("obsm", use_rep)
-    known = list(file[folder]) if isinstance(file.get(folder), groups) else []
-    what = "layer" if layer is not None else "use_rep"
+    what, folder, key = ("layer", "layers", layer) if layer is not None else ("use_rep", "obsm", str(use_rep))
+    known = list(file[folder]) if _is_group(file.get(folder)) else []
     if key not in known:
-        raise InputError(f"{what} must be one of those in {name!r}; got {key!r}{hint(str(key), known)}")
-    _member(name, file[folder], str(key))
+        raise InputError(f"{what} must be one of those in {name!r}; got {key!r}{hint(key, known)}")
+    _member(name, file[folder], key)
     return f"{folder}/{key}"
 
 
-def _kind(item: Any) -> str:
-    kind = item.attrs.get("encoding-type", "")
-    return kind.decode() if isinstance(kind, bytes) else str(kind)
-
-
-def _shape(name: str, matrix: Any, place: str) -> tuple[tuple[int, int], bool]:
-    """Return the shape of a matrix, and whether it is stored by columns."""
-    by_column = False
-    if isinstance(matrix, h5py("").Group):
-        kind = _kind(matrix)
-        if kind not in {"csr_matrix", "csc_matrix"}:
-            raise InputError(f"{place!r} of {name!r} must be a matrix; got {kind or 'a group'!r}: choose another.")
-        for part in ("data", "indices", "indptr"):
-            if part not in matrix:
-                raise _damaged(name, f"its sparse matrix has no {part}")
-            _member(name, matrix, part)
-        by_column = kind == "csc_matrix"
-        sizes = tuple(int(number) for number in matrix.attrs["shape"])
-        if len(sizes) != 2 or matrix["indptr"].shape != (sizes[1 if by_column else 0] + 1,):
-            raise _damaged(name, "the row pointers of its sparse matrix do not fit its shape")
-    else:
-        sizes = tuple(matrix.shape)
-    if len(sizes) != 2 or min(sizes) < 1:
-        raise InputError(f"{place!r} of {name!r} must have rows and columns; got shape {sizes}.")
-    return (sizes[0], sizes[1]), by_column
-
-
-def _index(name: str, file: Any, table: str, count: int) -> NDArray[Any]:
+def _index(name: str, group: Any, count: int) -> NDArray[Any]:
     """Return the names of the cells or genes.  # shape: (count,)"""
-    group = file[table]
-    key = group.attrs.get("_index", "_index")
-    key = key.decode() if isinstance(key, bytes) else str(key)
+    key = _attribute(group, "_index", "_index")
     if key not in group:
-        raise _damaged(name, f"{table} has no names")
+        raise _damaged(name, f"{group.name.strip('/')} has no names")
     return _texts(_column(name, group, key, count))
 
 
 def _column(name: str, group: Any, key: str, count: int) -> Any:
     """Return a column of obs or var as anndata reads it; its length is checked before anything is read."""
     stored = _member(name, group, key)
-    parts = [stored] if hasattr(stored, "shape") else [_member(name, stored, part) for part in stored]
+    parts = [_member(name, stored, part) for part in stored] if _is_group(stored) else [stored]
     _check_room(name, sum(_NAME_BYTES * int(np.prod(part.shape, dtype=np.float64)) for part in parts))
     if (count,) not in [part.shape for part in parts]:
         raise _damaged(name, f"{key!r} has shape {parts[0].shape if parts else ()} for {count} names")
@@ -312,44 +313,14 @@ def _column(name: str, group: Any, key: str, count: int) -> Any:
     return values
 
 
-def _annotation(name: str, file: Any, key: str, count: int) -> NDArray[Any]:
-    """Return a column of obs: texts with None for what is missing, or numbers with NaN.  # shape: (count,)"""
-    group = file["obs"]
-    if key == OBS_NAMES and key not in group:
-        return _index(name, file, "obs", count)
-    values = _column(name, group, key, count)
-    if "__categories" in group and key in group["__categories"]:  # as anndata wrote them before version 0.8
-        categories = _texts(_column(name, group["__categories"], key, group["__categories"][key].shape[0]))
-        return _of_codes(np.asarray(values), categories)
-    if hasattr(values, "codes"):  # categorical
-        return _of_codes(np.asarray(values.codes), _texts(np.asarray(values.categories)))
-    if hasattr(values, "isna") and values.dtype.kind in "biuf":  # numbers, some of them missing
-        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
-    values = np.asarray(values)
-    return values if values.dtype.kind in "biuf" else _texts(values)
-
-
-def _of_codes(codes: NDArray[Any], categories: NDArray[Any]) -> NDArray[Any]:
-    """Return the categories that codes stand for, None for -1.  # shape: (n,)"""
-    texts = np.full(len(codes), None, dtype=object)
-    texts[codes >= 0] = categories[codes[codes >= 0]]
-    return texts
-
-
 def _texts(values: Any) -> NDArray[Any]:
     """Return texts; None for what is missing.  # shape: (n,)"""
-    texts = np.empty(len(values), dtype=object)
     decoded = (value.decode() if isinstance(value, bytes) else value for value in values)
-    texts[:] = [None if is_missing(value) else str(value) for value in decoded]
-    return texts
+    return np.fromiter((None if is_missing(value) else str(value) for value in decoded), dtype=object)
 
 
-def _unique(names: NDArray[Any]) -> list[str]:
-    """Return names with -1, -2, ... behind those that have occurred before, as anndata makes them unique."""
-    index = data_frame({}, index=[str(name) for name in names]).index
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that some had such an end before
-        return [str(name) for name in anndata("Reading H5AD").utils.make_index_unique(index)]
+def _numbers_or_texts(values: NDArray[Any]) -> NDArray[Any]:
+    return values if values.dtype.kind in NUMBERS else _texts(values)
 
 
 # -- Scores as an H5AD file: X holds them, obs what comes with the rows -----------------------------------------------
@@ -360,24 +331,14 @@ _ROWS_AT_ONCE = 1000
 _EMPTY = ("layers", "obsm", "obsp", "uns", "varm", "varp")
 
 
-class _Held:
+class _Held(io.FileIO):
     """A file that keeps write errors for the caller: HDF5 ends the process when it closes a file after one."""
 
-    def __init__(self, path: str) -> None:
-        self._file = open(path, "x+b", buffering=0)  # noqa: SIM115 (closed with the HDF5 file)
-        self.error: OSError | None = None
+    error: OSError | None = None
 
     def check(self) -> None:
         if self.error is not None:
             raise self.error
-
-    def close(self, *, lasting: bool) -> None:
-        """Close the file, once all of it is on the disk if that is wanted."""
-        if lasting:
-            os.fsync(self._file.fileno())
-        self._file.close()
-
-    # what h5py asks of a file object
 
     def write(self, data: Any) -> int:
         """Write all, or remember why not."""
@@ -385,40 +346,25 @@ class _Held:
         size = len(left)
         try:
             while left and self.error is None:
-                left = left[self._file.write(left) :]
+                left = left[super().write(left) :]
         except OSError as error:
             self.error = error
         return size
 
-    def read(self, size: int) -> bytes:
-        """Read; h5py knows file objects by it."""
-        buffer = bytearray(size)
-        self.readinto(buffer)
-        return bytes(buffer)
-
     def readinto(self, buffer: Any) -> int:
         """Read; what could not be written is read as zeros."""
         view = memoryview(buffer).cast("B")
-        count = self._file.readinto(view) or 0
+        count = super().readinto(view) or 0
         view[count:] = bytes(len(view) - count)
         return len(view)
 
     def truncate(self, size: int | None = None) -> int:
         """Set the size, or remember why not."""
         try:
-            return self._file.truncate(size)
+            return super().truncate(size)
         except OSError as error:
             self.error = self.error or error
             return size or 0
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def flush(self) -> None:
-        """Nothing waits: the file has no buffer."""
 
 
 class H5adWriter:
@@ -432,7 +378,7 @@ class H5adWriter:
                 raise InputError(f"Columns of {path!r} must have a name without '/'; got {name!r}: rename it.")
         self._columns: dict[str, list[NDArray[Any]]] = {name: [] for name in extras}
         self._temporary = temporary_name(path)
-        self._held = _Held(self._temporary)
+        self._held = _Held(self._temporary, "x+")
         self._file = library.File(self._held, "w")
         width = len(self._names)
         shapes = {"shape": (0, width), "maxshape": (None, width), "chunks": (_ROWS_AT_ONCE, max(width, 1))}
@@ -450,39 +396,30 @@ class H5adWriter:
     def finish(self) -> None:
         """Write what belongs to the rows, and put the file in the place of the target."""
         write = self._anndata.io.write_elem
+        joined = {k: _numbers_or_texts(np.concatenate(v) if v else np.empty(0)) for k, v in self._columns.items()}
+        index = next((name for name in joined if name in INDEX_NAMES), None)
+        names = [str(number) for number in range(self._X.shape[0])]
+        if index is not None:
+            names = ["" if value is None else str(value) for value in joined.pop(index)]
+        obs = data_frame({}, index=names)
+        for name, values in joined.items():
+            obs[name] = values
+            if values.dtype == object:
+                obs[name] = obs[name].astype("category")  # which may have values missing
         for item, attributes in ((self._file, ("anndata", "0.1.0")), (self._X, ("array", "0.2.0"))):
             item.attrs["encoding-type"], item.attrs["encoding-version"] = attributes
-        write(self._file, "obs", self._obs())
+        write(self._file, "obs", obs)
         write(self._file, "var", data_frame({}, index=self._names))
         for name in _EMPTY:
             write(self._file, name, {})
         self._file.close()
         self._held.check()
-        self._held.close(lasting=True)
+        os.fsync(self._held.fileno())
+        self._held.close()
         os.replace(self._temporary, os.path.realpath(self._target))
 
     def abandon(self) -> None:
         self._file.close()
-        self._held.close(lasting=False)
+        self._held.close()
         with contextlib.suppress(FileNotFoundError):
             os.remove(self._temporary)
-
-    def _obs(self) -> Any:
-        """Return the columns beside the numbers as a frame whose index is the names of the rows."""
-        joined = {name: _joined(parts) for name, parts in self._columns.items()}
-        index = next((name for name in joined if name in INDEX_NAMES), None)
-        names = [str(number) for number in range(self._X.shape[0])]
-        if index is not None:
-            names = ["" if value is None else str(value) for value in joined.pop(index)]
-        frame = data_frame({}, index=names)
-        for name, values in joined.items():
-            frame[name] = values
-            if values.dtype == object:
-                frame[name] = frame[name].astype("category")  # which may have values missing
-        return frame
-
-
-def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return all values of a column: numbers and truth values as they are, all else as texts or None."""
-    whole = np.concatenate(parts) if parts else np.empty(0)
-    return whole if whole.dtype.kind in "biuf" else _texts(whole)

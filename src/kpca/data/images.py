@@ -7,11 +7,10 @@ import hashlib
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from kpca._base.errors import InputError, Setting
 from kpca._base.files import temporary_name
 from kpca.data.arrays import MatrixReader
 from kpca.data.formats import feed
-from kpca.data.rows import Indices
+from kpca.data.rows import Indices, needed, unreadable
 
 Grey = NDArray[np.float32]  # levels from 0 (black) to 1 (white); shape: (height, width)
 
@@ -29,12 +28,10 @@ _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "PPM", "WEBP")  # by content: n
 
 
 def _pillow(doing: str) -> Any:
-    try:
+    with needed(f"{doing} images needs pillow", "images"):
         import PIL
         import PIL.Image
         import PIL.ImageOps
-    except ImportError as error:
-        raise InputError(f"{doing} images needs pillow: pip install 'kpca[images]'.") from error
     return PIL
 
 
@@ -48,22 +45,15 @@ def read_grey(path: str, size: tuple[int, int] | None = None) -> Grey:
             warnings.simplefilter("error", pil.Image.DecompressionBombWarning)
             with pil.Image.open(path, formats=_FORMATS) as image:
                 levels = _levels(pil, pil.ImageOps.exif_transpose(image), path)
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except (pil.Image.DecompressionBombWarning, pil.Image.DecompressionBombError) as error:
         most = pil.Image.MAX_IMAGE_PIXELS
         raise InputError(f"{path!r} must have at most {most:,} pixels; it claims to have more: shrink it.") from error
     except pil.UnidentifiedImageError as error:
         raise InputError(f"{path!r} must be an image, as its name says; it is none: remove it.") from error
-    except FileNotFoundError as error:
-        raise InputError(f"{path!r} must stay where it is while it is read; it is gone.") from error
-    except PermissionError as error:
-        raise InputError(f"{path!r} must be readable; there is no permission to read it.") from error
-    except MemoryError:
-        raise
     except Exception as error:  # decoders raise what they like: SyntaxError, struct.error, zlib.error, IndexError
-        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        raise InputError(f"{path!r} must be a whole image; it cannot be read ({reason}): write it again.") from error
+        raise unreadable(path, "image", error) from error
     if size is None or levels.shape == size:
         return levels
     height, width = size
@@ -74,8 +64,12 @@ def read_grey(path: str, size: tuple[int, int] | None = None) -> Grey:
 def _levels(pil: Any, image: Any, path: str) -> Grey:
     """Return the grey levels of an open picture."""
     mode = image.mode
-    if mode.startswith("I") or mode == "F":
-        return _deep_levels(image, path)
+    if mode.startswith("I") or mode == "F":  # 16 bits, or floats from 0 to 1
+        values = np.asarray(image)
+        most = 1.0 if mode == "F" else 65535.0
+        if not (np.isfinite(values).all() and values.min() >= 0 and values.max() <= most):
+            raise InputError(f"{path!r} must have grey levels from 0 to {most:g}; it has others: save it with 8 bits.")
+        return (values / most).astype(np.float32)
     if mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
         coloured = image.convert("RGBA")
         paper = pil.Image.new("RGBA", coloured.size, (255, 255, 255, 255))
@@ -85,82 +79,39 @@ def _levels(pil: Any, image: Any, path: str) -> Grey:
     return np.asarray(image.convert("L"), dtype=np.float32) / np.float32(255)
 
 
-def _deep_levels(image: Any, path: str) -> Grey:
-    """Return the levels of a picture of 16 bits, or of floats from 0 to 1."""
-    values = np.asarray(image)
-    most = 1.0 if image.mode == "F" else 65535.0
-    if not (np.isfinite(values).all() and values.min() >= 0 and values.max() <= most):
-        raise InputError(f"{path!r} must have grey levels from 0 to {most:g}; it has others: save it with 8 bits.")
-    return (values / most).astype(np.float32)
-
-
-def write_png(path: str, levels: NDArray[Any]) -> None:
-    """Write grey levels from 0 to 1 as a PNG of 8 bits; what lies beyond is cut off."""
-    pil = _pillow("Writing")
-    bytes_ = np.rint(np.clip(levels, 0.0, 1.0) * 255).astype(np.uint8)
-    with open(path, "xb") as file:
-        pil.Image.fromarray(bytes_).save(file, format="PNG")
-
-
 # -- A folder of pictures as a table, a row of grey levels for each; and rows back to pictures ------------------------
 
 _LONGEST_NAME = 200  # bytes of the name of a file that is written; file systems stop at 255
 _MOST_PIXELS = 1 << 22  # each is a column with a name
 
 
-@dataclass(frozen=True)
-class _Picture:
-    path: str
+class _Picture(NamedTuple):
     id: str  # the name within the folder
+    path: str
     label: str | None  # the subfolder
-
-
-def _checked_size(size: Any) -> tuple[int, int]:
-    whole = isinstance(size, tuple | list) and [isinstance(side, int | np.integer) for side in size] == [True, True]
-    if not whole or min(size) < 1 or size[0] * size[1] > _MOST_PIXELS:
-        must = f"must be (height, width), whole numbers from 1, {_MOST_PIXELS:,} pixels at most"
-        raise InputError(must, param="size", value=size)
-    return int(size[0]), int(size[1])
 
 
 def _pictures(folder: str) -> tuple[list[_Picture], int]:
     """Return the pictures of a folder and of the folders in it, in the order of their names; and how many others."""
     found: list[_Picture] = []
     others = 0
-    for entry in _entries(folder):
-        label = _as_text(entry.name) if _leads_to(entry.is_dir) else None
-        for inner in [entry] if label is None else _entries(entry.path):
-            name = _as_text(inner.name)
-            if _is_picture(inner):
-                found.append(_Picture(inner.path, name if label is None else f"{label}/{name}", label))
+    for path, name in _entries(folder):
+        label = name if os.path.isdir(path) else None
+        for inner, id in [(path, name)] if label is None else _entries(path):
+            if inner.lower().endswith(SUFFIXES) and os.path.isfile(inner):
+                found.append(_Picture(id if label is None else f"{label}/{id}", inner, label))
             else:
                 others += 1
-    return sorted(found, key=lambda picture: picture.id), others
+    return sorted(found), others
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+def _entries(folder: str) -> list[tuple[str, str]]:
+    """Return what is in a folder: paths, and names as texts, also where their bytes are no Unicode."""
     try:
-        with os.scandir(folder) as entries:
-            return [entry for entry in entries if not entry.name.startswith(".")]
+        names = [name for name in os.listdir(folder) if not name.startswith(".")]
     except OSError as error:
         raise InputError(f"{folder!r} must be a folder that can be read; it cannot ({error.strerror}).") from error
-
-
-def _as_text(name: str) -> str:
-    """Return the name of a file as a text that can be written anywhere, also where its bytes are no Unicode."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
-def _is_picture(entry: os.DirEntry[str]) -> bool:
-    return entry.name.lower().endswith(SUFFIXES) and _leads_to(entry.is_file)
-
-
-def _leads_to(question: Callable[[], bool]) -> bool:
-    """Whether it is so; a link to itself, or into a folder that is closed, leads nowhere."""
-    try:
-        return question()
-    except OSError:
-        return False
+    return [(os.path.join(folder, n), os.fsencode(n).decode("utf-8", "backslashreplace")) for n in names]
 
 
 class ImageReader(MatrixReader):
@@ -175,7 +126,13 @@ class ImageReader(MatrixReader):
     dtype: np.dtype[Any] = np.dtype(np.float32)
 
     def __init__(self, path: str, size: tuple[int, int] | None = None) -> None:
-        self._resized = None if size is None else _checked_size(size)
+        self._resized = size
+        if size is not None:
+            whole = isinstance(size, tuple | list) and [isinstance(n, int | np.integer) for n in size] == [True, True]
+            if not whole or min(size) < 1 or size[0] * size[1] > _MOST_PIXELS:
+                must = f"must be (height, width), whole numbers from 1, {_MOST_PIXELS:,} pixels at most"
+                raise InputError(must, param="size", value=size)
+            self._resized = int(size[0]), int(size[1])
         self._pictures, others = _pictures(path)
         if not self._pictures:
             ignored = f"; {others:,} other file{' was' if others == 1 else 's were'} ignored" if others else ""
@@ -192,13 +149,11 @@ class ImageReader(MatrixReader):
         self.image_shape: tuple[int, int] = (int(height), int(width))
         self.n_rows, self.n_columns = len(self._pictures), height * width
         self.names = [f"pixel {row},{column}" for row in range(height) for column in range(width)]
-        self.sides, self.beside = {"file": partial(self._told, "id")}, {"id": "file"}
-        if any(picture.label is not None for picture in self._pictures):
-            self.sides["folder"] = partial(self._told, "label")
+        ids, _, labels = zip(*self._pictures, strict=True)
+        self.sides, self.beside = {"file": partial(np.array, ids, dtype=object)}, {"id": "file"}
+        if any(label is not None for label in labels):
+            self.sides["folder"] = partial(np.array, labels, dtype=object)
             self.beside["label"] = "folder"
-
-    def _told(self, what: str) -> NDArray[Any]:
-        return np.array([getattr(picture, what) for picture in self._pictures], dtype=object)
 
     def blocks(self, rows: int) -> Iterator[Any]:
         for start in range(0, self.n_rows, rows):
@@ -242,9 +197,8 @@ class ImageWriter:
         self._folders: set[str] = set()
         self._next: dict[str, int] = {}  # the number of the next file that would be called the same
         self._done = 0
-        if os.path.isdir(self._target) and not os.listdir(self._target):
-            pass  # a rename replaces an empty folder
-        elif os.path.lexists(self._target):
+        empty = os.path.isdir(self._target) and not os.listdir(self._target)  # which a rename replaces
+        if os.path.lexists(self._target) and not empty:
             raise InputError(f"{self._target!r} must be a new folder; there is something of that name: choose another.")
         self._temporary = temporary_name(self._target)
         try:
@@ -261,12 +215,15 @@ class ImageWriter:
             raise InputError(f"Rows must have {height * width} grey levels; got shape {rows.shape}.")
         if not np.isfinite(rows).all():
             raise InputError("Grey levels must be finite; got NaN or infinity.")
+        pil = _pillow("Writing")
+        rows = np.rint(np.clip(rows, 0.0, 1.0) * 255).astype(np.uint8)
         for position, levels in enumerate(rows):
             name = self._name(f"{self._done:06d}" if ids is None else str(ids[position]))
             path = os.path.join(self._temporary, name)
             try:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                write_png(path, levels.reshape(height, width))
+                with open(path, "xb") as file:
+                    pil.Image.fromarray(levels.reshape(height, width)).save(file, format="PNG")
             except OSError as error:
                 raise self._unwritable(error) from error
             self._done += 1
@@ -277,9 +234,12 @@ class ImageWriter:
     def _name(self, id: str) -> str:
         """Return an unused path below the folder, at most one level down, that ends in .png."""
         parts = [part for part in id.replace("\\", "/").split("/") if part not in ("", ".", "..")][-2:]
-        parts = [_file_name(part) for part in parts] or ["_"]
-        stem, suffix = os.path.splitext(parts[-1])
-        stem = stem if suffix.lower() in SUFFIXES else parts[-1]
+        for place, part in enumerate(parts):  # names that every system takes and none hides
+            plain = "".join(letter if letter.isprintable() and letter not in '<>:"|?*' else "_" for letter in part)
+            parts[place] = plain.encode()[:_LONGEST_NAME].decode(errors="ignore").lstrip(".") or "_"
+        last = parts[-1] if parts else "_"
+        stem, suffix = os.path.splitext(last)
+        stem = stem if suffix.lower() in SUFFIXES else last
         folder = parts[0] if len(parts) == 2 else ""
         while folder.casefold() in self._taken:  # there is a file of that name
             folder += "_"
@@ -307,13 +267,4 @@ class ImageWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *more: object) -> None:
-        if kind is None:
-            self.finish()
-        else:
-            self.abandon()
-
-
-def _file_name(text: str) -> str:
-    """Return a text as the name of a file that every system takes and none hides."""
-    plain = "".join(letter if letter.isprintable() and letter not in '<>:"|?*' else "_" for letter in text)
-    return plain.encode()[:_LONGEST_NAME].decode(errors="ignore").lstrip(".") or "_"
+        self.finish() if kind is None else self.abandon()

@@ -10,9 +10,8 @@ import os
 import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,31 +20,20 @@ from scipy import sparse
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
 from kpca._base.files import NewFile
-from kpca.data.arrays import ArrayReader, MatrixReader, SparseReader, chosen_array
+from kpca.data.arrays import MatrixReader, chosen_array
 from kpca.data.rows import NUMBERS, ROWS, plain_values, quoted, unreadable
 
-_SPARSE_KEYS = {
-    "csr": ("data", "indices", "indptr"),
-    "csc": ("data", "indices", "indptr"),
-    "bsr": ("data", "indices", "indptr"),
-    "coo": ("data", "row", "col"),
-    "dia": ("data", "offsets"),
-}
-_READ_AT_ONCE = 1 << 20
+_SPARSE_PLACES = ("indices", "indptr", "row", "col", "coords", "offsets")  # where the entries of a sparse matrix are
+_SPARSE_PARTS = ("format", "shape", "data", "_is_array", *_SPARSE_PLACES)
 _NAMES = ("names", "columns", "feature_names")  # arrays of a .npz that may hold the names of the columns
 
 
-@dataclass(frozen=True)
-class _Header:
+class _Header(NamedTuple):
     """What a .npy file or a member of a .npz says of its array."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    fortran: bool
-
-    @property
-    def n_bytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
+    n_bytes: int
 
 
 def _read_header(file: Any) -> _Header:
@@ -54,10 +42,10 @@ def _read_header(file: Any) -> _Header:
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"version {version} of the format is for structured arrays")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read(file)
+    shape, _, dtype = read(file)
     if any(isinstance(length, bool) or length < 0 for length in shape):
         raise ValueError(f"a shape of {shape}")
-    return _Header(dtype, shape, fortran)
+    return _Header(dtype, shape, math.prod(shape) * dtype.itemsize)
 
 
 def _check_dtype(dtype: np.dtype[Any], where: str) -> None:
@@ -74,16 +62,14 @@ def open_npy(path: str) -> MatrixReader:
             header = _read_header(file)
             _check_dtype(header.dtype, repr(path))
             there = os.fstat(file.fileno()).st_size - file.tell()
-        if header.n_bytes > there:
+        if header.n_bytes > there:  # a shape so large that NumPy's own product overflows is one, too
             raise ValueError(f"it should hold {header.n_bytes} bytes of numbers and holds {there}")
-        if not header.n_bytes:
-            raise InputError(f"{path!r} must have at least one row and one column; got shape {header.shape}: fill it.")
         mapped = np.lib.format.open_memmap(path, mode="r")
     except InputError:
         raise
     except Exception as error:  # a damaged header makes NumPy's parser of it raise anything
         raise unreadable(path, ".npy file of numbers", error) from error
-    return ArrayReader(mapped, repr(path))
+    return MatrixReader(mapped, repr(path))
 
 
 class _Archive:
@@ -91,117 +77,69 @@ class _Archive:
 
     def __init__(self, path: str) -> None:
         self.path, self._limit, self._taken = path, memory_budget(), 0
+        self.headers: dict[str, _Header] = {}
         try:
             with zipfile.ZipFile(path) as zipped:
-                members = [name for name in zipped.namelist() if name.endswith(".npy")]
-                self.headers = {name.removesuffix(".npy"): self._header(zipped, name) for name in members}
-        except InputError:
-            raise
+                for member in (member for member in zipped.infolist() if member.filename.endswith(".npy")):
+                    with zipped.open(member) as file:
+                        header = _read_header(file)
+                    if header.n_bytes > member.file_size and not header.dtype.hasobject:
+                        raise ValueError(f"{member.filename} should hold {header.n_bytes} bytes and holds fewer")
+                    self.headers[member.filename.removesuffix(".npy")] = header
         except Exception as error:  # damaged archives and headers make the libraries raise anything
             raise unreadable(path, ".npz file of numbers", error) from error
         if not self.headers:
             raise InputError(f"{path!r} must hold arrays of NumPy; it holds none: save it with numpy.savez.")
 
-    def _header(self, zipped: zipfile.ZipFile, name: str) -> _Header:
-        with zipped.open(name) as file:
-            header = _read_header(file)
-        if header.n_bytes > zipped.getinfo(name).file_size and not header.dtype.hasobject:
-            raise ValueError(f"{name} should hold {header.n_bytes} bytes and holds fewer")
-        return header
-
-    def load(self, name: str) -> NDArray[Any]:
-        """Return an array, if it is a plain one and there is room for it."""
+    def _check_room(self, name: str) -> None:
+        """Refuse an array that is no plain one, or that there is no room for."""
         header, where = self.headers[name], f"Array {quoted(name)} of {self.path!r}"
         _check_dtype(header.dtype, where)
         self._taken += header.n_bytes
         if self._taken > self._limit:
-            raise InputError(f"{where} takes {_size(header.n_bytes)}, more than the memory allowed: save it as .npy.")
+            count = header.n_bytes
+            size = f"{count / 2**30:.1f} GiB" if count >= 2**29 else f"{count / 2**20:.1f} MiB"
+            raise InputError(f"{where} takes {size}, more than the memory allowed: save it as .npy.")
+
+    def load(self, name: str) -> NDArray[Any]:
+        """Return an array, if it is a plain one and there is room for it."""
+        self._check_room(name)
         try:
             with zipfile.ZipFile(self.path) as zipped, zipped.open(f"{name}.npy") as file:
-                _read_header(file)
-                flat = np.empty(math.prod(header.shape), dtype=header.dtype)
-                _fill(file, flat)
+                array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+                file.read(1)  # the end of a member is where its checksum is compared
         except Exception as error:  # as above
             raise unreadable(self.path, ".npz file of numbers", error) from error
-        return flat.reshape(header.shape, order="F" if header.fortran else "C")
+        return array
 
-    @property
-    def sparse_format(self) -> str | None:
-        """The format of the SciPy sparse matrix in this file, None if there is none."""
-        header = self.headers.get("format")
-        if header is None or header.shape != () or header.dtype.kind not in "SU" or "shape" not in self.headers:
-            return None
-        name = self.load("format").item()
-        kind = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
-        keys = _SPARSE_KEYS.get(kind)
-        if keys is None or not all(key in self.headers for key in keys):
-            lacking = ", ".join(set(keys or ()) - set(self.headers)) or f"a known format, not {quoted(kind)}"
-            raise InputError(f"{self.path!r} must hold a whole sparse matrix; it lacks {lacking}: write it again.")
-        return kind
-
-    def load_sparse(self, kind: str) -> Any:
+    def load_sparse(self) -> Any:
         """Return the SciPy sparse matrix in this file as CSR, checked entry by entry."""
-        arrays = [self.load(key) for key in _SPARSE_KEYS[kind]]
-        shape = tuple(int(length) for length in np.atleast_1d(self.load("shape")).ravel())
+        for name in (name for name in _SPARSE_PARTS if name in self.headers):
+            self._check_room(name)
         try:
-            if len(shape) != 2 or min(shape) < 0:
-                raise ValueError(f"a shape of {shape}")
-            needed = 8 * (shape[0] + 1 + (shape[1] if kind in ("csc", "dia", "bsr") else 0))
-            if needed + self._taken > self._limit:
-                raise ValueError(f"a shape of {shape}, too large for the memory allowed")
-            return _sparse(kind, arrays, shape)
-        except (ValueError, TypeError, IndexError, OverflowError, MemoryError) as error:
+            if any(self.headers[name].dtype.kind not in "iu" for name in _SPARSE_PLACES if name in self.headers):
+                raise ValueError("places of entries that are no whole numbers")
+            matrix = sparse.load_npz(self.path)
+            rows, columns = matrix.shape
+            if 8 * (rows + 1 + (columns if matrix.format in ("csc", "dia", "bsr") else 0)) + self._taken > self._limit:
+                raise ValueError(f"a shape of {matrix.shape}, too large for the memory allowed")
+            if matrix.format in ("csr", "csc", "bsr"):
+                matrix.check_format(full_check=True)
+            return matrix.tocsr()
+        except Exception as error:  # SciPy, too, raises what it likes
             raise unreadable(self.path, "sparse matrix", error) from error
-
-
-def _sparse(kind: str, arrays: list[NDArray[Any]], shape: tuple[int, int]) -> Any:
-    data, first, *others = arrays
-    if any(array.dtype.kind not in "iu" for array in arrays[1:]):
-        raise ValueError("places of entries that are no whole numbers")
-    if kind == "coo":
-        rows, columns = first, others[0]
-        if not len(rows) == len(columns) == len(data):
-            raise ValueError("lists of different lengths")
-        if len(rows) and (min(rows.min(), columns.min()) < 0 or rows.max() >= shape[0] or columns.max() >= shape[1]):
-            raise ValueError("places of entries outside the matrix")
-        return sparse.coo_array((data, (rows, columns)), shape=shape).tocsr()
-    if kind == "dia":
-        return sparse.dia_array((data, first), shape=shape).tocsr()
-    maker = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}[kind]
-    matrix = maker((data, first, others[0]), shape=shape)
-    matrix.check_format(full_check=True)
-    return matrix.tocsr()
-
-
-def _fill(file: Any, flat: NDArray[Any]) -> None:
-    """Read an array piece by piece: what is not there is noticed before more memory is touched."""
-    view: Any = flat.view(np.uint8) if flat.size and flat.dtype.itemsize else np.empty(0, np.uint8)
-    done = 0
-    while done < len(view):
-        piece = file.read(min(_READ_AT_ONCE, len(view) - done))
-        if not piece:
-            raise EOFError("the file ends too early")
-        view[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
-        done += len(piece)
-    file.read(1)  # the end of a member is where its checksum is compared
-
-
-def _size(count: int) -> str:
-    return f"{count / 2**30:.1f} GiB" if count >= 2**29 else f"{count / 2**20:.1f} MiB"
 
 
 def open_npz(path: str, array: str | None = None) -> MatrixReader:
     """Load a .npz file, which cannot be read in parts: a SciPy sparse matrix, or the array that holds the rows."""
     archive = _Archive(path)
-    kind = archive.sparse_format if array is None else None
-    headers, chosen = archive.headers, None
-    reader: MatrixReader
-    if kind is not None:
-        reader = SparseReader(archive.load_sparse(kind), repr(path))
+    headers, chosen, kind = archive.headers, None, archive.headers.get("format")
+    if array is None and kind is not None and not kind.shape and kind.dtype.kind in "SU" and "shape" in headers:
+        reader = MatrixReader(archive.load_sparse(), repr(path))
     else:
         matrices = [name for name, found in headers.items() if len(found.shape) == 2 and found.dtype.kind in NUMBERS]
         chosen = chosen_array(path, array, matrices, {name: found.shape for name, found in headers.items()})
-        reader = ArrayReader(archive.load(chosen), f"Array {quoted(chosen)} of {path!r}")
+        reader = MatrixReader(archive.load(chosen), f"Array {quoted(chosen)} of {path!r}")
     others = {name: found for name, found in headers.items() if name != chosen}
     beside = (name for name, found in others.items() if found.shape == (reader.n_rows,))
     reader.sides = {name: partial(archive.load, name) for name in beside}
@@ -211,11 +149,6 @@ def open_npz(path: str, array: str | None = None) -> MatrixReader:
             reader.names = [str(text) for text in archive.load(name).tolist()]
             break
     return reader
-
-
-def _write_header(file: Any, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, header)
 
 
 class NpyWriter:
@@ -233,59 +166,57 @@ class NpyWriter:
             raise
 
     def _put_header(self) -> int:
-        self._new.file.seek(0)
-        _write_header(self._new.file, (self._rows, self._n_columns), self._dtype)
-        return self._new.file.tell()
+        file, shape = self._new.file, (self._rows, self._n_columns)
+        file.seek(0)
+        header = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        return file.tell()
 
     def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
         self._new.file.write(np.ascontiguousarray(chunk, dtype=self._dtype).data)
         self._rows += len(chunk)
 
-    def finish(self) -> None:
-        """Write the header again, now with the number of rows, and give the file its name."""
+    def _complete(self) -> None:
+        """Write the header again, now with the number of rows."""
         # NumPy pads headers so that the number of rows may grow to any length in place.
         if self._put_header() != self._header_bytes:
             raise RuntimeError("The header of a .npy file changed its length with the number of rows.")
+
+    def finish(self) -> None:
+        self._complete()
         self._new.finish()
 
     def abandon(self) -> None:
         self._new.abandon()
 
 
-class NpzWriter:
-    """A .npz file: rows in `X`, names in `names`, an array per extra; rows wait in a second file for their number."""
+class NpzWriter(NpyWriter):
+    """A .npz file: rows in `X`, names in `names`, an array per extra; rows wait in a .npy file for their number."""
 
     def __init__(self, path: str, names: Sequence[str], extras: Sequence[str], dtype: np.dtype[Any]) -> None:
-        self._names, self._extras = list(names), {name: list[NDArray[Any]]() for name in extras}
-        self._dtype, self._rows = dtype, 0
-        self._waiting = NewFile(path)
-        try:
-            self._new = NewFile(path)
-        except BaseException:
-            self._waiting.abandon()
-            raise
+        super().__init__(path, names, extras, dtype)
+        self._path, self._names, self._extras = path, names, {name: list[NDArray[Any]]() for name in extras}
 
     def write(self, chunk: NDArray[Any], extras: Mapping[str, NDArray[Any]]) -> None:
-        self._waiting.file.write(np.ascontiguousarray(chunk, dtype=self._dtype).data)
-        self._rows += len(chunk)
+        super().write(chunk, extras)
         for name, held in self._extras.items():
             held.append(extras[name])
 
     def finish(self) -> None:
-        self._waiting.file.flush()
-        with zipfile.ZipFile(self._new.file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as zipped:
-            with zipped.open(f"{ROWS}.npy", "w", force_zip64=True) as member:
-                _write_header(member, (self._rows, len(self._names)), self._dtype)
-                with open(self._waiting.path, "rb") as rows:
-                    shutil.copyfileobj(rows, member, _READ_AT_ONCE)
-            arrays = {"names": np.array(self._names, dtype=str)}
-            arrays |= {name: plain_values(held) for name, held in self._extras.items()}
-            for name, array in arrays.items():
-                with zipped.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
-        self._new.finish()
-        self._waiting.abandon()
-
-    def abandon(self) -> None:
-        self._waiting.abandon()
-        self._new.abandon()
+        self._complete()
+        self._new.file.flush()
+        packed = NewFile(self._path)
+        try:
+            with zipfile.ZipFile(packed.file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as zipped:
+                with zipped.open(f"{ROWS}.npy", "w", force_zip64=True) as member, open(self._new.path, "rb") as rows:
+                    shutil.copyfileobj(rows, member, 1 << 20)
+                arrays = {"names": np.array(self._names, dtype=str)}
+                arrays |= {name: plain_values(held) for name, held in self._extras.items()}
+                for name, array in arrays.items():
+                    with zipped.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, array, allow_pickle=False)
+            packed.finish()
+        except BaseException:
+            packed.abandon()
+            raise
+        self.abandon()

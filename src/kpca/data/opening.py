@@ -18,22 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from kpca._base.config import memory_budget
 from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
 from kpca.data import formats
-from kpca.data.arrays import ArrayReader, MatrixReader, SlicedReader, SparseReader
+from kpca.data.arrays import MatrixReader, SlicedReader
 from kpca.data.frames import FrameColumns, is_any_frame
-from kpca.data.roles import Assigned, RelaidTable, Roles, assign, roles_of
+from kpca.data.roles import RelaidTable, Roles, assign, roles_of
 from kpca.data.rows import (
     NUMBER,
     TEXT,
     Columns,
     Layout,
     Rows,
-    Sides,
     Table,
     check_finite,
-    check_room,
     check_rows,
     default_names,
     digest_of_rows,
@@ -42,6 +41,7 @@ from kpca.data.rows import (
     part,
     quoted,
     regrouped,
+    rows_of,
 )
 from kpca.data.sources import default_rows
 
@@ -91,13 +91,15 @@ def open_table(
     optional : list of "label" and "id"
         Which of these two may name a column that there is not; then there is no label, or no id.
     """
-    if format is not None:
-        formats.check_format(format)
-    name = _path_of(path)
+    formats.check_format(format)
+    name = os.fsdecode(path) if isinstance(path, str | os.PathLike) else None
+    if not name or "\0" in name:
+        got = type(path).__name__ if name is None else f"{name!r}: check it"
+        raise InputError(f"path must be the path of a file or folder; got {got}.")
     is_stream = name == "-"
     if is_stream:
-        name = formats.spooled()
-        format = format or formats.sniffed(name)
+        name, sniffed = formats.spooled()
+        format = format or sniffed
     found = formats.BY_NAME[formats.format_of(name, format)]
     given = {"array": array, "header": header, "delimiter": delimiter, "size": size}
     options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
@@ -124,15 +126,6 @@ def open_table(
     return table
 
 
-def _path_of(path: object) -> str:
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(f"path must be the path of a file or folder; got {type(path).__name__}.")
-    name = os.fsdecode(path)
-    if not name or "\0" in name:
-        raise InputError(f"path must be the path of a file or folder; got {name!r}: check it.")
-    return name
-
-
 def table_of(
     X: Any,
     *,
@@ -148,52 +141,42 @@ def table_of(
     if is_any_frame(X):
         table = table_of_columns(name, FrameColumns(X), roles, lambda: digest_of_rows(table))
         return table
-    reader: MatrixReader
-    if sparse.issparse(X):
-        reader = SparseReader(X)
-    elif isinstance(X, np.ndarray) or not hasattr(X, "shape"):
-        reader = ArrayReader(_array(X))
-    else:
-        reader = SlicedReader(X)
-    matrix = MatrixTable(name, reader, roles, lambda: digest_of_rows(matrix))
-    return matrix
-
-
-def _array(X: Any) -> NDArray[Any]:
     if isinstance(X, str | bytes | os.PathLike | Mapping):
         what = "open_table opens files" if not isinstance(X, Mapping) else "make it a data frame"
         raise InputError(f"X must be a data frame, an array or a sparse matrix; got {type(X).__name__}: {what}.")
     if isinstance(X, np.ma.MaskedArray):  # masked means missing
-        filled: NDArray[Any] = np.ma.filled(X.astype(float_dtype(X.dtype)), np.nan)
-        return filled
+        X = np.ma.filled(X.astype(float_dtype(X.dtype)), np.nan)
     try:
-        return np.asarray(X)
+        X = X if hasattr(X, "shape") else np.asarray(X)
     except (TypeError, ValueError) as error:
         raise InputError("X must be a data frame, or rows of equal length; it is neither: make it an array.") from error
+    reader = MatrixReader(X) if sparse.issparse(X) or isinstance(X, np.ndarray) else SlicedReader(X)
+    matrix = MatrixTable(name, reader, roles, lambda: digest_of_rows(matrix))
+    return matrix
 
 
 # -- Tables over named columns: text, Parquet, Arrow and frames, with the types that their columns have ---------------
 
 
-class ColumnTable:
-    """A table over columns of any types."""
+class _StoredTable:
+    """What tables over storage have in common: their pieces are numbered, checked and cut into chunks."""
 
+    layout: Layout
     sparse = False
     image_shape: tuple[int, int] | None = None
+    _pieces: Callable[[int], Iterator[Rows]]
 
-    def __init__(self, name: str, columns: Columns, layout: Layout, digest: Callable[[], str]) -> None:
-        self.name, self.layout, self.n_rows = name, layout, columns.n_rows
-        self._columns, self.digest = columns, digest
-        single = bool(layout.numbers) and all(map(columns.is_single, layout.numbers))
-        self.dtype: np.dtype[Any] = np.dtype(np.float32 if single else np.float64)
+    def __init__(self, name: str, n_rows: int, dtype: Any, width: int, digest: Callable[[], str]) -> None:
+        self.name, self.n_rows, self.dtype, self.digest = name, n_rows, np.dtype(dtype), digest
+        self._width = max(width, 1)  # columns that are read for each row
 
     def chunks(self, rows: int | None = None) -> Iterator[Rows]:
-        count = check_rows(rows, default_rows(max(len(self.layout.numbers), 1), self.dtype))
-        return regrouped(self._pieces(count), count, part, joined)
+        count = check_rows(rows, default_rows(self._width, self.dtype, sparse=self.sparse))
+        return regrouped(self._checked(count), count, part, joined)
 
-    def _pieces(self, rows: int) -> Iterator[Rows]:
+    def _checked(self, rows: int) -> Iterator[Rows]:
         first = 0
-        for piece in self._columns.pieces(self.layout, self.dtype, rows):
+        for piece in self._pieces(rows):
             found = replace(piece, first=first)
             check_finite(found, self.name)
             yield found
@@ -201,8 +184,24 @@ class ColumnTable:
 
     def whole(self) -> Rows:
         """Return all rows, if there is room for them."""
-        check_room(self.name, self.n_rows * max(len(self.layout.numbers), 1) * self.dtype.itemsize)
+        needed, budget = self.n_rows * max(len(self.layout.numbers), 1) * self.dtype.itemsize, memory_budget()
+        if needed > budget and not self.sparse:  # a sparse matrix is in memory already
+            raise InputError(
+                f"{self.name!r} must fit into memory to be taken whole; it needs {needed / 2**30:.2f} GiB and "
+                f"{budget / 2**30:.2f} GiB are allowed",
+                remedy=("read it in chunks, or allow more memory (", Setting("memory_limit"), ")"),
+            )
         return joined(list(self.chunks()))
+
+
+class ColumnTable(_StoredTable):
+    """A table over columns of any types."""
+
+    def __init__(self, name: str, columns: Columns, layout: Layout, digest: Callable[[], str]) -> None:
+        single = bool(layout.numbers) and all(map(columns.is_single, layout.numbers))
+        dtype = np.float32 if single else np.float64
+        super().__init__(name, columns.n_rows, dtype, len(layout.numbers), digest)
+        self.layout, self._columns, self._pieces = layout, columns, partial(columns.pieces, layout, self.dtype)
 
     def with_layout(self, layout: Layout) -> Table:
         """Return the table with these roles; numbers that are wanted as texts are read as they are written."""
@@ -225,125 +224,83 @@ def table_of_columns(
     if not columns.names:
         raise InputError(f"{where} must have at least one column; it has none: check how it was written.")
     chosen = assign(where, columns.names, roles, named=named, hidden=columns.hidden)
+    used, beside = chosen.numbers, (chosen.text, chosen.id, chosen.label)
     if scanned is not None:
-        chosen = _scanned(scanned, chosen, explicit=roles.columns is not None)
+        scanned.scan([*used, *chosen.texts], id=chosen.id, label=chosen.label, seen=row_monitor(None))
+        if roles.columns is None:  # a column without a name and without entries is left out, unless it was asked for
+            used = tuple(name for name in used if not scanned.is_blank(name))
     if columns.n_rows < 1:
         raise InputError(f"{where} must have at least one row; it has none: check how it was written.")
-    numbers, categories = list[str](), list[str]()
-    for column in chosen.used:
-        kind = columns.kind(column)
+    kinds = {column: columns.kind(column) for column in (*used, *beside) if column is not None}
+    for column, kind in kinds.items():
         if kind not in (NUMBER, TEXT):
-            raise InputError(
-                f"Column {quoted(column)} of {where} must be numbers or texts, not of type {quoted(kind)}: drop it."
-            )
-        (numbers if kind == NUMBER else categories).append(column)
-    for beside in (chosen.text, chosen.id, chosen.label):
-        if beside is not None and columns.kind(beside) not in (NUMBER, TEXT):
-            raise InputError(
-                f"Column {quoted(beside)} of {where} is of type {quoted(columns.kind(beside))}: choose another."
-            )
-    if scanned is not None:
-        _check_entries(scanned, numbers, categories if encode is None else ())
-    layout = Layout(tuple(numbers), tuple(categories), chosen.text, chosen.id, chosen.label)
-    return ColumnTable(name, columns, layout, digest)
-
-
-def _scanned(columns: Any, chosen: Assigned, *, explicit: bool) -> Assigned:
-    """Read a text table through; a column without a name and without entries is left out, unless it was asked for."""
-    plain = [*chosen.used, *([chosen.text] if chosen.text is not None else [])]
-    columns.scan(plain, id=chosen.id, label=chosen.label, seen=row_monitor(None))
-    if explicit:
-        return chosen
-    used = tuple(name for name in chosen.used if not columns.is_blank(name))
-    return Assigned(used, chosen.text, chosen.id, chosen.label)
-
-
-def _check_entries(columns: Any, numbers: Sequence[str], categories: Sequence[str]) -> None:
-    """Refuse infinite numbers, and texts that slipped into columns of numbers."""
-    for name in numbers:
-        infinite = columns.infinite(name)
-        if infinite:
+            told = f"Column {quoted(column)} of {where} must be numbers or texts, not of type {quoted(kind)}"
+            raise InputError(told, remedy="choose another" if column in beside else "drop it")
+    numbers = tuple(column for column in used if kinds[column] == NUMBER)
+    categories = tuple(column for column in used if kinds[column] == TEXT)
+    for column in numbers if scanned is not None else ():
+        if infinite := scanned.infinite(column):
             raise InputError(f"{infinite}: correct it, leave the row out, or drop the column.")
-    for name in categories:
-        slip = columns.slip(name)
-        if slip:
+    for column in categories if scanned is not None and encode is None else ():
+        if slip := scanned.slip(column):  # a text in a column of numbers
             raise InputError(
                 slip,
                 remedy=(
-                    *("correct it (NA if it is missing), drop the column (", Setting("drop", name)),
+                    *("correct it (NA if it is missing), drop the column (", Setting("drop", column)),
                     *("), or take its entries for categories (", Setting("encode", "onehot"), ")"),
                 ),
             )
+    return ColumnTable(name, columns, replace(chosen, numbers=numbers, categories=categories), digest)
 
 
 # -- Tables over a matrix: NumPy and Zarr arrays and sparse matrices, with arrays beside them for ids and labels ------
 
 
-class MatrixTable:
+class MatrixTable(_StoredTable):
     """A table whose columns are those of a matrix, all numbers."""
 
     def __init__(self, name: str, reader: MatrixReader, roles: Roles, digest: Callable[[], str]) -> None:
-        sides, names = reader.sides, reader.names
-        self.name, self.n_rows, self.dtype, self.sparse = name, reader.n_rows, reader.dtype, reader.sparse
-        self.image_shape = reader.image_shape
+        super().__init__(name, reader.n_rows, reader.dtype, reader.n_columns, digest)
+        self._reader, self.sparse, self.image_shape = reader, reader.sparse, reader.image_shape
         if reader.n_columns > _MOST_COLUMNS:
             raise InputError(f"{name!r} must have at most {_MOST_COLUMNS} columns; got {reader.n_columns}: drop some.")
-        label, id = (reader.beside.get(role) if given is None else given for role, given in roles.beside)
+        label = reader.beside.get("label") if roles.label is None else roles.label
+        id = reader.beside.get("id") if roles.id is None else roles.id
         both = roles.id is None and id is not None and id == label  # the default id may be the label, too
         roles = replace(roles, label=label, id=None if both else id)
-        found = names if names is not None else default_names(reader.n_columns)
-        self._reader, self.digest = reader, digest
-        only = bool(reader.beside)
-        chosen = assign(repr(name), found, roles, named=names is not None, sides=list(sides), only_sides=only)
-        chosen = replace(chosen, id=id) if both else chosen
+        names = default_names(reader.n_columns) if reader.names is None else reader.names
+        where, named, only = repr(name), reader.names is not None, bool(reader.beside)
+        chosen = assign(where, names, roles, named=named, sides=reader.sides, only_sides=only)
         if chosen.text is not None:
-            raise InputError(f"Column {quoted(chosen.text)} of {name!r} must hold texts, not numbers: choose another.")
-        places = {column: place for place, column in reversed(list(enumerate(found)))}
-        self._used = np.array([places[column] for column in chosen.used])
-        self._all = len(self._used) == len(found) and bool((np.diff(self._used) == 1).all())
-        self._id, self._label = (self._side(column, places, sides) for column in (chosen.id, chosen.label))
-        self.layout = Layout(tuple(chosen.used), (), None, chosen.id, chosen.label)
-
-    def _side(self, column: str | None, places: Mapping[str, int], sides: Sides) -> int | NDArray[Any] | None:
-        """Return where ids or labels are: the place of a column of the matrix, or an array beside it."""
-        if column is not None and column in sides:
-            return as_values(sides[column](), f"Array {quoted(column)} of {self.name!r}")
-        return None if column is None else places[column]
-
-    def chunks(self, rows: int | None = None) -> Iterator[Rows]:
-        count = check_rows(rows, default_rows(self._reader.n_columns, self.dtype, sparse=self.sparse))
-        return regrouped(self._pieces(count), count, part, joined)
+            raise InputError(f"Column {quoted(chosen.text)} of {where} must hold texts, not numbers: choose another.")
+        self.layout = replace(chosen, id=id) if both else chosen
+        places = {column: place for place, column in reversed(list(enumerate(names)))}
+        self._used = np.array([places[column] for column in chosen.numbers])
+        self._all = len(self._used) == len(names) and bool((np.diff(self._used) == 1).all())
+        # Where ids and labels are: the place of a column of the matrix, or an array beside it.
+        self._sides: dict[str, int | NDArray[Any]] = {}
+        for column in self.layout.beside:
+            beside = reader.sides.get(column)
+            found = None if beside is None else as_values(beside(), f"Array {quoted(column)} of {where}")
+            self._sides[column] = places[column] if found is None else found
 
     def _pieces(self, rows: int) -> Iterator[Rows]:
         first = 0
         for block in self._reader.blocks(rows):
-            numbers = self._numbers(block)
-            ids, labels = (self._values(block, side, first) for side in (self._id, self._label))
-            found = Rows(self.layout, numbers, ids=ids, labels=labels, first=first)
-            check_finite(found, self.name)
-            yield found
+            values = {}
+            for name, side in self._sides.items():
+                if isinstance(side, np.ndarray):
+                    values[name] = side[first : first + block.shape[0]]
+                else:
+                    column = block[:, [side]]
+                    values[name] = np.array(column.toarray() if sparse.issparse(column) else column).ravel()
+            numbers = block if self._all else block[:, self._used]
+            if self.sparse:
+                numbers = sparse.csr_array(numbers).astype(self.dtype, copy=False)
+            else:
+                numbers = np.array(numbers, dtype=self.dtype, order="C")  # a copy: memory maps give their pages back
+            yield rows_of(self.layout, numbers, values.__getitem__, values.__getitem__)
             first += block.shape[0]
-
-    def _numbers(self, block: Any) -> Any:
-        chosen = block if self._all else block[:, self._used]
-        if self.sparse:
-            return sparse.csr_array(chosen).astype(self.dtype, copy=False)
-        return np.array(chosen, dtype=self.dtype, order="C")  # a copy: the pages of a memory map are given back
-
-    @staticmethod
-    def _values(block: Any, side: int | NDArray[Any] | None, first: int) -> NDArray[Any] | None:
-        if side is None:
-            return None
-        if isinstance(side, np.ndarray):
-            return side[first : first + block.shape[0]]
-        column = block[:, [side]]
-        return np.array(column.toarray() if sparse.issparse(column) else column).ravel()
-
-    def whole(self) -> Rows:
-        """Return all rows, if there is room for them."""
-        if not self.sparse:  # a sparse matrix is in memory already
-            check_room(self.name, self.n_rows * len(self._used) * self.dtype.itemsize)
-        return joined(list(self.chunks()))
 
 
 def as_values(array: NDArray[Any], where: str) -> NDArray[Any]:
@@ -354,9 +311,7 @@ def as_values(array: NDArray[Any], where: str) -> NDArray[Any]:
         except UnicodeDecodeError as error:
             raise InputError(f"{where} must be text in UTF-8; it is not: save it as an array of str.") from error
     if array.dtype.kind in "UT":
-        texts = np.empty(len(array), dtype=object)
-        texts[:] = [text or None for text in array.tolist()]
-        return texts
+        return np.fromiter((text or None for text in array.tolist()), dtype=object)
     if array.dtype.kind in "biufM":
         return array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype.kind == "O" and all(value is None or isinstance(value, str) for value in array.tolist()):

@@ -16,29 +16,17 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from kpca._base.config import memory_budget
 from kpca._base.errors import InputError, Setting
 from kpca._base.validation import seed_of, unchanged_on_error, whole_number
-from kpca.data import encoding
+from kpca.data import survey
 from kpca.data.arrays import plain
 from kpca.data.roles import inputs_of, layout_for, relaid, with_layout
-from kpca.data.rows import Indices, Rows, Table, float_dtype, listed, part, place, quoted, stacked
+from kpca.data.rows import Indices, Rows, Table, float_dtype, listed, part, place, quoted, stacked, taken_in_passing
 from kpca.data.sources import ReaderSource, Source, default_rows
-from kpca.data.survey import (
-    MemoryTable,
-    Survey,
-    WordCounts,
-    changed,
-    check_table,
-    check_uncoded,
-    chunk_rows,
-    complete,
-    has_holes,
-    pass_over,
-    with_texts,
-)
+from kpca.data.survey import MemoryTable, Survey, WordCounts
 
 IMPUTES = (None, "median", "mean", "drop")
 ENCODES = (None, "onehot")
@@ -117,31 +105,46 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, table: Table) -> Self:
         self._check_parameters()
-        check_table(table)
         layout = table.layout
+        if not inputs_of(layout):
+            raise InputError(
+                f"{table.name} must have at least one column besides the id and the label; it has none",
+                remedy=("check ", Setting("columns"), " and ", Setting("drop")),
+            )
+        if table.n_rows < 1:
+            raise InputError(f"{table.name} must have at least one row; it has none.")
         if self.encode is None:
-            check_uncoded(table)
+            survey.check_uncoded(table)
         self.layout_, self.sparse_ = layout, table.sparse or layout.text is not None
         self.dtype_ = np.dtype(table.dtype)
         self.image_shape_ = table.image_shape
         self.n_features_in_ = len(inputs_of(layout))
         words = WordCounts(layout.text, self.max_words, self.dtype_) if layout.text is not None else None
-        scaler = encoding.gradual_scaler(self.scale, sparse=table.sparse) if layout.numbers else None
-        survey, means = self._surveyed(table, scaler, words)
-        self._check_survey(survey)
-        self.n_rows_, self.n_kept_, self.n_missing_ = survey.n_rows, survey.n_kept, survey.n_missing
-        self.numbers_imputer_ = self._imputer(survey, means)
-        self.scaler_ = self._scaler(table, survey, scaler)
-        self.encoder_ = encoding.encoder_of(survey.values.values(), self.dtype_) if layout.categories else None
+        scaler = survey.gradual_scaler(self.scale, sparse=table.sparse) if layout.numbers else None
+        # A missing number of a sparse table is refused: there is nothing to fill in.
+        imputed = self.impute if layout.numbers and not table.sparse else None
+        means = StandardScaler(with_std=False) if imputed == "mean" else None
+        sampled = imputed == "median" or (layout.numbers and self.scale == "robust")
+        scalers = [each for each in (scaler, means) if each is not None]  # fitted in passing
+        seed = seed_of(self.random_state) if sampled else None
+        found = Survey(table, scalers, words, drop=self.drops, seed=seed, most=self.max_categories)
+        for rows in survey.pass_over(table):
+            found.take(rows)
+        self._check_survey(found)
+        self.n_rows_, self.n_kept_ = found.n_rows, found.n_kept
+        self.n_missing_ = int(found.missing.sum()) + found.missing_texts.total()
+        self.numbers_imputer_ = self._imputer(found, means)
+        self.scaler_ = self._scaler(table, found, scaler)
+        self.encoder_ = survey.encoder_of(found.values.values(), self.dtype_) if layout.categories else None
         self.vectorizer_: Any = None
         told = ""
         if words is not None:
             self.vectorizer_, told = words.fitted()
-        self.notes_ = tuple(encoding.sentences(survey, self.impute, self.scaler_, told))
+        self.notes_ = tuple(survey.sentences(found, self.impute, self.scaler_, told))
         return self
 
     def _check_parameters(self) -> None:
-        for name, allowed in (("encode", ENCODES), ("impute", IMPUTES), ("scale", encoding.SCALES)):
+        for name, allowed in (("encode", ENCODES), ("impute", IMPUTES), ("scale", survey.SCALES)):
             if getattr(self, name) not in allowed:
                 told = ", ".join(repr(value) for value in allowed)
                 raise InputError(f"must be one of {told}", param=name, value=getattr(self, name))
@@ -149,68 +152,72 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         whole_number("max_words", self.max_words, 1)
         seed_of(self.random_state)
 
-    def _surveyed(self, table: Table, scaler: Any, words: WordCounts | None) -> tuple[Survey, Any]:
-        """Return what a pass over all rows finds; the scaler is fitted in passing, and so are means."""
-        means = StandardScaler(with_std=False) if self.impute == "mean" and table.layout.numbers else None
-        if table.sparse:
-            means = None  # a missing number is refused there
-        samples = table.layout.numbers and (self.scale == "robust" or (self.impute == "median" and not table.sparse))
-        scalers = [each for each in (scaler, means) if each is not None]
-        seed = seed_of(self.random_state) if samples else None
-        survey = Survey(table, scalers, words, drop=self.drops, seed=seed, most=self.max_categories)
-        for rows in pass_over(table):
-            survey.take(rows)
-        return survey, means
-
-    def _check_survey(self, survey: Survey) -> None:
-        names = survey.layout.numbers
-        empty = [names[column] for column in np.flatnonzero(survey.missing == survey.n_rows)]
-        empty += [column for column in survey.layout.categories if survey.missing_texts.get(column) == survey.n_rows]
+    def _check_survey(self, found: Survey) -> None:
+        names = found.layout.numbers
+        empty = [names[column] for column in np.flatnonzero(found.missing == found.n_rows)]
+        empty += [column for column in found.layout.categories if found.missing_texts.get(column) == found.n_rows]
         if empty:
             raise InputError(
-                f"{survey.name} must have something in each column; there is nothing in {listed(empty)}",
+                f"{found.name} must have something in each column; there is nothing in {listed(empty)}",
                 remedy=(f"leave {'it' if len(empty) == 1 else 'them'} out with ", Setting("drop")),
             )
-        if self.impute is None and survey.missing.any():
-            holes = [f"{quoted(names[column])} {survey.missing[column]:,}" for column in np.flatnonzero(survey.missing)]
+        if self.impute is None and found.missing.any():
+            holes = [f"{quoted(names[column])} {found.missing[column]:,}" for column in np.flatnonzero(found.missing)]
             raise InputError(
-                f"{survey.name} must have a number in every row; {survey.missing.sum():,} "
-                f"{'is' if survey.missing.sum() == 1 else 'are'} missing or NaN ({listed(holes, raw=True)}), the first "
-                f"in {survey.first_missing}",
+                f"{found.name} must have a number in every row; {found.missing.sum():,} "
+                f"{'is' if found.missing.sum() == 1 else 'are'} missing or NaN ({listed(holes, raw=True)}), the first "
+                f"in {found.first_missing}",
                 remedy=("use ", Setting("impute", "median"), ", mean or drop"),
             )
-        check_kept(survey.n_kept, survey)
+        check_kept(found.n_kept, found)
 
-    def _imputer(self, survey: Survey, means: Any) -> SimpleImputer | None:
-        if self.impute == "median" and survey.sample is not None and not sparse.issparse(survey.sample):
-            values = encoding.medians(survey.sample)
+    def _imputer(self, found: Survey, means: Any) -> SimpleImputer | None:
+        if self.impute == "median" and found.sample is not None and not sparse.issparse(found.sample):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # of a column without any number, found below
+                # one column at a time: the sample is large
+                values = np.array([np.nanmedian(column) for column in found.sample.T], dtype=found.sample.dtype)
         elif self.impute == "mean" and means is not None:
             values = means.mean_
         else:
             return None
-        names = survey.layout.numbers
+        names = found.layout.numbers
         unseen = [names[column] for column in np.flatnonzero(~np.isfinite(values))]
         if unseen:
             raise InputError(
-                f"{survey.name} must have columns with a {self.impute}; {listed(unseen)} have too large or too few "
+                f"{found.name} must have columns with a {self.impute}; {listed(unseen)} have too large or too few "
                 "numbers",
                 remedy=("leave them out with ", Setting("drop")),
             )
-        return encoding.imputer_of(values, str(self.impute), self.dtype_)
+        # the mean and the median of one row are the row itself
+        return SimpleImputer(strategy=self.impute).fit(values.astype(self.dtype_)[None, :])
 
-    def _scaler(self, table: Table, survey: Survey, scaler: Any) -> Any:
-        if not survey.layout.numbers or self.scale == "none":
+    def _scaler(self, table: Table, found: Survey, scaler: Any) -> Any:
+        if not found.layout.numbers or self.scale == "none":
             return None
         imputer = self.numbers_imputer_
         with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # what they say is checked below
             if self.scale == "robust":
-                scaler = encoding.robust_scaler(encoding.filled(survey.sample, imputer))
-            elif imputer is not None and survey.missing.any():  # the spread is that of the numbers as filled in
-                scaler = encoding.gradual_scaler(self.scale, sparse=table.sparse)
-                for rows in pass_over(table):
+                if imputer is not None:  # in place: the sample is large
+                    fill = imputer.statistics_.astype(found.sample.dtype)
+                    np.copyto(found.sample, fill, where=np.isnan(found.sample))
+                scaler = survey.robust_scaler(found.sample)
+            elif imputer is not None and found.missing.any():  # the spread is that of the numbers as filled in
+                scaler = survey.gradual_scaler(self.scale, sparse=table.sparse)
+                for rows in survey.pass_over(table):
                     scaler.partial_fit(imputer.transform(rows.numbers))
-        encoding.check_scaler(scaler, survey.layout.numbers, survey.name)
+        # An infinite variance counts as constant for scikit-learn, so the scale alone does not tell.
+        bad = np.zeros(len(found.layout.numbers), dtype=bool)
+        for attribute in ("scale_", "var_", "mean_", "center_", "min_", "data_range_"):
+            if (values := getattr(scaler, attribute, None)) is not None:
+                bad |= ~np.isfinite(values)
+        if bad.any():
+            which = listed([found.layout.numbers[column] for column in np.flatnonzero(bad)])
+            raise InputError(
+                f"{found.name} must have columns whose spread is a number; that of {which} is too large or too small",
+                remedy=("divide the column by a power of ten, or leave it out with ", Setting("drop")),
+            )
         return scaler
 
     def transform(self, X: Any) -> Any:
@@ -220,7 +227,28 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         memory budget (`kpca.config(memory_limit=...)`, or half of the memory that is free).
         """
         self._check_fitted()
-        return array_or_source(self, self.select(as_table(X)))
+        table, room = self.select(as_table(X)), memory_budget() // SHARE_OF_MEMORY
+        row_bytes = self.n_features_out_ * self.dtype_.itemsize
+        if not self.sparse_ and table.n_rows * row_bytes > room and n_kept(self, table) * row_bytes > room:
+            return prepared_source(self, table)
+        warned: set[str] = set()
+        parts: list[Any] = []
+        held = done = 0
+        steady = not self.sparse_ and not self.drops
+        whole = np.empty((table.n_rows, self.n_features_out_), dtype=self.dtype_) if steady else None
+        for rows in survey.pass_over(table, rows_at_once(self, table)):
+            chunk = self.prepare(rows, warned=warned).X
+            if whole is not None:
+                whole[done : done + len(rows)] = chunk
+            elif chunk.shape[0]:
+                parts.append(chunk)
+            done += chunk.shape[0]
+            if sparse.issparse(chunk):
+                held += chunk.data.nbytes + chunk.indices.nbytes + chunk.indptr.nbytes
+                if held > room:
+                    return prepared_source(self, table)
+        check_kept(done, table)
+        return whole if whole is not None else stacked(parts)
 
     def prepare(self, rows: Rows, *, warned: set[str] | None = None) -> Prepared:
         """Return some rows as the model takes them, with their ids and labels; `warned` collects columns warned of."""
@@ -230,19 +258,30 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             table = MemoryTable(rows, "The rows")
             rows = relaid(rows, layout_for(wanted, table), table.name)
         kept = np.arange(rows.first, rows.first + len(rows))
-        rows = with_texts(replace(rows, numbers=self._cast(rows.numbers)))
-        holes = has_holes(rows, "The data")
+        with np.errstate(over="ignore"):  # infinity is found in a moment
+            if sparse.issparse(rows.numbers):
+                numbers = sparse.csr_array(rows.numbers).astype(self.dtype_, copy=False)
+            else:
+                numbers = np.ascontiguousarray(rows.numbers, dtype=self.dtype_)
+        rows = survey.with_texts(replace(rows, numbers=numbers))
+        holes = survey.has_holes(rows, "The data")
         if self.drops:
-            whole = complete(rows)
+            whole = survey.complete(rows)
             if not whole.all():
                 rows, kept = part(rows, whole), kept[whole]
         elif holes and self.numbers_imputer_ is None:
-            self._refuse_holes(rows)
+            missing = np.isnan(rows.numbers)
+            row, column = (int(number) for number in np.argwhere(missing)[0])
+            raise InputError(
+                "Rows must have a number in every column, as at the fit; column "
+                f"{quoted(self.layout_.numbers[column])} lacks {int(missing[:, column].sum()):,} in these rows (NaN), "
+                f"first in {place(rows, row)}",
+                remedy=("fill them, remove such rows, or fit a model with ", Setting("impute", "median")),
+            )
         blocks = [self._numbers(rows, holes and not self.drops)] if self.layout_.numbers else []
         if self.encoder_ is not None:
-            blocks.append(
-                encoding.encoded(self.encoder_, rows, self.layout_.categories, set() if warned is None else warned)
-            )
+            warned = set() if warned is None else warned
+            blocks.append(survey.encoded(self.encoder_, rows, self.layout_.categories, warned))
         if self.vectorizer_ is not None and rows.documents is not None:
             documents = [document or "" for document in rows.documents.tolist()]
             none = sparse.csr_array((0, len(self.vectorizer_.vocabulary_)), dtype=self.dtype_)
@@ -255,27 +294,13 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X = np.ascontiguousarray(dense[0] if len(dense) == 1 else np.hstack(dense), dtype=self.dtype_)
         return Prepared(X, rows.ids, rows.labels, kept)
 
-    def _cast(self, numbers: Any) -> Any:
-        """Return the numbers as those of the fit: of its type, sparse where those were."""
-        with np.errstate(over="ignore"):  # infinity is found in a moment
-            if not sparse.issparse(numbers):
-                return np.ascontiguousarray(numbers, dtype=self.dtype_)
-            return sparse.csr_array(numbers).astype(self.dtype_, copy=False)
-
-    def _refuse_holes(self, rows: Rows) -> None:
-        holes = np.isnan(rows.numbers)
-        row, column = (int(number) for number in np.argwhere(holes)[0])
-        raise InputError(
-            f"Rows must have a number in every column, as at the fit; column {quoted(self.layout_.numbers[column])} "
-            f"lacks {int(holes[:, column].sum()):,} in these rows (NaN), first in {place(rows, row)}",
-            remedy=("fill them, remove such rows, or fit a model with ", Setting("impute", "median")),
-        )
-
     def _numbers(self, rows: Rows, holes: bool) -> Any:
         numbers = rows.numbers
         if not numbers.shape[0]:
             return numbers
-        if sparse.issparse(numbers) and (not self.sparse_ or encoding.centres(self.scaler_)):
+        moves = isinstance(self.scaler_, MinMaxScaler) or getattr(self.scaler_, "with_mean", False)
+        centres = moves or getattr(self.scaler_, "with_centering", False)  # zeros do not stay zeros
+        if sparse.issparse(numbers) and (not self.sparse_ or centres):
             numbers = numbers.toarray()  # a sparse table for a model of dense ones
         if holes and self.numbers_imputer_ is not None:
             numbers = self.numbers_imputer_.transform(numbers)
@@ -305,7 +330,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.scaler_ is not None and X.shape[0]:
             numbers = self.scaler_.inverse_transform(numbers)
         layout = replace(self.layout_, id=None, label=None)
-        texts = {} if self.encoder_ is None else encoding.decoded(self.encoder_, X[:, p:], layout.categories)
+        texts = {} if self.encoder_ is None else survey.decoded(self.encoder_, X[:, p:], layout.categories)
         return Rows(layout, numbers, texts)
 
     @property
@@ -318,7 +343,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The number of columns of prepared rows."""
         self._check_fitted()
         words = 0 if self.vectorizer_ is None else len(self.vectorizer_.vocabulary_)
-        return len(self.layout_.numbers) + encoding.width(self.encoder_) + words
+        values = 0 if self.encoder_ is None else sum(map(len, self.encoder_.categories_))
+        return len(self.layout_.numbers) + values + words
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
@@ -333,10 +359,16 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"input_features must be the names of the fit; got {listed(list(input_features))}.")
         names = list(self.layout_.numbers)
         if self.encoder_ is not None:
-            names += encoding.value_names(self.encoder_, self.layout_.categories)
+            for column, values in zip(self.layout_.categories, self.encoder_.categories_, strict=True):
+                names += [f"{column} missing" if value is None else f"{column}={value}" for value in values.tolist()]
         if self.vectorizer_ is not None:
             names += [f"{self.layout_.text}:{word}" for word in sorted(self.vectorizer_.vocabulary_)]
-        return np.array(_distinct(names), dtype=object)
+        # A number goes behind those that occurred before: columns may be called like values of others.
+        taken: dict[str, None] = {}
+        for name in names:
+            others = (f"{name} ({number})" for number in itertools.count(2))
+            taken[name if name not in taken else next(other for other in others if other not in taken)] = None
+        return np.array(list(taken), dtype=object)
 
     def describe(self) -> tuple[str, ...]:
         """Return sentences: what was left out, imputed, encoded and scaled."""
@@ -378,17 +410,6 @@ def as_table(X: Any) -> Table:
     return table_of(X)
 
 
-def _distinct(names: list[str]) -> list[str]:
-    """Return the names with a number behind those that occurred before: columns may be called like values of others."""
-    found: list[str] = []
-    taken: set[str] = set()
-    for name in names:
-        others = (f"{name} ({number})" for number in itertools.count(2))
-        found.append(name if name not in taken else next(other for other in others if other not in taken))
-        taken.add(found[-1])
-    return found
-
-
 # -- The prepared rows of a table: an array where they fit into memory, else a source that prepares chunk after chunk -
 
 
@@ -396,50 +417,17 @@ def _distinct(names: list[str]) -> list[str]:
 SHARE_OF_MEMORY = 4
 
 
-def array_or_source(preparation: Preparation, table: Table) -> Any:
-    """Return all prepared rows as an array or CSR, or as a source where they take too much of the memory."""
-    room = memory_budget() // SHARE_OF_MEMORY
-    if not preparation.sparse_:
-        row_bytes = preparation.n_features_out_ * preparation.dtype_.itemsize
-        if table.n_rows * row_bytes > room and n_kept(preparation, table) * row_bytes > room:
-            return prepared_source(preparation, table)
-    rows = _gathered(preparation, table, room)
-    return prepared_source(preparation, table) if rows is None else rows
-
-
-def _gathered(preparation: Preparation, table: Table, room: int) -> Any:
-    """Return all prepared rows; None where sparse ones turn out to take too much."""
-    warned: set[str] = set()
-    parts: list[Any] = []
-    held = done = 0
-    steady = not preparation.sparse_ and not preparation.drops
-    X = np.empty((table.n_rows, preparation.n_features_out_), dtype=preparation.dtype_) if steady else None
-    for rows in pass_over(table, rows_at_once(preparation, table)):
-        chunk = preparation.prepare(rows, warned=warned).X
-        if X is not None:
-            X[done : done + len(rows)] = chunk
-        elif chunk.shape[0]:
-            parts.append(chunk)
-        done += chunk.shape[0]
-        if sparse.issparse(chunk):
-            held += chunk.data.nbytes + chunk.indices.nbytes + chunk.indptr.nbytes
-            if held > room:
-                return None
-    check_kept(done, table)
-    return X if X is not None else stacked(parts)
-
-
 def rows_at_once(preparation: Preparation, table: Table) -> int:
     """Return how many rows are prepared together: neither they nor what they become are large."""
     out = default_rows(preparation.n_features_out_, preparation.dtype_, sparse=preparation.sparse_)
-    return min(chunk_rows(table), out)
+    return min(survey.chunk_rows(table), out)
 
 
 def n_kept(preparation: Preparation, table: Table) -> int:
     """Return the number of rows that are not left out: all of them, or those that a pass finds complete."""
     if not preparation.drops:
         return table.n_rows
-    return sum(int(complete(with_texts(rows)).sum()) for rows in pass_over(table))
+    return sum(int(survey.complete(survey.with_texts(rows)).sum()) for rows in survey.pass_over(table))
 
 
 def check_kept(count: int, table: Table | Survey) -> None:
@@ -478,32 +466,13 @@ class PreparedRows:
         """Yield prepared rows; those with missing values may be left out, so blocks are of any length."""
         seen = 0
         for chunk in self._table.chunks(min(rows, rows_at_once(self._preparation, self._table))):
-            block = self._prepared(chunk)
+            block = self._preparation.prepare(chunk, warned=self._warned).X
             seen += block.shape[0]
             if block.shape[0]:
                 yield block
         if seen != self.n_rows:
-            raise changed(self._table, self.n_rows, f"{seen:,}")
+            raise survey.changed(self._table, self.n_rows, f"{seen:,}")
 
     def take(self, indices: Indices) -> Any:
         """Return the prepared rows of these numbers, which ascend, in a pass that ends with the last of them."""
-        if not len(indices):
-            empty: Any = np.empty((0, self.n_columns), dtype=self.dtype)
-            return sparse.csr_array(empty) if self.sparse else empty
-        parts: list[Any] = []
-        first = done = 0
-        for chunk in self._table.chunks(rows_at_once(self._preparation, self._table)):
-            beyond = first + len(chunk)  # for tables that keep all rows
-            if not self._preparation.drops and indices[done] >= beyond:
-                first = beyond
-                continue
-            prepared = self._prepared(chunk)  # the whole chunk, so that messages name rows rightly
-            end = int(np.searchsorted(indices, first + prepared.shape[0]))
-            parts.append(prepared[indices[done:end] - first])
-            first, done = first + prepared.shape[0], end
-            if done == len(indices):
-                break
-        return stacked(parts)
-
-    def _prepared(self, rows: Rows) -> Any:
-        return self._preparation.prepare(rows, warned=self._warned).X
+        return taken_in_passing(self.blocks(rows_at_once(self._preparation, self._table)), indices)

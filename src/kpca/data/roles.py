@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,6 @@ from kpca.data.rows import (
     is_missing,
     listed,
     place,
-    printable,
     quoted,
     rows_of,
 )
@@ -41,36 +40,18 @@ class Roles:
     text: Any = None
     optional: tuple[str, ...] = ()  # of "label" and "id": those that are none where there is no such column
 
-    @property
-    def beside(self) -> tuple[tuple[str, Any], ...]:
-        """What is said of label and id."""
-        return ("label", self.label), ("id", self.id)
-
-
-@dataclass(frozen=True)
-class Assigned:
-    """The columns by name: those to analyse, and those beside them."""
-
-    used: tuple[str, ...]  # to become numbers or categories, in the order of the file, or in the order asked for
-    text: str | None
-    id: str | None
-    label: str | None
-
 
 def roles_of(columns: Any, drop: Any, label: Any, id: Any, text: Any, *, optional: Sequence[str] = ()) -> Roles:
     """Return the roles a caller gave, in their final form."""
-    return Roles(_as_tuple("columns", columns), _as_tuple("drop", drop), label, id, text, tuple(optional))
-
-
-def _as_tuple(option: str, given: Any) -> tuple[Any, ...] | None:
-    if given is None:
-        return None
-    if isinstance(given, str | int):
-        return (given,)
-    try:
-        return tuple(given)
-    except TypeError as error:
-        raise InputError(f"must be a list of names of columns; got {quoted(given)}", param=option) from error
+    lists: dict[str, Any] = {"columns": columns, "drop": drop}
+    for option, given in lists.items():
+        if given is None:
+            continue
+        try:
+            lists[option] = (given,) if isinstance(given, str | int) else tuple(given)
+        except TypeError as error:
+            raise InputError(f"must be a list of names of columns; got {quoted(given)}", param=option) from error
+    return Roles(**lists, label=label, id=id, text=text, optional=tuple(optional))
 
 
 def assign(
@@ -80,70 +61,51 @@ def assign(
     *,
     named: bool,
     hidden: Sequence[str] = (),
-    sides: Sequence[str] = (),
+    sides: Collection[str] = (),
     only_sides: bool = False,
-) -> Assigned:
-    """Return each column's role. `hidden` name the rows, the first being the default id; `sides` can be id or label.
+) -> Layout:
+    """Return each column's role; those to analyse are called numbers here, in their order or in the one asked for.
 
-    With `only_sides` nothing else can be id or label: cells are called by their annotations, not by genes.
+    `hidden` name the rows, the first being the default id; `sides` can be id or label. With `only_sides` nothing else
+    can be id or label: cells are called by their annotations, not by genes.
     """
-    find = _Finder(where, names, named, sides, only_sides)
-    label, id, text = (
-        None
-        if given is None or (option in roles.optional and not find.has(given))
-        else find(option, given, option != "text")
-        for option, given in (("label", roles.label), ("id", roles.id), ("text", roles.text))
-    )
-    beside = [("label", label), ("id", id), ("text", text)]
-    for (one, first), (another, second) in itertools.combinations(beside, 2):
-        if first is not None and first == second:
-            raise _two_roles(where, first, f"the {one}", f"the {another}")
+    known = set(names)
+
+    def find(option: str, given: Any) -> str:
+        """Return the column that a caller means."""
+        name, beside = str(given), option in ("label", "id")
+        among_columns = not (beside and only_sides)
+        if (among_columns and name in known) or (beside and name in sides):
+            return name
+        if among_columns and not named and name.isdecimal() and int(name) < len(names):
+            return names[int(name)]
+        there = [*(sorted(sides) if beside else ()), *(names if among_columns else ())]
+        lacks = f" names; it has no {quoted(name)}{hint(name, there)}"
+        raise InputError((f"{where} must have the column that ", Setting(option), lacks))
+
+    beside: list[str | None] = []
+    for option in ("label", "id", "text"):
+        given = getattr(roles, option)
+        absent = option in roles.optional and str(given) not in known and str(given) not in sides
+        beside.append(None if given is None or absent else find(option, given))
+    label, id, text = beside
     dropped = {find("drop", given) for given in roles.drop or ()}
-    for option, other in beside:
-        if other in dropped:
-            raise _two_roles(where, other, "dropped", f"the {option}")
-    if roles.columns is None:
-        used = [name for name in names if name not in hidden and name not in dropped and name not in (label, id, text)]
-    else:
-        used = list(dict.fromkeys(find("columns", given) for given in roles.columns))
-        for name in used:
-            if name in dropped:
-                raise _two_roles(where, name, "among the columns", "dropped")
-            for option, other in beside:
-                if name == other:
-                    raise _two_roles(where, name, "among the columns", f"the {option}")
+    chosen = None if roles.columns is None else dict.fromkeys(find("columns", given) for given in roles.columns)
+    claims: list[tuple[str, Collection[str | None]]] = [("among the columns", chosen or ()), ("dropped", dropped)]
+    claims += [("the label", [label]), ("the id", [id]), ("the text", [text])]
+    for (one, first), (another, second) in itertools.combinations(claims, 2):
+        for name in first:
+            if name is not None and name in second:
+                told = f"A column of {where} must have one role; {quoted(name)} is {one} and {another}: leave one out."
+                raise InputError(told)
+    taken = {*hidden, *dropped, *beside}
+    used = tuple(name for name in names if name not in taken) if chosen is None else tuple(chosen)
     if id is None and len(hidden) == 1 and hidden[0] not in used and hidden[0] not in dropped | {label, text}:
         id = hidden[0]
     _check_names(where, names, {*used, label, id, text} - {None})
     if not used and text is None:
         raise InputError(f"{where} must have a column left to analyse; all {len(names)} are left out: drop fewer.")
-    return Assigned(tuple(used), text, id, label)
-
-
-class _Finder:
-    """Finds the column that a caller means."""
-
-    def __init__(self, where: str, names: Sequence[str], named: bool, sides: Sequence[str], only_sides: bool) -> None:
-        self._where, self._list, self._names, self._named = where, names, set(names), named
-        self._sides, self._only_sides = set(sides), only_sides
-
-    def has(self, given: Any) -> bool:
-        """Whether there is a column, or an array beside the table, of this name."""
-        return str(given) in self._names or str(given) in self._sides
-
-    def __call__(self, option: str, given: Any, beside: bool = False) -> str:
-        name, among_columns = str(given), not (beside and self._only_sides)
-        if (among_columns and name in self._names) or (beside and name in self._sides):
-            return name
-        if among_columns and not self._named and name.isdecimal() and int(name) < len(self._list):
-            return self._list[int(name)]
-        known = [*(sorted(self._sides) if beside else ()), *(self._list if among_columns else ())]
-        lacks = f" names; it has no {quoted(name)}{hint(name, known)}"
-        raise InputError((f"{self._where} must have the column that ", Setting(option), lacks))
-
-
-def _two_roles(where: str, name: str | None, one: str, other: str) -> InputError:
-    return InputError(f"A column of {where} must have one role; {quoted(name)} is {one} and {other}: leave one out.")
+    return Layout(used, (), text, id, label)
 
 
 def _check_names(where: str, names: Sequence[str], wanted: set[Any]) -> None:
@@ -155,7 +117,7 @@ def _check_names(where: str, names: Sequence[str], wanted: set[Any]) -> None:
         places = [str(number) for number, name in enumerate(names, 1) if name == twice[0]]
         raise InputError(
             f"The columns of {where} must have different names; {quoted(twice[0])} is the name of columns "
-            f"{printable(', '.join(places))}",
+            f"{listed(places, raw=True)}",
             remedy=("rename or drop them, or say ", Setting("header", False), " if the first line is no header"),
         )
 
@@ -176,9 +138,7 @@ def as_texts(values: NDArray[Any]) -> Texts:
         return texts
     if values.dtype == object and all(value is None or type(value) is str for value in values.tolist()):
         return values
-    texts = np.empty(len(values), dtype=object)
-    texts[:] = [_text(value) for value in values]
-    return texts
+    return np.fromiter((_text(value) for value in values), dtype=object)
 
 
 def _text(value: Any) -> str | None:
@@ -217,61 +177,47 @@ def relaid(rows: Rows, layout: Layout, name: str) -> Rows:
     """Return rows whose columns have other roles, as the layout says; each of its columns is among those of `rows`."""
     if layout == rows.layout:
         return rows
-    columns = _Columns(rows, name)
-    found = rows_of(layout, columns.numbers(layout.numbers), lambda name: as_texts(columns[name]), columns.__getitem__)
-    return replace(found, first=rows.first)
+    number = {column: place for place, column in enumerate(rows.layout.numbers)}
+    beside = {rows.layout.text: rows.documents, rows.layout.id: rows.ids, rows.layout.label: rows.labels}
 
-
-class _Columns:
-    """The columns of some rows, by name."""
-
-    def __init__(self, rows: Rows, name: str) -> None:
-        self._rows, self._name = rows, name
-        self._number = {column: place for place, column in enumerate(rows.layout.numbers)}
-
-    def __getitem__(self, column: str) -> NDArray[Any]:
-        rows = self._rows
-        if column in self._number:
-            values = rows.numbers[:, [self._number[column]]]
-            return np.asarray(values.toarray() if sparse.issparse(values) else values).ravel()
-        if column in rows.categories:
-            return rows.categories[column]
-        beside = {rows.layout.text: rows.documents, rows.layout.id: rows.ids, rows.layout.label: rows.labels}
-        found = beside.get(column)
+    def values(column: str) -> NDArray[Any]:
+        if column in number:
+            found = rows.numbers[:, [number[column]]]
+            return np.asarray(found.toarray() if sparse.issparse(found) else found).ravel()
+        found = rows.categories.get(column, beside.get(column))
         if found is None:
-            raise InputError(f"{self._name} must have the column {quoted(column)}; it has not: add it.")
+            raise InputError(f"{name} must have the column {quoted(column)}; it has not: add it.")
         return found
 
-    def numbers(self, wanted: tuple[str, ...]) -> Any:
-        """Return these columns as numbers: those that came as texts are read as such or refused.  # shape: (m, p)"""
-        rows = self._rows
-        if wanted == rows.layout.numbers:
-            return rows.numbers
-        places = [self._number.get(column, -1) for column in wanted]
-        if -1 not in places:
-            taken = rows.numbers[:, places]
-            return taken if sparse.issparse(taken) else np.ascontiguousarray(taken)
-        if sparse.issparse(rows.numbers):
-            lacking = [column for column in wanted if column not in self._number]
-            raise InputError(f"{self._name} must hold numbers in {listed(lacking)}, as at the fit; it holds texts.")
-        taken = np.empty((len(rows), len(wanted)), dtype=rows.numbers.dtype)
-        for target, (column, source) in enumerate(zip(wanted, places, strict=True)):
-            taken[:, target] = rows.numbers[:, source] if source >= 0 else self._parsed(column)
-        return taken
+    lacking = [column for column in layout.numbers if column not in number]
+    if layout.numbers == rows.layout.numbers:
+        numbers = rows.numbers
+    elif not lacking:
+        numbers = rows.numbers[:, [number[column] for column in layout.numbers]]
+        numbers = numbers if sparse.issparse(numbers) else np.ascontiguousarray(numbers)
+    elif sparse.issparse(rows.numbers):
+        raise InputError(f"{name} must hold numbers in {listed(lacking)}, as at the fit; it holds texts.")
+    else:
+        numbers = np.empty((len(rows), len(layout.numbers)), dtype=rows.numbers.dtype)
+        for target, column in enumerate(layout.numbers):
+            found = values(column)
+            numbers[:, target] = found if column in number else _parsed(rows, column, found, name)
+    relaid = rows_of(layout, numbers, lambda column: as_texts(values(column)), values)
+    return replace(relaid, first=rows.first)
 
-    def _parsed(self, column: str) -> NDArray[np.float64]:
-        values = self[column]
-        parsed = np.empty(len(values))
-        for position, value in enumerate(values.tolist()):
-            try:
-                parsed[position] = np.nan if value is None else float(value)
-            except (TypeError, ValueError):
-                raise InputError(
-                    f"{self._name} must hold numbers in column {quoted(column)}, as at the fit; "
-                    f"{place(self._rows, position)} holds {quoted(value)}: correct it, or fit a model without the "
-                    "column."
-                ) from None
-        return parsed
+
+def _parsed(rows: Rows, column: str, values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Return a column that came as texts as numbers, or refuse it.  # shape: (m,)"""
+    parsed = np.empty(len(values))
+    for position, value in enumerate(values.tolist()):
+        try:
+            parsed[position] = np.nan if value is None else float(value)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{name} must hold numbers in column {quoted(column)}, as at the fit; {place(rows, position)} holds "
+                f"{quoted(value)}: correct it, or fit a model without the column."
+            ) from None
+    return parsed
 
 
 class RelaidTable:

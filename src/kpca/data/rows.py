@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import math
@@ -15,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.config import memory_budget
 from kpca._base.errors import InputError, Setting
 
 Indices = NDArray[np.int64]
@@ -132,10 +132,21 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
 
 
-def unreadable(path: str, what: str, error: BaseException) -> InputError:
-    """Return the sentence for a file that is not what its name says, or is cut short."""
+@contextlib.contextmanager
+def needed(what: str, extra: str) -> Iterator[None]:
+    """Say in a sentence, if an optional library is not installed, what needs it and which extra brings it."""
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(f"{what}: pip install 'kpca[{extra}]'.") from error
+
+
+def unreadable(path: str, what: str, error: BaseException | str) -> InputError:
+    """Return the sentence for a file that is gone, closed to us, not what its name says, or cut short."""
     if isinstance(error, FileNotFoundError) and not os.path.exists(path):
         return InputError(f"{path!r} must stay where it is while it is read; it is gone: put it back.")
+    if isinstance(error, PermissionError):
+        return InputError(f"{path!r} must be readable; permission is denied: change its permissions.")
     reason = printable(error, 160).rstrip(".") or type(error).__name__
     return InputError(f"{path!r} must be a whole {what}; it cannot be read ({reason}): write it again.")
 
@@ -245,17 +256,6 @@ def check_rows(rows: object, default: int) -> int:
     return int(rows)
 
 
-def check_room(name: str, needed: int) -> None:
-    """Refuse rows that do not fit into the memory allowed, before any is read."""
-    budget = memory_budget()
-    if needed > budget:
-        raise InputError(
-            f"{name!r} must fit into memory to be taken whole; it needs {needed / 2**30:.2f} GiB and "
-            f"{budget / 2**30:.2f} GiB are allowed",
-            remedy=("read it in chunks, or allow more memory (", Setting("memory_limit"), ")"),
-        )
-
-
 def check_finite(rows: Rows, name: str) -> bool:
     """Return whether numbers are missing (NaN); refuse infinite ones, and name the first place."""
     values = rows.numbers.data if sparse.issparse(rows.numbers) else rows.numbers
@@ -309,12 +309,16 @@ def regrouped(
 
 
 def taken_in_passing(blocks: Iterator[Any], indices: Indices) -> Any:
-    """Return the rows of these numbers, which ascend, from blocks that hold all rows."""
-    parts, first = [], 0
+    """Return the rows of these numbers, which ascend, from blocks that hold all rows; stop at the last of them."""
+    parts: list[Any] = []
+    first = 0
     for block in blocks:
         here = slice(*np.searchsorted(indices, [first, first + block.shape[0]]))
-        parts.append(block[indices[here] - first])
+        if here.start < here.stop or not parts:
+            parts.append(block[indices[here] - first])
         first += block.shape[0]
+        if here.stop == len(indices):
+            break
     return stacked(parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -101,12 +102,7 @@ def _column(values: Any) -> NDArray[Any]:
         found = np.asarray(values)
     except ValueError:
         found = np.empty(0)
-    if found.ndim == 1 and found.dtype.kind in "biufM":
-        return found
-    objects = np.empty(len(values), dtype=object)
-    for place, value in enumerate(values):
-        objects[place] = value
-    return objects
+    return found if found.ndim == 1 and found.dtype.kind in "biufM" else np.fromiter(values, dtype=object)
 
 
 class _ArrayWriter:
@@ -152,55 +148,46 @@ def open_writer(
         One of "csv tsv npy npz parquet feather arrow zarr h5ad", if the path does not say it.
     """
     names, extras = [str(name) for name in names], [str(name) for name in extras]
-    kind = np.dtype(dtype)
-    if kind not in (np.float32, np.float64):
-        raise InputError(f"dtype must be float32 or float64; got {kind}: convert the numbers.")
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(f"path must be the path of a file; got {type(path).__name__}.")
-    target = os.fsdecode(path)
-    if format is not None:
-        check_format(format)
-    found = _output_format(target, format)
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise InputError(f"dtype must be float32 or float64; got {np.dtype(dtype)}: convert the numbers.")
+    target = os.fsdecode(path) if isinstance(path, str | os.PathLike) else None
+    if not target or "\0" in target:
+        got = type(path).__name__ if target is None else f"{target!r}: check it"
+        raise InputError(f"path must be the path of a file; got {got}.")
+    check_format(format)
+    said, compressed = ("csv", False) if target == "-" else by_name(target)
+    if target == "-" and format not in (None, "csv", "tsv"):
+        raise InputError(f"Standard output must be a text table; got format {format!r}: give the name of a file.")
+    if not (kind := format or said):
+        ends = ", ".join(f".{name}" for name in FORMATS)
+        told = f"The path of a table must end in {ends} (text also in .gz); got {target!r}: choose one of these."
+        raise InputError(told)
+    if compressed and kind not in ("csv", "tsv"):
+        raise InputError(f"{target!r} must not end in .gz, as only text tables may be compressed: leave it out.")
+    found = BY_NAME[kind]
     where = _STREAM if target == "-" else repr(target)
     _check_names(where, names, extras, found)
-    if target != "-" and found.name != "zarr" and os.path.isdir(target):
-        raise InputError(f"{target!r} must be a file or new; it is a folder: choose another name.")
-    if target != "-" and os.path.exists(target) and not (os.path.isfile(target) or os.path.isdir(target)):
-        raise InputError(f"{target!r} must be a file or new; it is a pipe or a device: write to - instead.")
+    folder = os.path.isdir(target)
+    fits = os.path.isfile(target) or not os.path.exists(target) or (folder and found.name == "zarr")
+    if target != "-" and not fits:
+        what = "a folder: choose another name" if folder else "a pipe or a device: write to - instead"
+        raise InputError(f"{target!r} must be a file or new; it is {what}.")
     try:
-        writer = found.writer(target, names, extras, kind)
+        writer = found.writer(target, names, extras, np.dtype(dtype))
     except OSError as error:
         raise write_failed(where, error, kept=True) from error
     return TableWriter(writer, where, len(names), extras)
-
-
-def _output_format(target: str, format: str | None) -> Format:
-    if not target or "\0" in target:
-        raise InputError(f"path must be the path of a file; got {target!r}: check it.")
-    if target == "-":
-        if format not in (None, "csv", "tsv"):
-            raise InputError(f"Standard output must be a text table; got format {format!r}: give the name of a file.")
-        return BY_NAME[format or "csv"]
-    said, compressed = by_name(target)
-    found = format or said
-    if found is None:
-        ends = ", ".join(f".{name}" for name in FORMATS)
-        raise InputError(
-            f"The path of a table must end in {ends} (text also in .gz); got {target!r}: choose one of these."
-        )
-    if compressed and found not in ("csv", "tsv"):
-        raise InputError(f"{target!r} must not end in .gz, as only text tables may be compressed: leave it out.")
-    return BY_NAME[found]
 
 
 def _check_names(where: str, names: Sequence[str], extras: Sequence[str], format: Format) -> None:
     both = [*extras, *names]
     if not both:
         raise InputError(f"A table for {where} must have at least one column; got none: name some.")
-    if len(set(both)) < len(both):
-        seen: set[str] = set()
-        twice = next(name for name in both if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise InputError(f"The columns of {where} must have different names; {quoted(twice)} comes twice: rename one.")
+    for name, count in Counter(both).items():
+        if count > 1:
+            raise InputError(
+                f"The columns of {where} must have different names; {quoted(name)} comes twice: rename one."
+            )
     if format.one_array and extras:
         raise InputError(f"{where} can hold numbers only, no column {quoted(extras[0])}: write .npz or .csv.")
     for name in extras if format.reserved is not None else ():

@@ -7,34 +7,21 @@ memory, a Parquet folder or a generator.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.errors import InputError
 from kpca._base.validation import check_finite
-from kpca.data.arrays import ArrayReader, SlicedReader, SparseReader
+from kpca.data.arrays import MatrixReader, NumbersReader, SlicedReader
 from kpca.data.formats import BY_NAME, by_name, format_of, unknown_suffix
 from kpca.data.frames import FrameReader, is_any_frame
-from kpca.data.rows import (
-    NUMBER,
-    Columns,
-    Indices,
-    Layout,
-    Reader,
-    check_rows,
-    float_dtype,
-    label,
-    quoted,
-    regrouped,
-    stacked,
-    taken_in_passing,
-)
+from kpca.data.rows import Indices, Reader, check_rows, float_dtype, regrouped, stacked
 
 CHUNK_BYTES = 8 << 20
 _MOST_ROWS = 1 << 16  # thin data: what is computed from a chunk is wider than the chunk
@@ -94,27 +81,18 @@ def as_source(X: Any) -> Source:
     """
     if isinstance(X, Source):
         return X
-    if isinstance(X, (list, tuple)):
-        return _of_list(X)
+    if isinstance(X, (list, tuple)) and not X:
+        raise InputError("X must have at least one row; got an empty list.")
+    if isinstance(X, (list, tuple)) and in_memory(X):  # rows that are lists of numbers
+        try:
+            X = np.asarray(X)
+        except (TypeError, ValueError) as error:
+            raise InputError("X must be 2-D: a list of rows of equal length, or a list of 2-D chunks.") from error
     if _is_reader_material(X):
         return ReaderSource(_reader(X))
     if isinstance(X, Iterable) and not isinstance(X, (bytes, dict)):
-        return _Stream(X)
+        return ReaderSource(_Stream(X))
     raise InputError(f"X must be an array, a frame, a path, or an iterable of 2-D chunks; got {type(X).__name__}.")
-
-
-def _of_list(X: Any) -> Source:
-    """Return the source of a list: of pieces, or of rows that are lists of numbers."""
-    if not X:
-        raise InputError("X must have at least one row; got an empty list.")
-    if not in_memory(X):
-        return _Stream(X)
-    try:
-        return ReaderSource(ArrayReader(np.asarray(X)))
-    except InputError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise InputError("X must be 2-D: a list of rows of equal length, or a list of 2-D chunks.") from error
 
 
 def _is_reader_material(X: Any) -> bool:
@@ -129,72 +107,44 @@ def _reader(X: Any) -> Reader:
             raise unknown_suffix(path)
         opened = BY_NAME[format_of(path)].open(path)
         return NumbersReader(opened, path) if hasattr(opened, "kind") else opened
-    if sparse.issparse(X):
-        return SparseReader(X)
-    if isinstance(X, np.ndarray):
-        return ArrayReader(X)
+    if sparse.issparse(X) or isinstance(X, np.ndarray):
+        return MatrixReader(X)
     if is_any_frame(X):
         return FrameReader(X)
-    if hasattr(X, "shape") and hasattr(X, "__getitem__"):
+    if _is_reader_material(X):
         return SlicedReader(X)
     raise InputError(f"A chunk must be a 2-D array, a sparse matrix, a data frame or a path; got {type(X).__name__}.")
 
 
-class NumbersReader:
-    """Columns of storage that are all numbers; one that keeps pandas' names of the rows is passed over."""
+class ReaderSource:
+    """The source of what a reader gives: its rows are checked and cut; by number if the reader can take them so."""
 
-    sparse = False
-
-    def __init__(self, table: Any, path: str) -> None:
-        self._table: Columns = table
-        names = [name for name in table.names if name not in table.hidden]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"The columns of {path!r} must have different names; {quoted(twice)} comes twice.")
-        if hasattr(table, "scan"):
-            table.scan(names)
-            names = [name for name in names if not table.is_blank(name)]
-        if table.n_rows < 1 or not names:
-            raise InputError(f"{path!r} must have at least one row and one column; got {table.n_rows} row(s).")
-        for column, name in enumerate(names):
-            if (kind := table.kind(name)) != NUMBER:
-                slip = getattr(table, "slip", lambda _: None)(name)
-                if slip:
-                    raise InputError(f"{slip}: correct it or drop the column.")
-                raise InputError(f"{path!r} must hold numbers only; {label(column, names)} is of type {kind}.")
-        self.names: list[str] | None = names
-        self.n_rows, self.n_columns = table.n_rows, len(names)
-        self.dtype = np.dtype(np.float32 if all(map(table.is_single, names)) else np.float64)
-        self._layout = Layout(tuple(names))
-
-    def blocks(self, rows: int) -> Iterator[Any]:
-        for piece in self._table.pieces(self._layout, self.dtype, rows):
-            yield piece.numbers
-
-    def take(self, indices: Indices) -> Any:
-        if hasattr(self._table, "take"):
-            return self._table.take(self._layout, self.dtype, indices)
-        return taken_in_passing(self.blocks(1 << 13), indices)
-
-
-class _Chunked:
-    """What the two kinds of sources have in common: rows that come from readers are checked and cut."""
-
-    def __init__(self, reader: Reader, n_rows: int | None) -> None:
-        self.n_rows, self.n_columns, self.dtype = n_rows, reader.n_columns, reader.dtype
+    def __init__(self, reader: Reader | _Stream) -> None:
+        self._reader = reader
+        self.n_rows, self.n_columns, self.dtype = reader.n_rows, reader.n_columns, reader.dtype
         self.sparse, self.names = reader.sparse, reader.names
+        self.repeatable: bool = getattr(reader, "repeatable", True)
+        self.random_access = hasattr(reader, "take")
 
-    def _step(self, rows: int | None) -> int:
-        return check_rows(rows, default_rows(self.n_columns, self.dtype, sparse=self.sparse))
+    def chunks(self, rows: int | None = None) -> Iterator[Any]:
+        """Yield checked chunks, cut anew: where blocks and pieces end does not matter."""
+        rows = check_rows(rows, default_rows(self.n_columns, self.dtype, sparse=self.sparse))
+        return regrouped(self._checked(self._reader.blocks(rows)), rows, lambda block, part: block[part], stacked)
 
-    def _cut(self, blocks: Iterator[Any], rows: int) -> Iterator[Any]:
-        return regrouped(blocks, rows, lambda block, part: block[part], stacked)
+    def batches(self) -> Iterator[Any]:
+        """Yield checked pieces of a stream as they come, without waiting for a chunk to fill."""
+        if self.random_access:
+            return self.chunks()
+        return self._checked(self._reader.blocks(default_rows(self.n_columns, self.dtype, sparse=self.sparse)))
 
     def _checked(self, blocks: Iterator[Any]) -> Iterator[Any]:
         first = 0
         for block in blocks:
             yield self._as_given(block, np.arange(first, first + block.shape[0]))
             first += block.shape[0]
+        if self.n_rows is not None and first != self.n_rows:
+            raise InputError(f"X must give the same rows each time it is read; it gave {self.n_rows}, then {first}.")
+        self.n_rows = first
 
     def _as_given(self, block: Any, numbers: Indices) -> Any:
         """Return a block as floats in C order or CSR, all finite; `numbers` are those of its rows in the source."""
@@ -208,25 +158,10 @@ class _Chunked:
         check_finite(block, self.names, numbers)
         return block
 
-
-class ReaderSource(_Chunked):
-    """A source whose rows have numbers: an array, frame or file."""
-
-    repeatable = True
-    random_access = True
-
-    def __init__(self, reader: Reader) -> None:
-        super().__init__(reader, reader.n_rows)
-        self._reader = reader
-
-    def chunks(self, rows: int | None = None) -> Iterator[Any]:
-        rows = self._step(rows)
-        return self._cut(self._checked(self._reader.blocks(rows)), rows)
-
-    batches = chunks
-
     def rows(self, indices: Any) -> Any:
         """Return checked rows, in the order asked for."""
+        if isinstance(self._reader, _Stream):
+            raise InputError("Rows of an iterable of chunks cannot be asked for by number: give an array or a file.")
         wanted = np.asarray(indices)
         if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
             raise InputError(f"Row numbers must be a list of whole numbers; got {wanted.dtype} of {wanted.ndim}-D.")
@@ -238,10 +173,8 @@ class ReaderSource(_Chunked):
         return taken if np.array_equal(distinct, wanted) else taken[inverse]
 
 
-class _Stream(_Chunked):
-    """A source of pieces that come one after another; how many there are is known at the end."""
-
-    random_access = False
+class _Stream:
+    """Pieces that come one after another, as one reader; how many rows there are is known at the end."""
 
     def __init__(self, pieces: Iterable[Any]) -> None:
         self._pieces = pieces
@@ -250,60 +183,36 @@ class _Stream(_Chunked):
         piece = next(iterator, None)
         if piece is None:
             raise InputError("X must have at least one chunk of rows; the iterable gave none.")
+        first = _reader(piece)
+        self.n_columns, self.dtype, self.sparse, self.names = first.n_columns, first.dtype, first.sparse, first.names
         known = isinstance(pieces, (list, tuple)) and all(hasattr(piece, "shape") for piece in pieces)
-        super().__init__(_reader(piece), sum(int(piece.shape[0]) for piece in pieces) if known else None)
-        # a generator whose first piece is taken out already
-        self._started: tuple[Any, Iterator[Any]] | None = None if self.repeatable else (piece, iterator)
+        self.n_rows = sum(int(piece.shape[0]) for piece in pieces) if known else None
+        # A generator whose first piece is taken out already; the chain lets go of that piece once it has been read.
+        self._started = None if self.repeatable else itertools.chain([piece], iterator)
 
-    def chunks(self, rows: int | None = None) -> Iterator[Any]:
-        """Yield checked chunks, cut anew: where the pieces end does not matter."""
-        rows = self._step(rows)
-        return self._cut(self._checked(self._blocks(rows, self._restart())), rows)
-
-    def batches(self) -> Iterator[Any]:
-        """Yield checked pieces as they come, without waiting for a chunk to fill."""
-        return self._checked(self._blocks(self._step(None), self._restart()))
-
-    def _restart(self) -> Iterator[Any]:
+    def blocks(self, rows: int) -> Iterator[Any]:
+        """Start anew, or refuse."""
         if self.repeatable:
-            return iter(self._pieces)
+            return self._read(iter(self._pieces), rows)
         if self._started is None:
             raise InputError("These chunks can be read once and have been: give a list or a file, not a generator.")
-        (piece, rest), self._started = self._started, None
-        return _after(piece, rest)
+        pieces, self._started = self._started, None
+        return self._read(pieces, rows)
 
-    def _blocks(self, rows: int, pieces: Iterator[Any]) -> Iterator[Any]:
-        first = 0
+    def _read(self, pieces: Iterator[Any], rows: int) -> Iterator[Any]:
         for number, piece in enumerate(pieces):
             reader = _reader(piece)
-            self._check_piece(reader, number)
-            for block in reader.blocks(rows):
-                yield block
-                first += block.shape[0]
-        if self.n_rows is not None and first != self.n_rows:
-            raise InputError(f"X must give the same rows each time it is read; it gave {self.n_rows}, then {first}.")
-        self.n_rows = first
-
-    def _check_piece(self, reader: Reader, number: int) -> None:
-        if reader.n_columns != self.n_columns:
-            raise InputError(f"All chunks must have {self.n_columns} columns; chunk {number} has {reader.n_columns}.")
-        if reader.sparse != self.sparse:
-            raise InputError(f"All chunks must be dense or all sparse; chunk {number} differs: convert it.")
-        if not np.can_cast(reader.dtype, self.dtype):
-            told = f"All chunks must fit the type of the first, {self.dtype}; chunk {number} is {reader.dtype}"
-            raise InputError(told, remedy="convert it")
-        if reader.names is not None and self.names is not None and reader.names != self.names:
-            raise InputError(f"All chunks must have the column names of the first; those of chunk {number} differ.")
-
-    def rows(self, indices: Any) -> Any:
-        """Refuse: the pieces come in their own order."""
-        raise InputError("Rows of an iterable of chunks cannot be asked for by number: give an array or a file.")
-
-
-def _after(piece: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield piece
-    del piece  # not kept in memory while the others are read
-    yield from rest
+            if reader.n_columns != self.n_columns:
+                told = f"All chunks must have {self.n_columns} columns; chunk {number} has {reader.n_columns}."
+                raise InputError(told)
+            if reader.sparse != self.sparse:
+                raise InputError(f"All chunks must be dense or all sparse; chunk {number} differs: convert it.")
+            if not np.can_cast(reader.dtype, self.dtype):
+                told = f"All chunks must fit the type of the first, {self.dtype}; chunk {number} is {reader.dtype}"
+                raise InputError(told, remedy="convert it")
+            if reader.names is not None and self.names is not None and reader.names != self.names:
+                raise InputError(f"All chunks must have the column names of the first; those of chunk {number} differ.")
+            yield from reader.blocks(rows)
 
 
 def sample_rows(source: Source, count: int, seed: int) -> Any:
@@ -315,48 +224,30 @@ def sample_rows(source: Source, count: int, seed: int) -> Any:
     """
     if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
         raise InputError(f"A sample must have a whole number of rows from 1; got {count!r}.")
-    random = np.random.default_rng(seed)
     if source.random_access and source.n_rows is not None:
-        return source.rows(_smallest_draws(source.n_rows, int(count), random))
+        return source.rows(sample_numbers(source.n_rows, int(count), seed))
     if not source.repeatable:
         raise InputError("Rows that can be read once cannot be sampled: give a list or a file, not a generator.")
-    return _sample_in_passing(source, int(count), random)
+    return _smallest_draws(source.chunks(), int(count), seed)
 
 
 def sample_numbers(n: int, count: int, seed: int) -> Indices:
     """Return the numbers of the rows that `sample_rows` would take from n rows, ascending; all if there are fewer."""
-    return _smallest_draws(n, count, np.random.default_rng(seed))
-
-
-def _smallest(draws: NDArray[Any], count: int) -> Indices:
-    """Return the places of the `count` smallest draws, ascending; equal draws go by place."""
-    return np.sort(np.argsort(draws, kind="stable")[:count])
-
-
-def _smallest_draws(n: int, count: int, random: np.random.Generator) -> Indices:
-    """Return the numbers of the rows with the smallest of n draws, ascending, without holding n draws."""
-    numbers, draws = np.empty(0, np.int64), np.empty(0)
-    for first in range(0, n, _KEYS_AT_ONCE):
-        fresh = random.random(min(_KEYS_AT_ONCE, n - first))
-        near = np.flatnonzero(fresh < draws.max()) if len(draws) == count else np.arange(len(fresh))
-        numbers = np.concatenate([numbers, first + near])
-        draws = np.concatenate([draws, fresh[near]])
-        kept = _smallest(draws, count)
-        numbers, draws = numbers[kept], draws[kept]
+    firsts = range(0, n, _KEYS_AT_ONCE)
+    numbers: Indices = _smallest_draws((np.arange(i, min(i + _KEYS_AT_ONCE, n)) for i in firsts), count, seed)
     return numbers
 
 
-def _sample_in_passing(source: Source, count: int, random: np.random.Generator) -> Any:
-    """Return the sample in one pass, holding the rows with the smallest draws so far."""
-    held: Any = None
-    draws = np.empty(0)
-    for chunk in source.chunks():
-        fresh = random.random(chunk.shape[0])
+def _smallest_draws(pieces: Iterable[Any], count: int, seed: int) -> Any:
+    """Return the rows with the `count` smallest draws, in order, holding those so far; equal draws go by place."""
+    random, held, draws = np.random.default_rng(seed), None, np.empty(0)
+    for piece in pieces:
+        fresh = random.random(piece.shape[0])
         near = np.flatnonzero(fresh < draws.max()) if len(draws) == count else np.arange(len(fresh))
         if not len(near):
             continue
         draws = np.concatenate([draws, fresh[near]])
-        held = chunk[near] if held is None else stacked([held, chunk[near]])
-        kept = _smallest(draws, count)
+        held = piece[near] if held is None else stacked([held, piece[near]])
+        kept = np.sort(np.argsort(draws, kind="stable")[:count])
         draws, held = draws[kept], held[kept]
     return held

@@ -1,10 +1,11 @@
-"""Documents as numbers: which words count, found out in one pass, and scikit-learn's TF-IDF of them."""
+"""What a preparation learns in one pass over a table, what scikit-learn makes of it, and what is said of it."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -13,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 
 from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
 from kpca.data.roles import as_texts, inputs_of
 from kpca.data.rows import Rows, Table, Texts, check_finite, digest_of_rows, entry, listed, part, place, quoted
 from kpca.data.sources import default_rows, sample_numbers
+
+# -- Documents as numbers: which words count, and scikit-learn's TF-IDF of them ----------------------------------------
 
 FEWEST_DOCUMENTS = 2  # a word of one document makes it similar to no other
 LARGEST_SHARE = 0.5  # words of more than half of the documents hardly tell them apart
@@ -48,17 +52,13 @@ class WordCounts:
             words = Counter(self._analyse(document or ""))
             self._documents.update(words.keys())
             self._uses.update(words)
-            if len(self._documents) > _MOST_HELD:
-                self._forget()
+            least = 1
+            while len(self._documents) > (_MOST_HELD if least == 1 else _MOST_HELD // 2):
+                self._forgotten = True
+                for word in [word for word, count in self._documents.items() if count <= least]:
+                    del self._documents[word], self._uses[word]
+                least += 1
         self._n += len(documents)
-
-    def _forget(self) -> None:
-        self._forgotten = True
-        least = 1
-        while len(self._documents) > _MOST_HELD // 2:
-            for word in [word for word, count in self._documents.items() if count <= least]:
-                del self._documents[word], self._uses[word]
-            least += 1
 
     def fitted(self) -> tuple[TfidfVectorizer, str]:
         """Return the vectorizer as `fit` would leave it, and what was done in one sentence."""
@@ -80,20 +80,18 @@ class WordCounts:
         vectorizer.fixed_vocabulary_ = False
         counts = np.array([self._documents[word] for word in words], dtype=self._dtype)
         vectorizer.idf_ = np.log((1 + self._n) / (1 + counts)) + 1
-        return vectorizer, self._sentence(len(words), found, fewest, largest)
-
-    def _sentence(self, kept: int, found: int, fewest: int, share: float) -> str:
-        rules = [f"in at least {fewest} documents"] if fewest > 1 else []
-        rules += [f"in at most {math.floor(share * self._n):,}"] if share < 1 else []
-        which = f" (those {' and '.join(rules)})" if rules else ""
+        limits = [f"in at least {fewest} documents"] if fewest > 1 else []
+        limits += [f"in at most {math.floor(largest * self._n):,}"] if largest < 1 else []
+        which = f" (those {' and '.join(limits)})" if limits else ""
+        kept = len(words)
         cut = f", the most frequent of {found:,}" if kept < found else ""
         rare = "; the rarest words were forgotten while counting, there were so many" if self._forgotten else ""
         documents = f"{self._n:,} documents" if self._n > 1 else "document"
         alone = ""
         if fewest == 1 and self._n > 1:
             alone = " No word is in two documents, so no two are alike; cut texts without blanks into words first."
-        words = f"{kept:,} word{'' if kept == 1 else 's'}{which}{cut}{rare}"
-        return f"The {documents} of {quoted(self._column)} became TF-IDF weights of {words}.{alone}"
+        of = f"{kept:,} word{'' if kept == 1 else 's'}{which}{cut}{rare}"
+        return vectorizer, f"The {documents} of {quoted(self._column)} became TF-IDF weights of {of}.{alone}"
 
 
 # -- What one pass over the rows of a table finds out before they are prepared ----------------------------------------
@@ -127,13 +125,6 @@ def chunk_rows(table: Table) -> int:
     """Return the rows that are read at once: from the shape and the type of the table alone."""
     rows = default_rows(max(len(inputs_of(table.layout)), 1), table.dtype, sparse=table.sparse)
     return rows if table.layout.text is None else min(rows, _DOCUMENTS_AT_ONCE)
-
-
-def sample_size(table: Table) -> int:
-    """Return of how many rows medians and quartiles are taken."""
-    p = max(len(table.layout.numbers), 1)
-    row_bytes = min(p, 256) * (table.dtype.itemsize + 4) if table.sparse else p * table.dtype.itemsize
-    return min(table.n_rows, max(SAMPLE_BYTES // row_bytes, FEWEST_SAMPLED))
 
 
 def has_holes(rows: Rows, name: str) -> bool:
@@ -179,14 +170,12 @@ class Survey:
         self._room: Any = None  # for a dense sample: its parts are not held twice
         self._sampled = 0
         if seed is not None:
-            self._chosen = sample_numbers(table.n_rows, sample_size(table), seed)
+            p = max(len(table.layout.numbers), 1)
+            row_bytes = min(p, 256) * (table.dtype.itemsize + 4) if table.sparse else p * table.dtype.itemsize
+            size = min(table.n_rows, max(SAMPLE_BYTES // row_bytes, FEWEST_SAMPLED))
+            self._chosen = sample_numbers(table.n_rows, size, seed)
             if not table.sparse:
                 self._room = np.empty((len(self._chosen), len(self.layout.numbers)), dtype=table.dtype)
-
-    @property
-    def n_missing(self) -> int:
-        """Missing entries, of numbers and of texts."""
-        return int(self.missing.sum()) + self.missing_texts.total()
 
     @cached_property
     def sample(self) -> Any:
@@ -199,7 +188,13 @@ class Survey:
         if rows.numbers.shape[1] != len(self.layout.numbers):
             raise InputError(f"{self.name} must have {len(self.layout.numbers)} number columns in {place(rows, 0)}.")
         rows = with_texts(rows)
-        self._count_missing(rows)
+        if has_holes(rows, self.name):
+            holes = np.isnan(rows.numbers)
+            self.first_missing = self.first_missing or entry(rows, holes)
+            self.missing += holes.sum(axis=0)
+        documents = {} if rows.documents is None else {str(rows.layout.text): rows.documents}
+        for column, values in {**rows.categories, **documents}.items():
+            self.missing_texts[column] += sum(value is None for value in values.tolist())
         span = slice(*np.searchsorted(self._chosen, [self.n_rows, self.n_rows + len(rows)]))
         chosen = self._chosen[span] - self.n_rows
         self.n_rows += len(rows)
@@ -210,7 +205,17 @@ class Survey:
         if not len(rows):
             return
         self.n_kept += len(rows)
-        self._collect_values(rows)
+        for column, values in rows.categories.items():
+            self.values[column].update(values.tolist())
+            if len(self.values[column]) > self._limit:
+                raise InputError(
+                    f"An encoded column must have at most {self._limit:,} different values; {quoted(column)} of "
+                    f"{self.name} has more",
+                    remedy=(
+                        *("name it with ", Setting("id"), ", leave it out with ", Setting("drop")),
+                        ", or raise max_categories",
+                    ),
+                )
         if self._words is not None and rows.documents is not None:
             self._words.take(rows.documents)
         with np.errstate(over="ignore", invalid="ignore"):  # looked at afterwards, where columns have names
@@ -221,34 +226,6 @@ class Survey:
         elif len(chosen):
             self._room[self._sampled : self._sampled + len(chosen)] = rows.numbers[chosen]
             self._sampled += len(chosen)
-
-    def _count_missing(self, rows: Rows) -> None:
-        if has_holes(rows, self.name):
-            holes = np.isnan(rows.numbers)
-            self.first_missing = self.first_missing or entry(rows, holes)
-            self.missing += holes.sum(axis=0)
-        texts = dict(rows.categories)
-        if rows.documents is not None and rows.layout.text is not None:
-            texts[rows.layout.text] = rows.documents
-        for column, values in texts.items():
-            self.missing_texts[column] += sum(value is None for value in values.tolist())
-
-    def _collect_values(self, rows: Rows) -> None:
-        for column, values in rows.categories.items():
-            known = self.values[column]
-            known.update(values.tolist())
-            if len(known) > self._limit:
-                raise InputError(
-                    f"An encoded column must have at most {self._limit:,} different values; {quoted(column)} of "
-                    f"{self.name} has more",
-                    remedy=(
-                        "name it with ",
-                        Setting("id"),
-                        ", leave it out with ",
-                        Setting("drop"),
-                        ", or raise max_categories",
-                    ),
-                )
 
 
 def check_uncoded(table: Table) -> None:
@@ -265,7 +242,10 @@ def check_uncoded(table: Table) -> None:
         if seen >= _COUNTED:
             break
     least = "" if seen >= table.n_rows else "at least "
-    told = [f"{quoted(column)} ({least}{_different(values[column])})" for column in columns]
+    told = []
+    for column in columns:
+        count = len(values[column] - {None})
+        told.append(f"{quoted(column)} ({least}{count:,} different value{'' if count == 1 else 's'})")
     raise InputError(
         f"{table.name} must hold numbers, or be told what to do with the other columns; {listed(told, 20, raw=True)} "
         f"hold{'s' if len(told) == 1 else ''} texts",
@@ -276,20 +256,152 @@ def check_uncoded(table: Table) -> None:
     )
 
 
-def _different(values: set[str | None]) -> str:
-    count = len(values - {None})
-    return f"{count:,} different value{'' if count == 1 else 's'}"
+# -- Categories as columns of 0 and 1, by scikit-learn's OneHotEncoder, and back --------------------------------------
 
 
-def check_table(table: Table) -> None:
-    """Refuse a table without rows or without columns."""
-    if not inputs_of(table.layout):
-        raise InputError(
-            f"{table.name} must have at least one column besides the id and the label; it has none",
-            remedy=("check ", Setting("columns"), " and ", Setting("drop")),
+def encoder_of(values: Iterable[set[str | None]], dtype: np.dtype[Any]) -> OneHotEncoder:
+    """Return an encoder of columns that hold these values; a missing one is a value too, and the last."""
+    columns: list[list[str | None]] = []
+    for found in values:
+        texts = sorted(text for text in found if text is not None)
+        columns.append([*texts, None] if None in found else [*texts])
+    # A table with each value of each column is all the encoder has to see; shorter columns repeat their last value.
+    seen = np.empty((max(map(len, columns)), len(columns)), dtype=object)
+    for at, column in enumerate(columns):
+        seen[:, at] = column + [column[-1]] * (len(seen) - len(column))
+    return OneHotEncoder(handle_unknown="ignore", dtype=dtype.type).fit(seen)
+
+
+def encoded(encoder: OneHotEncoder, rows: Rows, columns: tuple[str, ...], warned: set[str]) -> Any:
+    """Return the categories as CSR; columns with unknown values are warned of, unless they are in `warned`."""
+    # What encoder.transform returns, which takes far longer: it sorts each column of each chunk.
+    codes = np.empty((len(rows), len(columns)), dtype=np.int64)  # the column of the result, -1 for unknown values
+    start = 0
+    for at, column in enumerate(columns):
+        values, texts = encoder.categories_[at].tolist(), rows.categories[column].tolist()
+        found = {value: start + number for number, value in enumerate(values)}
+        codes[:, at] = [found.get(text, -1) for text in texts]
+        start += len(values)
+        if column not in warned and (codes[:, at] < 0).any():
+            warned.add(column)
+            unknown = [text for text in texts if text not in found]
+            first = "a missing value" if unknown[0] is None else quoted(unknown[0])
+            told = f"Column {quoted(column)} holds {first}, which the fit has not seen; {len(unknown):,} of"
+            told += f" {len(rows):,} rows have such values and are 0 in all of its columns of 0 and 1."
+            warnings.warn(told, stacklevel=3)
+    known = codes >= 0
+    pointers = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+    ones = np.ones(int(pointers[-1]), dtype=encoder.dtype)
+    return sparse.csr_array((ones, codes[known], pointers), shape=(len(rows), start))
+
+
+def decoded(encoder: OneHotEncoder, X: Any, columns: tuple[str, ...]) -> dict[str, Texts]:
+    """Return of each category the value whose column is largest, None where all of them are 0."""
+    texts: dict[str, Texts] = {}
+    start = 0
+    for at, column in enumerate(columns):
+        values = np.array(encoder.categories_[at], dtype=object)
+        block = X[:, start : start + len(values)]
+        block = block.toarray() if sparse.issparse(block) else block
+        texts[column] = values[np.argmax(block, axis=1)]
+        texts[column][~block.any(axis=1)] = None  # the row had a value that was unknown
+        start += len(values)
+    return texts
+
+
+# -- scikit-learn's scalers and imputers for numbers that come in chunks, dense or sparse -----------------------------
+
+SCALES = ("none", "standard", "robust", "minmax")
+
+
+def gradual_scaler(scale: str, *, sparse: bool) -> Any:
+    """Return a scaler that takes rows in chunks, None where there is none; zeros of a sparse table stay zeros."""
+    if scale == "standard":
+        return StandardScaler(with_mean=not sparse)
+    if scale == "minmax":
+        return MaxAbsScaler() if sparse else MinMaxScaler()
+    return None
+
+
+def robust_scaler(sample: Any) -> RobustScaler:
+    """Return a scaler by the median and the quartiles of a sample."""
+    if sparse.issparse(sample):
+        return RobustScaler(with_centering=False).fit(sample)
+    quartiles = np.empty((3, sample.shape[1]), dtype=sample.dtype)
+    for column in range(sample.shape[1]):  # one at a time: the sample is large
+        quartiles[:, column] = np.percentile(sample[:, column], (25.0, 50.0, 75.0))
+    # Of these five rows the second, third and fourth are the quartiles and the median: those of the sample.
+    return RobustScaler().fit(quartiles[[0, 0, 1, 2, 2]])
+
+
+# -- What a preparation says it did, in sentences ---------------------------------------------------------------------
+
+
+def sentences(found: Survey, impute: str | None, scaler: Any, words: str) -> list[str]:
+    """Return what was left out, imputed, encoded and scaled."""
+    said = []
+    names = found.layout.numbers
+    sampled = ""
+    if found.sample is not None and found.sample.shape[0] < found.n_kept:
+        sampled = f" of {found.sample.shape[0]:,} rows drawn from all {found.n_kept:,}"
+    if found.n_kept < found.n_rows:
+        lost = found.n_rows - found.n_kept
+        verb = "was" if lost == 1 else "were"
+        said.append(f"{lost:,} of {found.n_rows:,} rows {verb} left out, because values are missing in them.")
+    elif found.missing.any():
+        holes = [f"{quoted(names[column])} {found.missing[column]:,}" for column in np.flatnonzero(found.missing)]
+        of = f" (the {impute}s{sampled})" if sampled and impute == "median" else ""
+        said.append(
+            f"{_count(int(found.missing.sum()), 'missing number')} replaced by the {impute} of the column{of}: "
+            f"{listed(holes, raw=True)}."
         )
-    if table.n_rows < 1:
-        raise InputError(f"{table.name} must have at least one row; it has none.")
+    if found.values:
+        counts = [
+            f"{quoted(column)} ({len(values):,}{', one of them for missing' if None in values else ''})"
+            for column, values in found.values.items()
+        ]
+        said.append(f"Each value became a column of 0 and 1, not scaled: {listed(counts, raw=True)}.")
+    if words:
+        empty = found.missing_texts.get(str(found.layout.text), 0) if impute != "drop" else 0
+        said.append(words)
+        if empty:
+            said.append(f"{_count(empty, 'missing document')} taken as empty.")
+    if scaler is not None:
+        said += _scaling(scaler, found, sampled)
+    return said
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what} was" if number == 1 else f"{number:,} {what}s were"
+
+
+def _scaling(scaler: Any, found: Survey, sampled: str) -> list[str]:
+    """Return what scaling did, and to which columns nothing."""
+    names = found.layout.numbers
+    tiny = 10 * np.finfo(np.float64).eps  # where scikit-learn sets a scale of 1
+    why = "constant"
+    if isinstance(scaler, StandardScaler):
+        centred = scaler.with_mean
+        how = "mean 0 and variance 1" if centred else "variance 1"
+        still = (scaler.scale_ == 1) & (scaler.var_ != 1)
+    elif isinstance(scaler, RobustScaler):
+        centred = scaler.with_centering
+        how = f"{'median 0 and ' if centred else ''}distance 1 between the quartiles{sampled}"
+        still, why = scaler.scale_ == 1, "without a distance between the quartiles"
+        for column in np.flatnonzero(still):  # a scale of 1 may also be what the quartiles say
+            values = found.sample[:, [column]]
+            values = values.toarray() if sparse.issparse(values) else values
+            still[column] = np.ptp(np.percentile(values, (25.0, 75.0))) < 0.5
+    elif isinstance(scaler, MinMaxScaler):
+        centred, how, still = True, "the range from 0 to 1", scaler.data_range_ < tiny
+    else:
+        centred, how, still, why = False, "a largest size of 1", scaler.max_abs_ < tiny, "zero everywhere"
+    zeros = "" if centred else ", without centring, so that zeros stay zeros"
+    said = [f"{_count(len(names), 'column')} scaled to {how}{zeros}."]
+    if still.any():
+        which = [names[column] for column in np.flatnonzero(still)]
+        said.append(f"{_count(len(which), 'column')} not stretched, being {why}: {listed(which)}.")
+    return said
 
 
 # -- Rows that lie in memory, as a table ------------------------------------------------------------------------------

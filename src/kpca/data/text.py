@@ -18,7 +18,7 @@ from kpca.data import text_lines
 from kpca.data.arrow import Batches, pyarrow
 from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, quoted, rows_of, unreadable
 from kpca.data.text_blocks import TRUTH, BlockParser, Grid, one_chunk
-from kpca.data.text_lines import MISSING_LABELS, Block, Dialect, TextFile, find_dialect
+from kpca.data.text_lines import MISSING_LABELS, Block, TextFile, find_dialect
 
 _BYTES_PER_COLUMN = 1 << 8  # of a block: there is some work per column and block
 
@@ -36,7 +36,14 @@ class TextTable:
         self.path, self._file = path, TextFile(path)
         head, complete = self._file.head(text_lines.SAMPLE_BYTES)
         self.dialect = find_dialect(path, head, complete, delimiter, header)
-        self.names, self.hidden = _column_names(self.dialect)
+        self.names, self.hidden = list(self.dialect.names), tuple[str, ...]()
+        for place in (place for place, name in enumerate(self.names) if not name):
+            is_index = place == 0 and len(self.names) > 1  # a first column without a name, as pandas writes one
+            fresh = "index" if is_index else f"unnamed_{place}"
+            while fresh in self.names:
+                fresh += "_"
+            self.names[place] = fresh
+            self.hidden = (fresh,) if is_index else self.hidden
         self._place = {name: place for place, name in reversed(list(enumerate(self.names)))}
         self.n_rows = 0
         self._parser = BlockParser(self._arrow, path, self.dialect)
@@ -60,29 +67,22 @@ class TextTable:
             if seen is not None:
                 seen(rows)
         self._facts = scan.facts
-        if self.dialect.decimal == "." and self.dialect.delimiter != "," and self._has_decimal_commas():
+        slips = [facts.first_text[1] for facts in self._facts.values() if facts.mixed and facts.first_text]
+        commas = any(re.fullmatch(r"\s*[+-]?\d*,\d+\s*", text) for text in slips)
+        if self.dialect.decimal == "." and self.dialect.delimiter != "," and commas:
             self.dialect = replace(self.dialect, decimal=",")
             self._parser = BlockParser(self._arrow, self.path, self.dialect)
             self.scan(used, id=id, label=label)
         if self.n_rows == 0:
             what = "it has a header and nothing below it" if self.dialect.named else "it has none"
             raise InputError(f"{self.path!r} must have rows of data; {what}: check how it was written.")
-        self._check_blanks()
-
-    def _check_blanks(self) -> None:
-        """Refuse a table of one column whose entries are several numbers: its delimiter is a run of blanks."""
-        facts = self._facts.get(0)
-        if len(self.names) > 1 or facts is None or facts.first_text is None:
-            return
-        line, entry = facts.first_text
-        if len(parts := entry.split()) > 1 and all(re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?", part) for part in parts):
-            raise InputError(
+        alone = self._facts.get(0) if len(self.names) == 1 else None
+        line, entry = alone.first_text if alone is not None and alone.first_text is not None else (0, "")
+        parts = entry.split()
+        if len(parts) > 1 and all(re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?", part) for part in parts):
+            raise InputError(  # its delimiter is a run of blanks
                 f"{self.path!r} must have commas; line {line} separates {len(parts)} numbers by blanks: save it anew."
             )
-
-    def _has_decimal_commas(self) -> bool:
-        texts = [facts.first_text[1] for facts in self._facts.values() if facts.mixed and facts.first_text]
-        return any(re.fullmatch(r"\s*[+-]?\d*,\d+\s*", text) for text in texts)
 
     def _data_blocks(self) -> Iterator[Block]:
         """Yield the blocks without what comes before the first row."""
@@ -166,7 +166,7 @@ class TextTable:
         if grid is not None and not any(self._facts[place].state == TRUTH for place in places):
             numbers = grid.numbers(places) if places else np.empty((grid.n_rows, 0))
         if grid is not None and numbers is not None:
-            columns = {place: grid.column(place) for place in others}
+            columns = {place: grid.taken([place]) for place in others}
         else:
             states = {place: self._facts[place].state for place in places}
             # Others as they stand, also where all of them are numbers: "007" is another text than "7".
@@ -183,59 +183,29 @@ class TextTable:
             return rows_of(
                 layout,
                 numbers.astype(dtype, copy=False),
-                lambda name: self._texts(columns[self._place[name]]),
+                lambda name: np.fromiter(self._parser.present(columns[self._place[name]]).to_pylist(), dtype=object),
                 lambda name: self._values(self._place[name], columns[self._place[name]]),
             )
         except (TypeError, ValueError) as failure:  # an entry is none of what all were
             raise self._changed() from failure
 
-    def _texts(self, entries: Any) -> NDArray[Any]:
-        texts = np.empty(len(entries), dtype=object)
-        texts[:] = self._parser.present(entries).to_pylist()
-        return texts
-
     def _values(self, place: int, entries: Any) -> NDArray[Any]:
         """Return ids or labels: whole numbers or numbers where all of the file are, else texts."""
         facts, spelled = self._facts[place], set(self._verbatim[place])
         make: Callable[[str], Any] = str
+        kind: Any = None
         if facts.texts == 0 and facts.truths == 0 and facts.numbers > 0:
             if facts.whole:
-                make = int
+                make, kind = int, np.int64
             elif len(spelled) > 1:  # a label; an id that is no whole number stays as it is written
-                numbers = [
-                    np.nan if entry in spelled else float(entry.replace(self.dialect.decimal, "."))
-                    for entry in entries.to_pylist()
-                ]
-                return np.array(numbers, dtype=np.float64)
+                make, kind = (lambda entry: float(entry.replace(self.dialect.decimal, "."))), np.float64
         elif facts.texts == 0 and facts.numbers == 0 and facts.truths > 0:
-            make = _truth
-        values = [None if entry in spelled else make(entry) for entry in entries.to_pylist()]
-        if make is not str and facts.missing == 0:
-            return np.array(values, dtype=bool if make is _truth else np.int64)
-        found = np.empty(len(values), dtype=object)
-        found[:] = values
-        return found
-
-
-def _truth(entry: str) -> bool:
-    return entry.strip().lower() == "true"
-
-
-def _column_names(dialect: Dialect) -> tuple[list[str], tuple[str, ...]]:
-    """Return names for all columns, and that of an index: a first column without a name, as pandas writes it."""
-    names, taken = list(dialect.names), set(dialect.names)
-    hidden: tuple[str, ...] = ()
-    for place, name in enumerate(names):
-        if name:
-            continue
-        is_index = place == 0 and len(names) > 1
-        fresh = "index" if is_index else f"unnamed_{place}"
-        while fresh in taken:
-            fresh += "_"
-        names[place] = fresh
-        taken.add(fresh)
-        hidden = (fresh,) if is_index else hidden
-    return names, hidden
+            make, kind = (lambda entry: entry.strip().lower() == "true"), np.bool_
+        missing = np.nan if kind is np.float64 else None
+        values = [missing if entry in spelled else make(entry) for entry in entries.to_pylist()]
+        if kind is np.float64 or (kind is not None and facts.missing == 0):
+            return np.array(values, dtype=kind)
+        return np.fromiter(values, dtype=object)
 
 
 # -- The first reading of a text table: what each column holds in the whole file, not in its first lines --------------
@@ -276,9 +246,7 @@ class Scan:
     def __init__(self, parser: BlockParser, places: Iterable[int], verbatim: dict[int, tuple[str, ...]]) -> None:
         self._parser, self._verbatim = parser, verbatim
         self._arrow, self._compute = parser.arrow, parser.arrow.compute
-        self.facts = {place: ColumnFacts() for place in [*places, *verbatim]}
-        for place in verbatim:
-            self.facts[place].state = TEXT
+        self.facts = {place: ColumnFacts(TEXT if place in verbatim else NUMBER) for place in [*places, *verbatim]}
 
     def states(self) -> dict[int, str]:
         """Return what each column is to be read as."""
@@ -290,17 +258,30 @@ class Scan:
         if grid is not None and self._learn_from_grid(grid):
             return grid.n_rows
         table = self._read(block)
+        found: list[tuple[int, int, str]] = []  # column, row of the block, infinite entry
         for place, facts in self.facts.items():
             entries = table.column(str(place))
             if facts.state == TEXT:
                 self._count_texts(place, facts, one_chunk(entries))
-            else:
-                facts.missing += entries.null_count
-                count = len(entries) - entries.null_count
-                facts.numbers += count if facts.state == NUMBER else 0
-                facts.truths += count if facts.state == TRUTH else 0
-        self._find_infinite(block, table)
+                continue
+            facts.missing += entries.null_count
+            count = len(entries) - entries.null_count
+            if facts.state == TRUTH:
+                facts.truths += count
+                continue
+            facts.numbers += count
+            infinite = self._compute.is_inf(entries) if facts.first_infinite is None else None
+            if infinite is not None and self._compute.any(infinite, min_count=0).as_py():
+                row = int(np.flatnonzero(self._compute.fill_null(infinite, False).to_numpy())[0])
+                found.append((place, row, str(entries[row].as_py())))
+        self._note(block, "first_infinite", found)
         return int(table.num_rows)
+
+    def _note(self, block: Block, what: str, found: list[tuple[int, int, str]]) -> None:
+        """Keep the line and the entry of what was found in some columns of a block."""
+        lines = self._parser.lines(block, max(row for _, row, _ in found)) if found else []
+        for place, row, entry in found:
+            setattr(self.facts[place], what, (lines[row], entry))
 
     def _learn_from_grid(self, grid: Grid) -> bool:
         """Learn from a wide block; return whether it is one of what was thought, and finite."""
@@ -313,7 +294,7 @@ class Scan:
             self.facts[place].numbers += grid.n_rows - missing
         for place, facts in self.facts.items():
             if facts.state == TEXT:
-                self._count_texts(place, facts, grid.column(place))
+                self._count_texts(place, facts, grid.taken([place]))
         return True
 
     def _read(self, block: Block) -> Any:
@@ -324,8 +305,12 @@ class Scan:
             except self._arrow.ArrowInvalid as failure:
                 if self._demote(block):
                     continue
-                if self._parser.padded:
-                    self._demote_named(failure)
+                if self._parser.padded:  # a column that looks like numbers, but pyarrow cannot read as such
+                    named = re.search(r"In CSV column #(\d+)", str(failure))
+                    facts = self.facts.get(int(named[1])) if named else None
+                    if facts is None or facts.state == TEXT:
+                        raise unreadable(self._parser.path, "text table", failure) from failure
+                    facts.state = TEXT
                 self._parser.padded = True  # blanks around a word for "missing", maybe
 
     def _demote(self, block: Block) -> bool:
@@ -349,67 +334,30 @@ class Scan:
             else:
                 facts.state = TEXT
                 found.append((place, int(others[0]), entries[int(others[0])].as_py()))
-        lines = self._parser.lines(block, max((row for _, row, _ in found), default=-1))
-        for place, row, entry in found:
-            self.facts[place].first_text = (lines[row], entry)
+        self._note(block, "first_text", found)
         return bool(found) or truths > 0
 
-    def _demote_named(self, failure: Exception) -> None:
-        """Take a column that pyarrow cannot read as numbers, although it looks like numbers, for one of texts."""
-        named = re.search(r"In CSV column #(\d+)", str(failure))
-        facts = self.facts.get(int(named[1])) if named else None
-        if facts is None or facts.state == TEXT:
-            raise unreadable(self._parser.path, "text table", failure) from failure
-        facts.state = TEXT
-
     def _count_texts(self, place: int, facts: ColumnFacts, entries: Any) -> None:
-        if place in self._verbatim:
-            self._count_values(place, facts, entries)
-            return
-        entries = self._parser.present(entries)
+        """Count what a column of texts holds; of an id or label also truth values, and whether it is whole numbers."""
+        compute, fits, spelled = self._compute, self._parser.fits, self._verbatim.get(place)
+        if spelled is None:
+            entries, known = self._parser.present(entries), facts.settled
+        else:
+            entries = compute.if_else(compute.is_in(entries, self._arrow.array(spelled)), None, entries)
+            known = facts.texts > 0
         facts.missing += entries.null_count
-        if facts.settled:
-            return
-        numbers = int(np.count_nonzero(self._parser.fits(entries, NUMBER))) - entries.null_count
-        facts.numbers += numbers
-        facts.texts += len(entries) - entries.null_count - numbers
-
-    def _count_values(self, place: int, facts: ColumnFacts, entries: Any) -> None:
-        """Learn whether an id or label is a whole number, a number or a truth value everywhere."""
-        compute, fits = self._compute, self._parser.fits
-        missing = compute.is_in(entries, self._arrow.array(self._verbatim[place]))
-        entries = compute.if_else(missing, None, entries)
-        facts.missing += entries.null_count
-        if facts.texts == 0:
+        if not known:
             numbers = int(np.count_nonzero(fits(entries, NUMBER))) - entries.null_count
-            truths = int(np.count_nonzero(fits(entries, TRUTH))) - entries.null_count
+            truths = 0 if spelled is None else int(np.count_nonzero(fits(entries, TRUTH))) - entries.null_count
             facts.numbers, facts.truths = facts.numbers + numbers, facts.truths + truths
             facts.texts += len(entries) - entries.null_count - numbers - truths
-        if facts.whole:
+        if spelled is not None and facts.whole:
             whole = compute.fill_null(compute.match_substring_regex(entries, _WHOLE), True)
-            facts.whole = bool(compute.all(whole, min_count=0).as_py()) and self._fit_64_bits(entries)
-
-    def _fit_64_bits(self, entries: Any) -> bool:
-        try:
-            entries.cast(self._arrow.int64())
-        except self._arrow.ArrowInvalid:
-            return False
-        return True
-
-    def _find_infinite(self, block: Block, table: Any) -> None:
-        """Note the first infinite entry of each column of numbers."""
-        found = []
-        for place, facts in self.facts.items():
-            if facts.state != NUMBER or facts.first_infinite is not None:
-                continue
-            entries = table.column(str(place))
-            infinite = self._compute.is_inf(entries)
-            if self._compute.any(infinite, min_count=0).as_py():
-                row = int(np.flatnonzero(self._compute.fill_null(infinite, False).to_numpy())[0])
-                found.append((place, row, str(entries[row].as_py())))
-        lines = self._parser.lines(block, max((row for _, row, _ in found), default=-1))
-        for place, row, entry in found:
-            self.facts[place].first_infinite = (lines[row], entry)
+            facts.whole = bool(compute.all(whole, min_count=0).as_py())
+            try:
+                entries.cast(self._arrow.int64() if facts.whole else entries.type)
+            except self._arrow.ArrowInvalid:  # more than 64 bits
+                facts.whole = False
 
 
 # -- Text tables out ---------------------------------------------------------------------------------------------------
@@ -442,7 +390,7 @@ class TextWriter:
     def finish(self) -> None:
         """Write what is still to be written and give the file its name."""
         if not self._begun:
-            self._put(self._batch.empty().empty_table())
+            self._put(self._batch.decided().empty_table())
         if self._packed is not None:
             self._packed.close()
         if self._new is not None:

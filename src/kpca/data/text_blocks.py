@@ -79,8 +79,6 @@ class BlockParser:
     def lines(self, block: Block, last: int) -> list[int]:
         """Return the lines in the file of the first rows of a block, up to row `last`."""
         lines: list[int] = []
-        if last < 0:
-            return lines
         for line, _, fields in records(block.data.decode(), self.dialect.delimiter, block.line):
             if not is_filler(fields, self.width, self.dialect.comments):
                 lines.append(line)
@@ -88,12 +86,12 @@ class BlockParser:
                 break
         return lines
 
-    def present(self, entries: Any, missing: Sequence[str] = MISSING) -> Any:
+    def present(self, entries: Any) -> Any:
         """Return texts in which those that mean "missing" are null."""
         compute = self.arrow.compute
         entries = one_chunk(entries)
         trimmed = compute.utf8_trim_whitespace(entries)
-        return compute.if_else(compute.is_in(trimmed, self.arrow.array(missing)), None, entries)
+        return compute.if_else(compute.is_in(trimmed, self.arrow.array(MISSING)), None, entries)
 
     def fits(self, entries: Any, state: str) -> NDArray[np.bool_]:
         """Return which entries are of this kind; null ones are of any."""
@@ -137,26 +135,23 @@ class Grid:
     def __init__(self, parser: BlockParser, entries: Any, rows: int) -> None:
         self._parser, self._entries, self.n_rows = parser, entries, rows
 
-    def _taken(self, places: NDArray[np.int64]) -> Any:
+    def taken(self, places: Sequence[int]) -> Any:
+        """Return the entries of these columns, row by row."""
         width = self._parser.width
         if len(places) == width and bool((np.diff(places) == 1).all()):
             return self._entries
-        wanted = (np.arange(self.n_rows)[:, None] * width + places).ravel()
+        wanted = (np.arange(self.n_rows)[:, None] * width + np.asarray(places)).ravel()
         return self._entries.take(self._parser.arrow.array(wanted))
 
     def numbers(self, places: Sequence[int]) -> NDArray[Any] | None:
         """Return these columns as numbers, None if an entry is no number.  # shape: (n_rows, len(places))"""
         arrow = self._parser.arrow
-        entries = self._taken(np.asarray(places, dtype=np.int64))
-        trimmed = arrow.compute.utf8_trim_whitespace(self._parser.present(entries))
+        trimmed = arrow.compute.utf8_trim_whitespace(self._parser.present(self.taken(places)))
         try:
             found = trimmed.cast(arrow.float64()).to_numpy(zero_copy_only=False)
         except arrow.ArrowInvalid:
             return None
         return np.asarray(found).reshape(self.n_rows, len(places))
-
-    def column(self, place: int) -> Any:
-        return self._taken(np.array([place]))
 
 
 def one_chunk(entries: Any) -> Any:

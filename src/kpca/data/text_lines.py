@@ -81,7 +81,13 @@ def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, 
     """Return how the table that begins with these lines is written."""
     text = head.decode()
     said = _SEPARATOR.match(text)
-    comments, begin = _preamble(text, said.end() if said else 0)
+    comments, begin = list[str](), said.end() if said else 0
+    for line in re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)").finditer(text, begin):  # comments and blank lines
+        stripped = line[0].strip()
+        if stripped and not stripped.startswith("#"):
+            break
+        comments += [stripped] if stripped else []
+        begin = line.end()
     body = text[begin:]
     if delimiter is None:
         delimiter = said[1] if said and said[1].isascii() else _delimiter(body)
@@ -90,7 +96,10 @@ def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, 
         found = found[:-1]  # its quotes may be cut
     if not found:
         raise InputError(f"{path!r} must have rows of numbers; it is empty: check how it was written.")
-    decimal = _decimal([fields for _, _, fields in found[1:]] or [found[0][2]], delimiter)
+    below = [field for _, _, fields in found[1:] or found[:1] for field in fields]
+    commas = sum("," in field and _is_comma_number(field, delimiter) for field in below)
+    points = sum("." in field and _is_number(field) for field in below)
+    decimal = "," if commas > points else "."
     rows = [found[0][2], *(fields for _, _, fields in found[1:] if not is_filler(fields, len(found[0][2])))]
     if header is None:
         header = _has_header(rows, decimal)
@@ -100,34 +109,16 @@ def find_dialect(path: str, head: bytes, complete: bool, delimiter: str | None, 
         if len(rows) > 1 and all(len(fields) == len(names) + 1 and not fields[-1].strip() for fields in rows[1:]):
             names.append("")  # each row ends in a delimiter, the header does not
     else:
-        names, end = _commented_names(comments, len(rows[0]), delimiter), 0
+        # those in the last comment, as numpy.savetxt writes them, if there is one for each column
+        told = [name.strip() for name in comments[-1].lstrip("#").split(delimiter)] if comments else []
+        good = len(told) == len(rows[0]) > 1 and all(told) and not any(map(_is_number, told))
+        names, end = told if good else None, 0
     named = header or names is not None
     width = len(rows[0]) if names is None else len(names)
     begin_so = any(len(fields) == width and fields[0].lstrip().startswith("#") for fields in rows[1:])
     skipped = text[: begin + end]
     found_names = tuple(default_names(len(rows[0])) if names is None else names)
     return Dialect(delimiter, decimal, len(skipped.encode()), _lines_in(skipped), found_names, named, not begin_so)
-
-
-def _preamble(text: str, begin: int) -> tuple[list[str], int]:
-    """Return the comments and blank lines from a place on, and where they end."""
-    comments = []
-    for line in re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)").finditer(text, begin):
-        stripped = line[0].strip()
-        if stripped and not stripped.startswith("#"):
-            break
-        if stripped:
-            comments.append(stripped)
-        begin = line.end()
-    return comments, begin
-
-
-def _commented_names(comments: list[str], width: int, delimiter: str) -> list[str] | None:
-    """Return the names in the last comment, as numpy.savetxt writes them, if there is one for each column."""
-    if not comments:
-        return None
-    names = [name.strip() for name in comments[-1].lstrip("#").split(delimiter)]
-    return names if len(names) == width > 1 and all(names) and not any(map(_is_number, names)) else None
 
 
 def _delimiter(text: str) -> str:
@@ -142,15 +133,6 @@ def _delimiter(text: str) -> str:
         return width > 1, round(even, 1), round(numbers / max(len(body), 1), 1), width
 
     return max(DELIMITERS, key=score)
-
-
-def _decimal(rows: list[list[str]], delimiter: str) -> str:
-    if delimiter == ",":
-        return "."
-    fields = [field for fields in rows for field in fields]
-    commas = sum("," in field and _is_comma_number(field, delimiter) for field in fields)
-    points = sum("." in field and _is_number(field) for field in fields)
-    return "," if commas > points else "."
 
 
 def _has_header(rows: list[list[str]], decimal: str) -> bool:
@@ -196,8 +178,6 @@ _BOMS = [
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 ]
-_GZIP = b"\x1f\x8b"
-_QUOTE = 34
 
 
 @dataclass(frozen=True)
@@ -216,17 +196,13 @@ class TextFile:
         self.path, self._gzip = path, False
         try:
             with open(path, "rb") as file:
-                self._gzip = file.read(2) == _GZIP
+                self._gzip = file.read(2) == b"\x1f\x8b"
             with self._open() as file:
                 head = file.read(4)
         except (OSError, EOFError, zlib.error) as error:
             raise unreadable(path, "gzip file" if self._gzip else "file", error) from error
         self._mark, self._encoding = next(((m, e) for m, e in _BOMS if head.startswith(m)), (b"", "utf-8"))
-
-    @property
-    def seekable(self) -> bool:
-        """Whether blocks can be read again by their offset."""
-        return not self._gzip and self._encoding == "utf-8"
+        self.seekable = not self._gzip and self._encoding == "utf-8"  # whether blocks can be read again by their offset
 
     def _open(self) -> BinaryIO:
         return gzip.open(self.path, "rb") if self._gzip else open(self.path, "rb")  # type: ignore[return-value]
@@ -324,35 +300,34 @@ class _Quotes:
 
     def __init__(self, data: bytes, delimiter: str) -> None:
         self._data = data
-        self._places = np.flatnonzero(np.frombuffer(data, np.uint8) == _QUOTE) if b'"' in data else np.empty(0, int)
-        self._spans: list[tuple[int, int, bool]] | None = None
-        if not self._are_regular(delimiter):
-            self._spans = _quoted_spans(data, delimiter)
-
-    def _are_regular(self, delimiter: str) -> bool:
-        """Whether quotes open and close in turn: each that opens begins a field or follows one that closed."""
+        self._places = np.flatnonzero(np.frombuffer(data, np.uint8) == ord('"')) if b'"' in data else np.empty(0, int)
+        self._spans: list[tuple[int, int, bool]] | None = None  # begin, end, and whether it is closed
         opening, closing = self._places[0::2], self._places[1::2]
         if not len(opening):
-            return True
-        bytes_before: Any = np.frombuffer(self._data, np.uint8)[np.maximum(opening - 1, 0)]
+            return
+        # Quotes are regular if they open and close in turn: each that opens begins a field or follows one that closed.
+        bytes_before: Any = np.frombuffer(data, np.uint8)[np.maximum(opening - 1, 0)]
         begins = (opening == 0) | np.isin(bytes_before, [ord(delimiter), 10, 13])
         begins[1:] |= opening[1:] == closing[: len(opening) - 1] + 1  # a doubled quote
-        return bool(begins.all())
+        if not begins.all():  # the slow way, right for stray quotes too
+            mark = re.escape(delimiter.encode())
+            pattern = re.compile(rb'(?:\A|(?<=[\r\n])|(?<=%b))"[^"]*(?:""[^"]*)*("|\Z)' % mark)
+            self._spans = [(found.start(), found.end(), bool(found[1])) for found in pattern.finditer(data)]
 
     def last_end(self, newline: bytes) -> int:
         """Return where the last complete record ends, 0 if none does."""
         end = self._data.rfind(newline)
-        while end >= 0 and (start := self._quoted_from(end)) is not None:
+        while end >= 0:
+            if self._spans is None:  # quoted if an odd number of quotes come before
+                count = int(np.searchsorted(self._places, end))
+                start = int(self._places[count - 1]) if count % 2 else None
+            else:
+                found = bisect.bisect_right(self._spans, end, key=lambda span: span[0]) - 1
+                start = self._spans[found][0] if found >= 0 and end < self._spans[found][1] else None
+            if start is None:
+                break
             end = self._data.rfind(newline, 0, start)
         return end + 1
-
-    def _quoted_from(self, place: int) -> int | None:
-        """Return a quote before this place within the field it is quoted in, None if it is not quoted."""
-        if self._spans is None:
-            count = int(np.searchsorted(self._places, place))
-            return int(self._places[count - 1]) if count % 2 else None
-        found = bisect.bisect_right(self._spans, place, key=lambda span: span[0]) - 1
-        return self._spans[found][0] if found >= 0 and place < self._spans[found][1] else None
 
     def unclosed(self) -> int | None:
         """Return the place of the quote that nothing closes."""
@@ -364,10 +339,3 @@ class _Quotes:
         while last >= 2 and self._places[last] == self._places[last - 1] + 1:  # a doubled quote opens nothing
             last -= 2
         return int(self._places[last])
-
-
-def _quoted_spans(data: bytes, delimiter: str) -> list[tuple[int, int, bool]]:
-    """Return begin, end and whether it is closed of each quoted field: the slow way, right for stray quotes too."""
-    mark = re.escape(delimiter.encode())
-    pattern = re.compile(rb'(?:\A|(?<=[\r\n])|(?<=%b))"[^"]*(?:""[^"]*)*("|\Z)' % mark)
-    return [(found.start(), found.end(), bool(found[1])) for found in pattern.finditer(data)]

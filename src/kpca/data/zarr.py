@@ -18,16 +18,14 @@ from kpca._base.config import memory_budget
 from kpca._base.errors import InputError
 from kpca._base.files import temporary_name
 from kpca.data.arrays import MatrixReader, SlicedReader, chosen_array
-from kpca.data.rows import ROWS, default_names, plain_values, unreadable
+from kpca.data.rows import ROWS, default_names, needed, plain_values, unreadable
 
 _MOST_ENTRIES = 1 << 48  # more than any disk holds
 
 
 def _zarr(doing: str) -> Any:
-    try:
+    with needed(f"{doing} Zarr needs zarr", "io"):
         import zarr
-    except ImportError as error:
-        raise InputError(f"{doing} Zarr needs zarr: pip install 'kpca[io]'.") from error
     return zarr
 
 
@@ -42,23 +40,18 @@ def open_zarr(path: str, array: str | None = None) -> MatrixReader:
         kept = dict(node.attrs).get("names")
     except Exception as error:  # metadata that somebody else wrote can be wrong in any way
         raise unreadable(path, "Zarr array", error) from error
-    shapes = {name: tuple(found.shape) for name, found in arrays.items()}
+    shapes = {name: tuple(map(int, found.shape)) for name, found in arrays.items()}
     chosen = chosen_array(path, array, [name for name, shape in shapes.items() if len(shape) == 2], shapes)
-    _check_size(path, arrays[chosen])
+    shape, chunks = shapes[chosen], tuple(map(int, arrays[chosen].chunks))
+    entries, stored = math.prod(shape), math.prod(chunks) * int(np.dtype(arrays[chosen].dtype).itemsize)
+    if entries > _MOST_ENTRIES or min(stored, entries * 8) > memory_budget():  # one stored chunk is held at least
+        raise InputError(f"{path!r} has shape {shape} in chunks of {chunks}, which is too much: write it again.")
     reader = SlicedReader(arrays[chosen], repr(path))
     beside = (name for name, shape in shapes.items() if name != chosen and shape == (reader.n_rows,))
     reader.sides = {name: partial(_loaded, path, name, arrays[name]) for name in beside}
     if isinstance(kept, list) and len(kept) == reader.n_columns and all(isinstance(name, str) for name in kept):
         reader.names = kept
     return reader
-
-
-def _check_size(path: str, array: Any) -> None:
-    """Refuse an array of which one stored chunk would take too much memory."""
-    shape, chunks = tuple(map(int, array.shape)), tuple(map(int, array.chunks))
-    entries, stored = math.prod(shape), math.prod(chunks) * int(np.dtype(array.dtype).itemsize)
-    if entries > _MOST_ENTRIES or min(stored, entries * 8) > memory_budget():
-        raise InputError(f"{path!r} has shape {shape} in chunks of {chunks}, which is too much: write it again.")
 
 
 def _loaded(path: str, name: str, array: Any) -> NDArray[Any]:
@@ -88,8 +81,8 @@ class ZarrWriter:
         if self._array is None:
             shape, chunks = (0, self._n_columns), (max(rows, 1), self._n_columns)
             kept = {"attributes": self._attributes} if self._attributes else {}
-            how: dict[str, Any] = {"shape": shape, "chunks": chunks, "dtype": self._dtype}
-            how["config"] = {"write_empty_chunks": True}
+            config = {"write_empty_chunks": True}
+            how: dict[str, Any] = {"shape": shape, "chunks": chunks, "dtype": self._dtype, "config": config}
             if self._extras:
                 self._group = self._zarr.open_group(self._temporary, mode="w-", **kept)
                 self._array = self._group.create_array(ROWS, **how)

@@ -154,10 +154,10 @@ def race(name: str, rows: int, gamma: float) -> dict[str, Any]:
 
 def _measured(module: str, eigen_solver: str, rows: int, gamma: float) -> dict[str, Any]:
     model, (X, _) = _estimator(module, eigen_solver, gamma), load(rows)
-    done = measure(lambda: model.fit(X))
-    if done.error is not None:
-        raise done.error
-    return {"seconds": done.seconds, "peak_bytes": done.peak_bytes, "eigenvalues": model.eigenvalues_.tolist()}
+    done, seconds, peak, _ = measure(lambda: model.fit(X))
+    if isinstance(done, Exception):
+        raise done
+    return {"seconds": seconds, "peak_bytes": peak, "eigenvalues": done.eigenvalues_.tolist()}
 
 
 def _estimator(module: str, eigen_solver: str, gamma: float) -> Any:

@@ -6,7 +6,8 @@ profile: with rows (sqrt2 x, -|x|^2, 1) and columns (sqrt2 y, 1, -|y|^2) the pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import abc
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +16,8 @@ from scipy import sparse
 
 from kpca._base.linalg import FloatArray, mean_of_rows, rows_at_once
 from kpca.gram.tiles import slices
-from kpca.kernels import DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
+from kpca.kernels import Composite, DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled
+from kpca.kernels.arrays import squared_norms
 
 Rows = slice | NDArray[np.intp]
 Memo = dict[Any, Any]
@@ -46,10 +48,8 @@ class Evaluator(Protocol):
 
 def has_single(kernel: Kernel, X: Any) -> bool:
     """Return True if float32 tiles cost less than float64 ones: profiles of dense rows, and what is made of them."""
-    if isinstance(kernel, Sum | Product):
+    if isinstance(kernel, Composite):
         return all(has_single(member, X) for member in kernel.members)
-    if isinstance(kernel, Scaled):
-        return has_single(kernel.kernel, X)
     if sparse.issparse(X) or not isinstance(kernel, ProfileKernel):
         return False
     # no value of x.y may come near the largest float32
@@ -60,12 +60,11 @@ def evaluator(
     kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool = False, memo: Memo | None = None
 ) -> Evaluator:
     memo = {} if memo is None else memo
-    if isinstance(kernel, Sum | Product):
-        shifted = shifted and isinstance(kernel, Sum)
-        members = [evaluator(member, X, Y, dtype, shifted=shifted, memo=memo) for member in kernel.members]
-        return _CombinedValues(members, np.add if isinstance(kernel, Sum) else np.multiply, dtype)
-    if isinstance(kernel, Scaled):
-        return _TimesValues(kernel.factor, evaluator(kernel.kernel, X, Y, dtype, shifted=shifted, memo=memo))
+    if isinstance(kernel, Composite):
+        shifted = shifted and not isinstance(kernel, Product)
+        return _CombinedValues(
+            kernel, [evaluator(member, X, Y, dtype, shifted=shifted, memo=memo) for member in kernel.members]
+        )
     if not isinstance(kernel, ProfileKernel):
         return _BlockValues(kernel, X, Y)
     if sparse.issparse(X):
@@ -73,6 +72,21 @@ def evaluator(
     if isinstance(kernel, RadialKernel):
         return _RadialValues(kernel, X, Y, dtype, shifted=shifted, memo=memo)
     return _DotValues(kernel, X, Y, dtype, memo)
+
+
+def profile_of(kernel: Any, shifted: bool) -> tuple[Callable[[FloatArray], FloatArray], float]:
+    """Return what overwrites t by kernel values, and what it subtracts from them: f(0), if shifted and radial."""
+    return (kernel.shifted, kernel.at_zero) if shifted and isinstance(kernel, RadialKernel) else (kernel.value, 0.0)
+
+
+def needs_double(dtype: np.dtype[Any], radius: float) -> bool:
+    """Return True if float32 distances of rows up to |x|^2 = radius have too few digits."""
+    return bool(dtype == SINGLE and np.finfo(SINGLE).eps * radius > SINGLE_DISTANCE_ERROR)
+
+
+def needs_differences(dtype: np.dtype[Any], radius: float) -> bool:
+    """Return True if the float64 product is not enough either."""
+    return bool(dtype == DOUBLE and np.finfo(DOUBLE).eps * radius > DOUBLE_DISTANCE_ERROR)
 
 
 def held_bytes(source: Any) -> int:
@@ -86,40 +100,78 @@ def held_bytes(source: Any) -> int:
             total += part.nbytes
         elif sparse.issparse(part):
             total += part.data.nbytes + part.indices.nbytes + part.indptr.nbytes
-    members = getattr(source, "_members", [getattr(source, "_member", None)])
-    return total + sum(held_bytes(member) for member in members if member is not None)
+    return total + sum(map(held_bytes, getattr(source, "_members", ())))
 
 
-class _AnyRows:
-    """For evaluators that do not know which of their rows lie far out."""
+class _Values:
+    """What evaluators share that are not made of others; `_sizes` says which rows lie far out, if it is known."""
+
+    constant = 0.0
+    argument_error = 0.0
+    argument_dtype = DOUBLE
+
+    def _sizes(self) -> FloatArray:
+        return np.empty(0)
 
     def farthest(self, count: int) -> NDArray[np.intp]:
-        return np.arange(0)
+        return np.argsort(-self._sizes(), kind="stable")[:count]
 
 
-class _BlockValues(_AnyRows):
-    """A kernel that only gives blocks."""
+class _BlockValues(_Values):
+    """A kernel that only gives blocks, or arguments -D of exp(-gamma D) in blocks."""
 
-    constant = 0.0
-    argument_error = 0.0
-
-    def __init__(self, kernel: Kernel, X: Any, Y: Any) -> None:
+    def __init__(self, kernel: Any, X: Any, Y: Any) -> None:
         self._kernel, self._X, self._Y = kernel, X, Y
 
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+    def _pair(self, rows: Rows, columns: slice) -> tuple[Any, Any]:
         # float64 rows give float64 values: those of float32 rows would be rounded before they are summed
         X, Y = (part.astype(np.float64, copy=False) for part in (self._X[rows], self._Y[columns]))
-        out[...] = self._kernel.block(X, X if isinstance(rows, slice) and rows == columns and self._X is self._Y else Y)
+        return X, X if isinstance(rows, slice) and rows == columns and self._X is self._Y else Y
+
+    def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+        np.multiply(self._kernel.arguments(*self._pair(rows, columns)), self._kernel.gamma, out=out)
+
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+        out[...] = self._kernel.block(*self._pair(rows, columns))
 
 
-class _DotValues:
+class _ProfileValues(_Values):
+    """f(t) of prepared rows; `arguments` writes t into an array of the `argument_dtype`."""
+
+    def __init__(self, kernel: ProfileKernel, dtype: np.dtype[Any], *, shifted: bool) -> None:
+        self._profile, self.constant = profile_of(kernel, shifted)
+        self.argument_dtype = dtype
+        self._may_pass_zero = not isinstance(kernel, RadialKernel) or kernel.smooth_past_zero
+        self._correct, self._close = False, 0.0
+
+    def _expect_errors(self, kernel: RadialKernel, radius: float) -> None:
+        """Decide which distances are computed from differences: `radius` is the largest |x|^2."""
+        error = float(np.finfo(self.argument_dtype).eps) * radius
+        self._correct = kernel.singular_at_zero or needs_differences(self.argument_dtype, radius)
+        self._close = -error * CLOSE[self.argument_dtype]
+        self.argument_error = float(np.finfo(DOUBLE).eps) * radius
+        if self._correct:
+            self.argument_error = min(self.argument_error, 1.0 / CLOSE[DOUBLE])
+
+    @abc.abstractmethod
+    def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+        """Write t into `out`; by rounding that of a distance may be a little above 0."""
+
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+        t = out if out.dtype == self.argument_dtype else np.empty(out.shape, self.argument_dtype)
+        self.arguments(rows, columns, t)
+        if not self._may_pass_zero:
+            np.minimum(t, 0.0, out=t)
+        self._profile(t)
+        if t is not out:
+            out[...] = t
+
+
+class _DotValues(_ProfileValues):
     """f(x.y) of dense rows."""
 
-    constant = 0.0
-    argument_error = 0.0
-
     def __init__(self, kernel: ProfileKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], memo: Memo) -> None:
-        self._kernel, self.argument_dtype = kernel, dtype
+        super().__init__(kernel, dtype, shifted=False)
         if (kernel, dtype) not in memo:
             memo[kernel, dtype] = _prepared(kernel, Y, dtype)
         self._R = memo[kernel, dtype]
@@ -128,33 +180,22 @@ class _DotValues:
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         np.matmul(self._L[rows], self._R[columns].T, out=out)
 
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        self.arguments(rows, columns, out)
-        self._kernel.value(out)
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        return _largest(np.einsum("ij,ij->i", self._L, self._L), count)
+    def _sizes(self) -> FloatArray:
+        return np.asarray(np.einsum("ij,ij->i", self._L, self._L))
 
 
-class _RadialValues:
+class _RadialValues(_ProfileValues):
     """f(-|x - y|^2) of dense rows, which are centred first: an offset must not eat the digits of the distances."""
 
     def __init__(
         self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], *, shifted: bool, memo: Memo
     ) -> None:
-        self._profile = kernel.shifted if shifted else kernel.value
-        self._smooth = kernel.smooth_past_zero
-        self.constant = kernel.at_zero if shifted else 0.0
+        super().__init__(kernel, dtype, shifted=shifted)
         radius = self._load(kernel, X, Y, dtype, memo)
-        if dtype == SINGLE and np.finfo(SINGLE).eps * radius > SINGLE_DISTANCE_ERROR:
-            dtype = DOUBLE  # distances in float64, rounded once the profile has made them harmless
-            self._load(kernel, X, Y, dtype, memo)
-        error = np.finfo(dtype).eps * radius
-        self.argument_dtype, self.argument_error = dtype, float(np.finfo(DOUBLE).eps) * radius
-        self._correct = kernel.singular_at_zero or (error > DOUBLE_DISTANCE_ERROR and dtype == DOUBLE)
-        if self._correct:
-            self.argument_error = min(self.argument_error, 1.0 / CLOSE[DOUBLE])
-        self._close = -error * CLOSE[dtype]
+        if needs_double(dtype, radius):
+            self.argument_dtype = DOUBLE  # distances in float64, rounded once the profile has made them harmless
+            self._load(kernel, X, Y, DOUBLE, memo)
+        self._expect_errors(kernel, radius)
 
     def _load(self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], memo: Memo) -> float:
         """Set the two factors of t, and return the largest |x|^2 or |y|^2."""
@@ -185,23 +226,13 @@ class _RadialValues:
         return rows, radius
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        """Write t into `out`, which has the `argument_dtype`; by rounding it may be a little above 0."""
         L, R = self._L[rows], self._R[columns]
         np.matmul(L, R.T, out=out)
         if self._correct:
             self._from_differences(L, R, out)
 
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        t = out if out.dtype == self.argument_dtype else np.empty(out.shape, self.argument_dtype)
-        self.arguments(rows, columns, t)
-        if not self._smooth:
-            np.minimum(t, 0.0, out=t)
-        self._profile(t)
-        if t is not out:
-            out[...] = t
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        return _largest(-self._L[:, -2], count)  # |x|^2 of the centred rows
+    def _sizes(self) -> FloatArray:
+        return -self._L[:, -2]  # |x|^2 of the centred rows
 
     def _from_differences(self, L: FloatArray, R: FloatArray, t: FloatArray) -> None:
         """Compute t anew for close pairs, where |x|^2 + |y|^2 - 2 x.y has lost its digits."""
@@ -221,54 +252,43 @@ class _RadialValues:
                 t[i, j] = -0.5 * np.einsum("ij,ij->i", gap, gap)
 
 
-class _SparseValues(_AnyRows):
+class _SparseValues(_ProfileValues):
     """f(x.y) or f(-|x - y|^2) of CSR rows; never densified or centred, so t is computed in float64."""
 
     def __init__(self, kernel: ProfileKernel, X: Any, Y: Any, shifted: bool) -> None:
-        self._kernel, self.argument_dtype = kernel, DOUBLE
-        self._radial = isinstance(kernel, RadialKernel)
-        self._profile = kernel.shifted if isinstance(kernel, RadialKernel) and shifted else kernel.value
-        self.constant = kernel.at_zero if isinstance(kernel, RadialKernel) and shifted else 0.0
-        self.argument_error = 0.0
+        super().__init__(kernel, DOUBLE, shifted=shifted)
+        self._may_pass_zero = not isinstance(kernel, RadialKernel)
         self._X = kernel.prepare(X.astype(np.float64))
         self._Y = self._X if Y is X else kernel.prepare(Y.astype(np.float64))
-        if self._radial:
-            self._x_norms, self._y_norms = (_sparse_squared_norms(rows) for rows in (self._X, self._Y))
-            radius = max(self._x_norms.max(initial=0.0), self._y_norms.max(initial=0.0))
-            error = np.finfo(np.float64).eps * radius
-            self._correct = kernel.singular_at_zero or error > DOUBLE_DISTANCE_ERROR
-            self.argument_error = min(error, 1.0 / CLOSE[DOUBLE]) if self._correct else error
-            self._close = -error * CLOSE[DOUBLE]
+        if isinstance(kernel, RadialKernel):
+            self._x_norms, self._y_norms = squared_norms(self._X), squared_norms(self._Y)
+            self._expect_errors(kernel, float(max(self._x_norms.max(initial=0.0), self._y_norms.max(initial=0.0))))
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         X, Y = self._X[rows], self._Y[columns]
-        t = (X @ Y.T).toarray()
-        if self._radial:
-            t *= 2.0
-            t -= self._x_norms[rows, None]
-            t -= self._y_norms[None, columns]
+        out[...] = (X @ Y.T).toarray()
+        if not self._may_pass_zero:
+            out *= 2.0
+            out -= self._x_norms[rows, None]
+            out -= self._y_norms[None, columns]
             if self._correct:
-                for i, j in pairs_of(t > self._close):
-                    t[i, j] = -_sparse_squared_norms(X[i] - Y[j])
-            np.minimum(t, 0.0, out=t)
-        out[...] = t
-
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        t = np.empty(out.shape)
-        self.arguments(rows, columns, t)
-        out[...] = self._profile(t)
+                for i, j in pairs_of(out > self._close):
+                    out[i, j] = -squared_norms(X[i] - Y[j])
 
 
 class _CombinedValues:
-    """A sum or product of kernels, tile by tile."""
+    """A sum, product or multiple of kernels, tile by tile."""
 
-    def __init__(self, members: list[Evaluator], combine: np.ufunc, dtype: np.dtype[Any]) -> None:
-        self._members, self._combine, self._dtype = members, combine, dtype
-        self.constant = sum(member.constant for member in members)  # of a product all are 0
+    def __init__(self, kernel: Composite, members: list[Evaluator]) -> None:
+        self._members, self._combine = members, np.multiply if isinstance(kernel, Product) else np.add
+        self._factor = kernel.factor if isinstance(kernel, Scaled) else 1.0
+        self.constant = self._factor * sum(member.constant for member in members)  # of a product all are 0
         self.argument_error = sum(member.argument_error for member in members)
 
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         self._members[0].fill(rows, columns, out)
+        if self._factor != 1.0:
+            out *= self._factor
         other = np.empty_like(out)
         for member in self._members[1:]:
             member.fill(rows, columns, other)
@@ -276,22 +296,6 @@ class _CombinedValues:
 
     def farthest(self, count: int) -> NDArray[np.intp]:
         return np.unique(np.concatenate([member.farthest(count) for member in self._members]))
-
-
-class _TimesValues:
-    """A kernel times a number."""
-
-    def __init__(self, factor: float, member: Evaluator) -> None:
-        self._factor, self._member = factor, member
-        self.constant = factor * member.constant
-        self.argument_error = member.argument_error
-
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        self._member.fill(rows, columns, out)
-        out *= self._factor
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        return self._member.farthest(count)
 
 
 def pairs_of(chosen: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -307,11 +311,3 @@ def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any]) -> Flo
     for part in slices(len(X), rows_at_once(X.shape[1])):
         rows[part] = kernel.prepare(X[part].astype(np.float64, copy=False))
     return rows
-
-
-def _largest(sizes: FloatArray, count: int) -> NDArray[np.intp]:
-    return np.argsort(-sizes, kind="stable")[:count]
-
-
-def _sparse_squared_norms(X: Any) -> NDArray[np.float64]:
-    return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()

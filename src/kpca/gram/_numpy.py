@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order
 from kpca.gram._evaluators import Evaluator, Memo, evaluator, has_single, held_bytes
-from kpca.gram.curvature import Curvature
 from kpca.gram.shared import SharedArguments
 from kpca.gram.slopes import Slopes
 from kpca.gram.tiles import CROSS_EDGE, EDGE, TileStore, band_rows, edges
@@ -252,7 +251,7 @@ class NumpyEngine:
     """Main memory; takes all rows that no other engine takes."""
 
     devices: tuple[str, ...] = ("cpu",)
-    tiles, cross, slopes, curvature = NumpyTiles, NumpyCross, Slopes, Curvature
+    tiles, cross, slopes = NumpyTiles, NumpyCross, Slopes
     evaluator, has_single = staticmethod(evaluator), staticmethod(has_single)
 
     @staticmethod

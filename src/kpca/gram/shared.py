@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
-from kpca.gram._evaluators import DOUBLE, Rows, evaluator, held_bytes
-from kpca.kernels import RBF, Exponential, Kernel, Polynomial, RadialKernel
+from kpca.gram._evaluators import Rows, evaluator, profile_of
+from kpca.kernels import RBF, Exponential, Kernel, Polynomial
 
 Key = tuple[int, int, int, int]
 
@@ -28,10 +28,17 @@ class SharedArguments:
     """
 
     def __init__(self, kernels: Sequence[Kernel], X: Any, *, budget: int) -> None:
-        name, self._factor = _widest(kernels)
-        self.X = X
-        self._name, self._singular = name, any(getattr(kernel, "singular_at_zero", False) for kernel in kernels)
-        self._model = next(kernel for kernel in kernels)
+        found = [kernel.shared for kernel in kernels]
+        names = {shared[0] for shared in found if shared is not None}
+        if len(names) != 1 or None in found:
+            raise InputError(f"Kernels that share arguments must be of one kind; got {', '.join(map(repr, kernels))}.")
+        self._name, self.X = names.pop(), X
+        # Arguments are kept with the largest factor that a kernel takes them with.
+        self._factor, self._widest = max(
+            ((shared[1], kernel) for shared, kernel in zip(found, kernels, strict=True) if shared is not None),
+            key=lambda pair: pair[0],
+        )
+        self._singular = any(getattr(kernel, "singular_at_zero", False) for kernel in kernels)
         self._makers: dict[np.dtype[Any], Any] = {}
         self._tiles: dict[tuple[np.dtype[Any], Key], FloatArray] = {}
         self._left = budget
@@ -49,12 +56,12 @@ class SharedArguments:
     def _maker(self, dtype: np.dtype[Any]) -> Any:
         """Return what computes the arguments of the kernel that takes them with the largest factor."""
         # Its errors are the largest, too: what is precise enough for it is so for all.
+        kernel = self._widest
         if self._name == "distance":
-            base: Kernel = Exponential(1.0 / np.sqrt(self._factor)) if self._singular else RBF(self._factor)
-            return evaluator(base, self.X, self.X, dtype)
-        if self._name == "dot":
-            return evaluator(Polynomial(1, self._factor, 0.0), self.X, self.X, dtype)
-        return _BlockArguments(self._model, self._factor, self.X)
+            kernel = Exponential(1.0 / np.sqrt(self._factor)) if self._singular else RBF(self._factor)
+        elif self._name == "dot":
+            kernel = Polynomial(1, self._factor, 0.0)
+        return evaluator(kernel, self.X, self.X, dtype)
 
     def arguments(self, maker: Any, rows: Rows, columns: slice, shape: tuple[int, ...]) -> FloatArray:
         """Return the arguments of some pairs: those kept, or computed, and kept if they are a tile and there is room.
@@ -78,19 +85,13 @@ class SharedArguments:
                     self._tiles[key] = t
         return t
 
-    @property
-    def held_bytes(self) -> int:
-        return sum(map(held_bytes, self._makers.values())) + sum(tile.nbytes for tile in self._tiles.values())
-
 
 class FromArguments:
     """Fills tiles with values of one kernel, from arguments that others use as well."""
 
     def __init__(self, source: SharedArguments, maker: Any, kernel: Kernel, factor: float, shifted: bool) -> None:
         self._source, self._maker, self._factor = source, maker, factor
-        radial = isinstance(kernel, RadialKernel)
-        self._profile: Any = kernel.shifted if radial and shifted else kernel.value  # type: ignore[attr-defined]
-        self.constant = kernel.at_zero if radial and shifted else 0.0  # type: ignore[attr-defined]
+        self._profile, self.constant = profile_of(kernel, shifted)
         self.argument_error = maker.argument_error * factor
 
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
@@ -103,29 +104,3 @@ class FromArguments:
 
     def farthest(self, count: int) -> NDArray[np.intp]:
         return np.asarray(self._maker.farthest(count))
-
-
-class _BlockArguments:
-    """Arguments of a kernel that gives them in blocks of float64."""
-
-    argument_dtype = DOUBLE
-    argument_error = 0.0
-
-    def __init__(self, kernel: Any, factor: float, X: Any) -> None:
-        self._kernel, self._factor, self._X = kernel, factor, X
-
-    def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        X, Y = (self._X[part].astype(np.float64, copy=False) for part in (rows, columns))
-        np.multiply(self._kernel.arguments(X, Y), self._factor, out=out)
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        return np.arange(0)
-
-
-def _widest(kernels: Sequence[Kernel]) -> tuple[str, float]:
-    """Return the name of the argument that all kernels share, and the largest factor that one takes it with."""
-    found = [kernel.shared for kernel in kernels]
-    names = {shared[0] for shared in found if shared is not None}
-    if len(names) != 1 or None in found:
-        raise InputError(f"Kernels that share arguments must be of one kind; got {', '.join(map(repr, kernels))}.")
-    return names.pop(), max(shared[1] for shared in found if shared is not None)

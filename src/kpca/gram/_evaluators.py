@@ -7,8 +7,8 @@ profile: with rows (sqrt2 x, -|x|^2, 1) and columns (sqrt2 y, 1, -|y|^2) the pro
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from scipy import sparse
 from kpca._base.linalg import FloatArray, mean_of_rows, rows_at_once
 from kpca.gram.tiles import slices
 from kpca.kernels import Composite, DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled
-from kpca.kernels.arrays import squared_norms
+from kpca.kernels.arrays import pairs_of, squared_norms
 
 Rows = slice | NDArray[np.intp]
 Memo = dict[Any, Any]
@@ -30,20 +30,21 @@ SINGLE_DISTANCE_ERROR = 4e-6
 DOUBLE_DISTANCE_ERROR = 1e-11
 # Close: the relative error of t may exceed 1/this. Every profile has |t f'(t)| < 1/2, so that bounds the value's error.
 CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
-_PAIRS_AT_ONCE = 8192
 
 
-class Evaluator(Protocol):
+class Evaluator(abc.ABC):
     """Fills tiles with kernel values minus `constant`; `argument_error` is what t may be wrong by in float64."""
 
-    constant: float
-    argument_error: float
+    constant: float = 0.0
+    argument_error: float = 0.0
 
+    @abc.abstractmethod
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         """Write k(x_i, y_j) - constant into `out`.  # shape: (len(rows), len(columns))"""
 
     def farthest(self, count: int) -> NDArray[np.intp]:
-        """Return the rows farthest out, where rounding does most harm."""
+        """Return the rows farthest out, where rounding does most harm; none if that is not known."""
+        return np.arange(0)
 
 
 def has_single(kernel: Kernel, X: Any) -> bool:
@@ -103,22 +104,10 @@ def held_bytes(source: Any) -> int:
     return total + sum(map(held_bytes, getattr(source, "_members", ())))
 
 
-class _Values:
-    """What evaluators share that are not made of others; `_sizes` says which rows lie far out, if it is known."""
-
-    constant = 0.0
-    argument_error = 0.0
-    argument_dtype = DOUBLE
-
-    def _sizes(self) -> FloatArray:
-        return np.empty(0)
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        return np.argsort(-self._sizes(), kind="stable")[:count]
-
-
-class _BlockValues(_Values):
+class _BlockValues(Evaluator):
     """A kernel that only gives blocks, or arguments -D of exp(-gamma D) in blocks."""
+
+    argument_dtype = DOUBLE
 
     def __init__(self, kernel: Any, X: Any, Y: Any) -> None:
         self._kernel, self._X, self._Y = kernel, X, Y
@@ -135,7 +124,7 @@ class _BlockValues(_Values):
         out[...] = self._kernel.block(*self._pair(rows, columns))
 
 
-class _ProfileValues(_Values):
+class _ProfileValues(Evaluator):
     """f(t) of prepared rows; `arguments` writes t into an array of the `argument_dtype`."""
 
     def __init__(self, kernel: ProfileKernel, dtype: np.dtype[Any], *, shifted: bool) -> None:
@@ -180,8 +169,8 @@ class _DotValues(_ProfileValues):
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         np.matmul(self._L[rows], self._R[columns].T, out=out)
 
-    def _sizes(self) -> FloatArray:
-        return np.asarray(np.einsum("ij,ij->i", self._L, self._L))
+    def farthest(self, count: int) -> NDArray[np.intp]:
+        return np.argsort(-np.einsum("ij,ij->i", self._L, self._L), kind="stable")[:count]
 
 
 class _RadialValues(_ProfileValues):
@@ -231,8 +220,8 @@ class _RadialValues(_ProfileValues):
         if self._correct:
             self._from_differences(L, R, out)
 
-    def _sizes(self) -> FloatArray:
-        return -self._L[:, -2]  # |x|^2 of the centred rows
+    def farthest(self, count: int) -> NDArray[np.intp]:
+        return np.argsort(self._L[:, -2], kind="stable")[:count]  # -|x|^2 of the centred rows
 
     def _from_differences(self, L: FloatArray, R: FloatArray, t: FloatArray) -> None:
         """Compute t anew for close pairs, where |x|^2 + |y|^2 - 2 x.y has lost its digits."""
@@ -276,7 +265,7 @@ class _SparseValues(_ProfileValues):
                     out[i, j] = -squared_norms(X[i] - Y[j])
 
 
-class _CombinedValues:
+class _CombinedValues(Evaluator):
     """A sum, product or multiple of kernels, tile by tile."""
 
     def __init__(self, kernel: Composite, members: list[Evaluator]) -> None:
@@ -296,13 +285,6 @@ class _CombinedValues:
 
     def farthest(self, count: int) -> NDArray[np.intp]:
         return np.unique(np.concatenate([member.farthest(count) for member in self._members]))
-
-
-def pairs_of(chosen: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield the places of the pairs chosen, so many at a time that their differences stay small."""
-    i, j = np.nonzero(chosen)
-    for start in range(0, len(i), _PAIRS_AT_ONCE):
-        yield i[start : start + _PAIRS_AT_ONCE], j[start : start + _PAIRS_AT_ONCE]
 
 
 def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any]) -> FloatArray:

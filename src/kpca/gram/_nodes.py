@@ -8,10 +8,11 @@ derivatives are f'' b'_p b'_q (dot) or 4 f'' (b' - z')_p (b' - z')_q - 2 f' [p =
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, reduce
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,10 @@ from scipy.spatial.distance import cdist
 
 from kpca import kernels
 from kpca._base.linalg import FloatArray, mean_of_rows
-from kpca.gram._evaluators import CLOSE, DOUBLE, SINGLE, needs_differences, needs_double, pairs_of, profile_of
+from kpca.gram._evaluators import CLOSE, DOUBLE, SINGLE, needs_differences, needs_double, profile_of
 from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
+from kpca.kernels.arrays import pairs_of
 from kpca.kernels.dot import angles
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
@@ -50,16 +52,19 @@ class Local:
         return np.stack([self.second(p, q) @ A for p, q in pairs], axis=2)
 
 
-class Node(Protocol):
+class Node(abc.ABC):
     """A kernel and the rows b it is compared with."""
 
-    constant: float
+    kernel: Kernel
+    constant: float = 0.0
 
+    @abc.abstractmethod
     def at(self, Z: FloatArray, *, exact: bool) -> Local:
         """Return the kernel at the rows z; `exact`, for second derivatives, takes distances from differences."""
 
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return k(z_i, z_i) - constant and its gradient, in float64.  # shapes: (m,), (m, d)"""
+        """Return k(z_i, z_i) - constant, as if it did not change around z, and its gradient.  # shapes: (m,), (m, d)"""
+        return self.kernel.diagonal(Z) - self.constant, np.zeros(Z.shape)
 
 
 def node_of(kernel: Kernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> Node:
@@ -81,7 +86,7 @@ def node_of(kernel: Kernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) 
     raise TypeError(f"{kernel!r} has no gradient here")
 
 
-class _SumNode:
+class _SumNode(Node):
     """factor (k_1 + k_2 + ...): so are the derivatives."""
 
     def __init__(self, members: list[Node], factor: float) -> None:
@@ -107,10 +112,8 @@ class _SumNode:
         return self._total(value for value, _ in parts), self._total(slope for _, slope in parts)
 
 
-class _ProductNode:
+class _ProductNode(Node):
     """k_1 k_2 ...: each member's gradient is weighted by the values of the others."""
-
-    constant = 0.0
 
     def __init__(self, members: list[Node]) -> None:
         self._members = members
@@ -148,17 +151,7 @@ def _times(a: Local, b: Local) -> Local:
     return Local(a.values * b.values, a.pull, lambda p: a.first(p) * b.values + a.values * b.first(p), second)
 
 
-class _LevelNode:
-    """A kernel whose k(z, z) does not change around z."""
-
-    kernel: Kernel
-    constant = 0.0
-
-    def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.kernel.diagonal(Z) - self.constant, np.zeros(Z.shape)
-
-
-class _FlatNode(_LevelNode):
+class _FlatNode(Node):
     """The constant kernel."""
 
     def __init__(self, kernel: kernels.Constant, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
@@ -176,10 +169,10 @@ class _FlatNode(_LevelNode):
         )
 
 
-class _DotNode:
+class _DotNode(Node):
     """f(x.y) where `prepare` multiplies by a number (or one per feature)."""
 
-    constant = 0.0
+    kernel: kernels.DotKernel
 
     def __init__(self, kernel: kernels.DotKernel, B: FloatArray, dtype: np.dtype[Any]) -> None:
         self.kernel, self._dtype = kernel, dtype
@@ -216,7 +209,7 @@ class _DotNode:
         return self.kernel.value(t), slope * rows * self._factors
 
 
-class _AngularNode(_LevelNode):
+class _AngularNode(Node):
     """What kernels of directions share: rows of length 1, and lengths; a row of zeros has no direction."""
 
     def __init__(self, kernel: Kernel, B: FloatArray, dtype: np.dtype[Any]) -> None:
@@ -344,7 +337,7 @@ class _RectifiedNode(_AngularNode):
         return self.kernel.diagonal(Z), 2.0 * Z
 
 
-class _RadialNode(_LevelNode):
+class _RadialNode(Node):
     """f(-|x - y|^2) of rows that are centred first: an offset must not eat the digits of the distances."""
 
     kernel: kernels.RadialKernel

@@ -34,9 +34,9 @@ class NumpyTiles:
         X: Any,
         dtype: np.dtype[Any],
         *,
-        shifted: bool = False,
-        threads: int = 1,
-        arguments: SharedArguments | None = None,
+        shifted: bool,
+        threads: int,
+        arguments: SharedArguments | None,
     ) -> None:
         self.dtype, self.n_evaluations = dtype, 0
         self._kernel, self._X, self._shifted, self._arguments = kernel, X, shifted, arguments
@@ -186,15 +186,7 @@ class NumpyCross:
     """K(X, Y) - constant in tiles; rows of X are worked on by several threads, a band of them at a time."""
 
     def __init__(
-        self,
-        kernel: Kernel,
-        X: Any,
-        Y: Any,
-        dtype: np.dtype[Any],
-        *,
-        shifted: bool = False,
-        threads: int = 1,
-        memo: Memo | None = None,
+        self, kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool, threads: int, memo: Memo | None
     ) -> None:
         self._kernel, self._X, self._Y, self._dtype, self._shifted = kernel, X, Y, dtype, shifted
         self._memo = {} if memo is None else memo
@@ -207,16 +199,13 @@ class NumpyCross:
         X = self._X if len(self._bands) == 1 else self._X[band]
         return evaluator(self._kernel, X, self._Y, self._dtype, shifted=self._shifted, memo=self._memo)
 
-    def _source(self, band: slice) -> Evaluator:
-        """Return the evaluator of a band and hold on to none: two bands at a time would be one too many."""
-        source, self._first = self._first, None
-        return source or self._evaluator(band)
-
     def multiply(self, V: FloatArray) -> FloatArray:
         inner = np.ascontiguousarray(V, dtype=self._dtype)
         out = np.empty((self._X.shape[0], V.shape[1]))
         for band in self._bands:
-            self._multiply(self._source(band), inner, out[band])
+            # the evaluator of a band is not held on to: two bands at a time would be one too many
+            source, self._first = self._first, None
+            self._multiply(source or self._evaluator(band), inner, out[band])
         return out
 
     def _multiply(self, source: Evaluator, inner: FloatArray, out: FloatArray) -> None:

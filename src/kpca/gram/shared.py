@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
-from kpca.gram._evaluators import Rows, evaluator, profile_of
+from kpca.gram._evaluators import Evaluator, Rows, evaluator, profile_of
 from kpca.kernels import RBF, Exponential, Kernel, Polynomial
 
 Key = tuple[int, int, int, int]
@@ -86,7 +86,7 @@ class SharedArguments:
         return t
 
 
-class FromArguments:
+class FromArguments(Evaluator):
     """Fills tiles with values of one kernel, from arguments that others use as well."""
 
     def __init__(self, source: SharedArguments, maker: Any, kernel: Kernel, factor: float, shifted: bool) -> None:

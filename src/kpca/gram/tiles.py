@@ -94,18 +94,15 @@ class TileStore:
                 else:
                     # whole tiles, and no more of them than are still to come: the budget is a promise
                     count = min(max(1, SLAB_BYTES // self._tile_bytes), self._capacity - number)
-                    self._take_slab(count * self._tile_bytes)
+                    self._slab, self._used = np.empty(count * self._tile_bytes, dtype=np.uint8), 0
+                    started = time.perf_counter()
+                    self._slab[::_PAGE_BYTES] = 0
+                    self._fresh = (self._fresh[1], (time.perf_counter() - started) / self._slab.nbytes)
             if number >= self._capacity:
                 return None
             memory = self._slab[self._used : self._used + size]
             self._used += size
         return memory.view(dtype).reshape(shape)
-
-    def _take_slab(self, size: int) -> None:
-        self._slab, self._used = np.empty(size, dtype=np.uint8), 0
-        started = time.perf_counter()
-        self._slab[::_PAGE_BYTES] = 0
-        self._fresh = (self._fresh[1], (time.perf_counter() - started) / size)
 
     def keep(self, number: int, tile: FloatArray, seconds: float) -> None:
         """Remember a tile that was computed into its room; only now, so that half a tile is never taken for one."""

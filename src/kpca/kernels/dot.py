@@ -25,7 +25,6 @@ from kpca.kernels.arrays import (
     positive,
     squared_norms,
     to_dense,
-    whole_if_possible,
 )
 from kpca.kernels.base import Argument, Kernel, ProfileKernel, Writer, checked, plainly, registered
 
@@ -97,7 +96,9 @@ class _Shifted(DotKernel):
 
 
 def _degree(name: str, value: object) -> int | float:
-    return whole_if_possible(non_negative(name, value))
+    """Return 3 for 3.0: a whole number is kept as an int, so that equal kernels also print alike."""
+    degree = non_negative(name, value)
+    return int(degree) if degree.is_integer() else degree
 
 
 @registered("poly", "polynomial")

@@ -191,10 +191,8 @@ class HistogramIntersection(_Histogram):
 
 
 def _l1_distances(X: Matrix, Y: Matrix) -> NDArray[np.float64]:
-    distances: NDArray[Any]
+    X, Y = as_float64(X), as_float64(Y)
     if not sparse.issparse(X):
-        distances = cdist(as_float64(X), as_float64(Y), "cityblock")
-        return distances
+        return np.asarray(cdist(X, Y, "cityblock"))
     # scikit-learn sorts the indices of what it is given, in place
-    distances = manhattan_distances(canonical(as_float64(X)), canonical(as_float64(Y)))
-    return distances
+    return np.asarray(manhattan_distances(canonical(X), canonical(Y)))

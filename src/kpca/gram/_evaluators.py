@@ -46,6 +46,15 @@ class Evaluator(abc.ABC):
         """Return the rows farthest out, where rounding does most harm; none if that is not known."""
         return np.arange(0)
 
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of what was made of the rows and is held on to; data that were only handed do not count."""
+        parts = {id(part): part for part in vars(self).values()}.values()
+        held = [part for part in parts if isinstance(part, np.ndarray)]
+        for part in filter(sparse.issparse, parts):
+            held += [part.data, part.indices, part.indptr]
+        return sum(part.nbytes for part in held)
+
 
 def has_single(kernel: Kernel, X: Any) -> bool:
     """Return True if float32 tiles cost less than float64 ones: profiles of dense rows, and what is made of them."""
@@ -80,34 +89,11 @@ def profile_of(kernel: Any, shifted: bool) -> tuple[Callable[[FloatArray], Float
     return (kernel.shifted, kernel.at_zero) if shifted and isinstance(kernel, RadialKernel) else (kernel.value, 0.0)
 
 
-def needs_double(dtype: np.dtype[Any], radius: float) -> bool:
-    """Return True if float32 distances of rows up to |x|^2 = radius have too few digits."""
-    return bool(dtype == SINGLE and np.finfo(SINGLE).eps * radius > SINGLE_DISTANCE_ERROR)
-
-
-def needs_differences(dtype: np.dtype[Any], radius: float) -> bool:
-    """Return True if the float64 product is not enough either."""
-    return bool(dtype == DOUBLE and np.finfo(DOUBLE).eps * radius > DOUBLE_DISTANCE_ERROR)
-
-
-def held_bytes(source: Any) -> int:
-    """Return the bytes of what an evaluator made of its rows and holds on to; data it was only handed do not count."""
-    if isinstance(source, _BlockValues):
-        return 0
-    parts = {id(part): part for part in vars(source).values()}.values()
-    total = 0
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            total += part.nbytes
-        elif sparse.issparse(part):
-            total += part.data.nbytes + part.indices.nbytes + part.indptr.nbytes
-    return total + sum(map(held_bytes, getattr(source, "_members", ())))
-
-
 class _BlockValues(Evaluator):
     """A kernel that only gives blocks, or arguments -D of exp(-gamma D) in blocks."""
 
     argument_dtype = DOUBLE
+    held_bytes = 0
 
     def __init__(self, kernel: Any, X: Any, Y: Any) -> None:
         self._kernel, self._X, self._Y = kernel, X, Y
@@ -124,10 +110,10 @@ class _BlockValues(Evaluator):
         out[...] = self._kernel.block(*self._pair(rows, columns))
 
 
-class _ProfileValues(Evaluator):
+class ProfileValues(Evaluator):
     """f(t) of prepared rows; `arguments` writes t into an array of the `argument_dtype`."""
 
-    def __init__(self, kernel: ProfileKernel, dtype: np.dtype[Any], *, shifted: bool) -> None:
+    def __init__(self, kernel: Kernel, dtype: np.dtype[Any], *, shifted: bool) -> None:
         self._profile, self.constant = profile_of(kernel, shifted)
         self.argument_dtype = dtype
         self._may_pass_zero = not isinstance(kernel, RadialKernel) or kernel.smooth_past_zero
@@ -135,9 +121,9 @@ class _ProfileValues(Evaluator):
 
     def _expect_errors(self, kernel: RadialKernel, radius: float) -> None:
         """Decide which distances are computed from differences: `radius` is the largest |x|^2."""
-        error = float(np.finfo(self.argument_dtype).eps) * radius
-        self._correct = kernel.singular_at_zero or needs_differences(self.argument_dtype, radius)
-        self._close = -error * CLOSE[self.argument_dtype]
+        dtype, error = self.argument_dtype, float(np.finfo(self.argument_dtype).eps) * radius
+        self._correct = kernel.singular_at_zero or (dtype == DOUBLE and error > DOUBLE_DISTANCE_ERROR)
+        self._close = -error * CLOSE[dtype]
         self.argument_error = float(np.finfo(DOUBLE).eps) * radius
         if self._correct:
             self.argument_error = min(self.argument_error, 1.0 / CLOSE[DOUBLE])
@@ -156,7 +142,7 @@ class _ProfileValues(Evaluator):
             out[...] = t
 
 
-class _DotValues(_ProfileValues):
+class _DotValues(ProfileValues):
     """f(x.y) of dense rows."""
 
     def __init__(self, kernel: ProfileKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], memo: Memo) -> None:
@@ -173,7 +159,7 @@ class _DotValues(_ProfileValues):
         return np.argsort(-np.einsum("ij,ij->i", self._L, self._L), kind="stable")[:count]
 
 
-class _RadialValues(_ProfileValues):
+class _RadialValues(ProfileValues):
     """f(-|x - y|^2) of dense rows, which are centred first: an offset must not eat the digits of the distances."""
 
     def __init__(
@@ -181,7 +167,7 @@ class _RadialValues(_ProfileValues):
     ) -> None:
         super().__init__(kernel, dtype, shifted=shifted)
         radius = self._load(kernel, X, Y, dtype, memo)
-        if needs_double(dtype, radius):
+        if dtype == SINGLE and np.finfo(SINGLE).eps * radius > SINGLE_DISTANCE_ERROR:
             self.argument_dtype = DOUBLE  # distances in float64, rounded once the profile has made them harmless
             self._load(kernel, X, Y, DOUBLE, memo)
         self._expect_errors(kernel, radius)
@@ -190,58 +176,36 @@ class _RadialValues(_ProfileValues):
         """Set the two factors of t, and return the largest |x|^2 or |y|^2."""
         if (kernel, dtype) not in memo:
             centre = mean_of_rows(Y)
-            memo[kernel, dtype] = (centre, *self._augmented(kernel, Y, centre, dtype, column=True))
+            memo[kernel, dtype] = (centre, *_augmented(kernel, Y, centre, dtype, column=True))
         centre, self._R, columns = memo[kernel, dtype]
-        self._L, rows = self._augmented(kernel, X, centre, dtype, column=False)
+        self._L, rows = _augmented(kernel, X, centre, dtype, column=False)
         return float(max(rows, columns))
 
-    @staticmethod
-    def _augmented(
-        kernel: RadialKernel, X: FloatArray, centre: FloatArray, dtype: np.dtype[Any], *, column: bool
-    ) -> tuple[FloatArray, float]:
-        """Return rows (sqrt2 x, -|x|^2, 1), or (sqrt2 y, 1, -|y|^2) for columns, and the largest |x|^2."""
-        n, d = X.shape
-        rows = np.empty((n, d + 2), dtype=dtype)
-        radius = 0.0
-        step = rows_at_once(d)
-        for start in range(0, n, step):
-            part = rows[start : start + step]
-            part[:, :d] = kernel.prepare(X[start : start + step] - centre) * np.sqrt(2.0)
-            # of the rounded rows, so that the distance of a row from itself is 0 up to the last bits
-            norms = 0.5 * np.einsum("ij,ij->i", part[:, :d], part[:, :d], dtype=np.float64)
-            part[:, d + column] = -norms
-            part[:, d + 1 - column] = 1.0
-            radius = max(radius, float(norms.max(initial=0.0)))
-        return rows, radius
-
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        L, R = self._L[rows], self._R[columns]
+        L, R, d = self._L[rows], self._R[columns], self._L.shape[1] - 2
         np.matmul(L, R.T, out=out)
-        if self._correct:
-            self._from_differences(L, R, out)
+        if not self._correct:
+            return
+        # anew for close pairs, where |x|^2 + |y|^2 - 2 x.y has lost its digits
+        close = out > self._close
+        count = np.count_nonzero(close)
+        if count * 4 > out.size:  # most pairs: feature by feature, without gathering
+            out.fill(0.0)
+            for m in range(d):
+                gap = np.subtract.outer(L[:, m], R[:, m])
+                gap *= gap
+                out -= gap
+            out *= 0.5
+        elif count:
+            for i, j in pairs_of(close):
+                gap = L[i, :d] - R[j, :d]
+                out[i, j] = -0.5 * np.einsum("ij,ij->i", gap, gap)
 
     def farthest(self, count: int) -> NDArray[np.intp]:
         return np.argsort(self._L[:, -2], kind="stable")[:count]  # -|x|^2 of the centred rows
 
-    def _from_differences(self, L: FloatArray, R: FloatArray, t: FloatArray) -> None:
-        """Compute t anew for close pairs, where |x|^2 + |y|^2 - 2 x.y has lost its digits."""
-        d = L.shape[1] - 2
-        close = t > self._close
-        count = np.count_nonzero(close)
-        if count * 4 > t.size:  # most pairs: feature by feature, without gathering
-            t.fill(0.0)
-            for m in range(d):
-                gap = np.subtract.outer(L[:, m], R[:, m])
-                gap *= gap
-                t -= gap
-            t *= 0.5
-        elif count:
-            for i, j in pairs_of(close):
-                gap = L[i, :d] - R[j, :d]
-                t[i, j] = -0.5 * np.einsum("ij,ij->i", gap, gap)
 
-
-class _SparseValues(_ProfileValues):
+class _SparseValues(ProfileValues):
     """f(x.y) or f(-|x - y|^2) of CSR rows; never densified or centred, so t is computed in float64."""
 
     def __init__(self, kernel: ProfileKernel, X: Any, Y: Any, shifted: bool) -> None:
@@ -274,6 +238,10 @@ class _CombinedValues(Evaluator):
         self.constant = self._factor * sum(member.constant for member in members)  # of a product all are 0
         self.argument_error = sum(member.argument_error for member in members)
 
+    @property
+    def held_bytes(self) -> int:
+        return sum(member.held_bytes for member in self._members)
+
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         self._members[0].fill(rows, columns, out)
         if self._factor != 1.0:
@@ -293,3 +261,20 @@ def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any]) -> Flo
     for part in slices(len(X), rows_at_once(X.shape[1])):
         rows[part] = kernel.prepare(X[part].astype(np.float64, copy=False))
     return rows
+
+
+def _augmented(
+    kernel: RadialKernel, X: FloatArray, centre: FloatArray, dtype: np.dtype[Any], *, column: bool
+) -> tuple[FloatArray, float]:
+    """Return rows (sqrt2 x, -|x|^2, 1), or (sqrt2 y, 1, -|y|^2) for columns, and the largest |x|^2."""
+    (n, d), radius = X.shape, 0.0
+    rows = np.empty((n, d + 2), dtype=dtype)
+    for cut in slices(n, rows_at_once(d)):
+        part = rows[cut]
+        part[:, :d] = kernel.prepare(X[cut] - centre) * np.sqrt(2.0)
+        # of the rounded rows, so that the distance of a row from itself is 0 up to the last bits
+        norms = 0.5 * np.einsum("ij,ij->i", part[:, :d], part[:, :d], dtype=np.float64)
+        part[:, d + column] = -norms
+        part[:, d + 1 - column] = 1.0
+        radius = max(radius, float(norms.max(initial=0.0)))
+    return rows, radius

@@ -3,7 +3,8 @@
 Each kernel is a node, so that sums and products are the chain rule and nothing else. With t the number a profile f is
 of, and primes for prepared rows, grad_z f(t) is f'(t) b' (dot) or 2 f'(t) (b' - z') (radial), and the second
 derivatives are f'' b'_p b'_q (dot) or 4 f'' (b' - z')_p (b' - z')_q - 2 f' [p = q] (radial), times the factors of
-`prepare`. Where that costs no digits these are products with all pairs at a time, not a matrix for each pair.
+`prepare`. Where that costs no digits these are products with all pairs at a time, not a matrix for each pair. All in
+float64.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import abc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, reduce
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +21,18 @@ from scipy.spatial.distance import cdist
 
 from kpca import kernels
 from kpca._base.linalg import FloatArray, mean_of_rows
-from kpca.gram._evaluators import CLOSE, DOUBLE, SINGLE, needs_differences, needs_double, profile_of
+from kpca.gram._evaluators import CLOSE, DOUBLE, DOUBLE_DISTANCE_ERROR, profile_of
 from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
 from kpca.kernels.arrays import pairs_of
 from kpca.kernels.dot import angles
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
+_EPS = float(np.finfo(np.float64).eps)
 # Rows whose directions differ by no more agree: most digits of v - cos theta u are rounding there.
 _KINK = 1e-9
 # Rows so far out, in bandwidths, that squares would overflow count as being here: every profile is flat by then.
-_FARTHEST = {DOUBLE: 1e150, SINGLE: 1e17}
+_FARTHEST = 1e150
 # Weighted rows for some pairs that exist at a time, for each tile at work.
 _NUMBERS_AT_ONCE = 2**21
 
@@ -67,22 +69,22 @@ class Node(abc.ABC):
         return self.kernel.diagonal(Z) - self.constant, np.zeros(Z.shape)
 
 
-def node_of(kernel: Kernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> Node:
+def node_of(kernel: Kernel, B: FloatArray, shifted: bool) -> Node:
     """Return the node of a kernel with gradients; the values of a product cannot be shifted."""
     match kernel:
         case kernels.Product():
-            return _ProductNode([node_of(member, B, dtype, False) for member in kernel.members])
+            return _ProductNode([node_of(member, B, False) for member in kernel.members])
         case kernels.Sum() | kernels.Scaled():
-            members = [node_of(member, B, dtype, shifted) for member in kernel.members]
+            members = [node_of(member, B, shifted) for member in kernel.members]
             return _SumNode(members, kernel.factor if isinstance(kernel, kernels.Scaled) else 1.0)
         case kernels.RadialKernel():
-            return _RadialNode(kernel, B, dtype, shifted)
+            return _RadialNode(kernel, B, shifted)
         case kernels.DotKernel():
-            return (_CosineNode if isinstance(kernel, kernels.Cosine) else _DotNode)(kernel, B, dtype)
+            return (_CosineNode if isinstance(kernel, kernels.Cosine) else _DotNode)(kernel, B)
         case kernels.ArcCosine():
-            return (_StepsNode if kernel.order == 0 else _RectifiedNode)(kernel, B, dtype)
+            return (_StepsNode if kernel.order == 0 else _RectifiedNode)(kernel, B)
         case kernels.Constant():
-            return _FlatNode(kernel, B, dtype, shifted)
+            return _FlatNode(kernel, B, shifted)
     raise TypeError(f"{kernel!r} has no gradient here")
 
 
@@ -154,15 +156,15 @@ def _times(a: Local, b: Local) -> Local:
 class _FlatNode(Node):
     """The constant kernel."""
 
-    def __init__(self, kernel: kernels.Constant, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
-        self.kernel, self._n, self._dtype = kernel, len(B), dtype
+    def __init__(self, kernel: kernels.Constant, B: FloatArray, shifted: bool) -> None:
+        self.kernel, self._n = kernel, len(B)
         self._value, self.constant = (0.0, kernel.constant) if shifted else (kernel.constant, 0.0)
 
     def at(self, Z: FloatArray, *, exact: bool) -> Local:
-        values = np.full((len(Z), self._n), self._value, dtype=self._dtype)
+        values = np.full((len(Z), self._n), self._value)
         return Local(
             values,
-            pull=lambda W: np.zeros(Z.shape, dtype=self._dtype),
+            pull=lambda W: np.zeros(Z.shape),
             first=lambda p: np.zeros(values.shape),
             second=lambda p, q: np.zeros(values.shape),
             shortcut=lambda A, pairs: np.zeros((len(Z), A.shape[1], len(pairs))),
@@ -174,25 +176,20 @@ class _DotNode(Node):
 
     kernel: kernels.DotKernel
 
-    def __init__(self, kernel: kernels.DotKernel, B: FloatArray, dtype: np.dtype[Any]) -> None:
-        self.kernel, self._dtype = kernel, dtype
+    def __init__(self, kernel: kernels.DotKernel, B: FloatArray) -> None:
+        self.kernel = kernel
         self._factors = kernel.prepare(np.ones((1, B.shape[1])))  # shape: (1, d)
-        self._B = self._prepared(B)
-
-    def _prepared(self, X: FloatArray) -> FloatArray:
-        rows: FloatArray = X.astype(np.float64, copy=False) * self._factors
-        return rows.astype(self._dtype, copy=False)
+        self._B = B * self._factors
 
     def at(self, Z: FloatArray, *, exact: bool) -> Local:
-        t = self._prepared(Z) @ self._B.T
-        factors = self._factors.astype(self._dtype)
+        t = (Z * self._factors) @ self._B.T
         slope, bend = cache(lambda: self.kernel.derivative(t)), cache(lambda: self.kernel.curvature(t))
-        rows = cache(lambda: self._B * factors)  # what remains of b when t is differentiated
+        rows = cache(lambda: self._B * self._factors)  # what remains of b when t is differentiated
 
         def pull(W: FloatArray) -> FloatArray:
             weighted = self.kernel.derivative(t)
             weighted *= W
-            return np.asarray((weighted @ self._B) * factors)
+            return np.asarray((weighted @ self._B) * self._factors)
 
         return Local(
             self.kernel.value(t.copy()),
@@ -209,22 +206,25 @@ class _DotNode(Node):
         return self.kernel.value(t), slope * rows * self._factors
 
 
-class _AngularNode(Node):
-    """What kernels of directions share: rows of length 1, and lengths; a row of zeros has no direction."""
+class _CosineNode(Node):
+    """u.v, and what kernels of directions share: rows of length 1, and lengths; a row of zeros has no direction."""
 
-    def __init__(self, kernel: Kernel, B: FloatArray, dtype: np.dtype[Any]) -> None:
-        self.kernel, self._dtype = kernel, dtype
-        self._V, self._lengths = (part.astype(dtype, copy=False) for part in _directions_and_lengths(B))
+    def __init__(self, kernel: Kernel, B: FloatArray) -> None:
+        self.kernel = kernel
+        self._V, self._lengths = _directions_and_lengths(B)
+
+    def at(self, Z: FloatArray, *, exact: bool) -> Local:
+        return self._cosine(*_directions_and_lengths(Z))
 
     def _tangent(self, C: FloatArray, cosines: FloatArray, U: FloatArray, lengths: FloatArray) -> FloatArray:
-        """Return sum_j C_ij (v_j - (u_i.v_j) u_i) / |z_i|, and 0 for rows of zeros."""
+        """Return sum_j C_ij (v_j - (u_i.v_j) u_i) / |z_i|, as (I - u u') / |z| is du/dz; 0 for rows of zeros."""
         pulled: FloatArray = C @ self._V
         pulled -= np.einsum("ij,ij->i", C, cosines)[:, None] * U
         # what is left along u is rounding, which a short row would magnify
         pulled -= np.einsum("ij,ij->i", pulled, U)[:, None] * U
         pulled /= np.where(lengths == 0, 1.0, lengths)[:, None]
         pulled[lengths == 0] = 0.0
-        return pulled.astype(self._dtype, copy=False)
+        return pulled
 
     def _cosine(self, U: FloatArray, lengths: FloatArray) -> Local:
         """c = u.v of rows of length 1: |z| dc/dz^p = v_p - c u_p, and the second derivative, by the product rule, is
@@ -250,15 +250,7 @@ class _AngularNode(Node):
         )
 
 
-class _CosineNode(_AngularNode):
-    """u.v: the Jacobian of normalisation is (I - u u') / |z|."""
-
-    def at(self, Z: FloatArray, *, exact: bool) -> Local:
-        U, lengths = (part.astype(self._dtype, copy=False) for part in _directions_and_lengths(Z))
-        return self._cosine(U, lengths)
-
-
-class _StepsNode(_AngularNode):
+class _StepsNode(_CosineNode):
     """1 - theta / pi: grad theta = -(v - cos theta u) / (|z| sin theta), of length 1 / |z|; 0 where rows agree.
 
     It is g(c) of the cosine c, with g' = 1 / (pi sin theta) and g'' = cos theta / (pi sin^3 theta).
@@ -266,7 +258,7 @@ class _StepsNode(_AngularNode):
 
     def at(self, Z: FloatArray, *, exact: bool) -> Local:
         U, lengths = _directions_and_lengths(Z)
-        theta = angles(Z if exact else U, self._V.astype(np.float64, copy=False))
+        theta = angles(Z if exact else U, self._V)
         cosines, c = np.cos(theta), cache(lambda: self._cosine(U, lengths))
 
         def pull(W: FloatArray) -> FloatArray:
@@ -284,14 +276,14 @@ class _StepsNode(_AngularNode):
 
         bend = cache(lambda: cosines * np.pi**2 * slope() ** 3)
         return Local(
-            (1.0 - theta / np.pi).astype(self._dtype, copy=False),
+            (1.0 - theta / np.pi),
             pull=pull,
             first=lambda p: slope() * c().first(p),
             second=lambda p, q: slope() * c().second(p, q) + bend() * c().first(p) * c().first(q),
         )
 
 
-class _RectifiedNode(_AngularNode):
+class _RectifiedNode(_CosineNode):
     """|z| |b| (sin theta + (pi - theta) cos theta) / pi, whose gradient is (sin theta |b| u + (pi - theta) b) / pi.
 
     At z = 0, where there is a kink, that is b / 2 (u counts as 0, theta as pi / 2): half way between both sides.
@@ -301,7 +293,7 @@ class _RectifiedNode(_AngularNode):
 
     def at(self, Z: FloatArray, *, exact: bool) -> Local:
         U, lengths = _directions_and_lengths(Z)
-        theta = angles(U, self._V.astype(np.float64, copy=False))
+        theta = angles(U, self._V)
         scale, c = self._lengths / np.pi, cache(lambda: self._cosine(U, lengths))
         values = np.sin(theta) + (np.pi - theta) * np.cos(theta)
         values *= scale * lengths[:, None]
@@ -310,7 +302,7 @@ class _RectifiedNode(_AngularNode):
             weights = W * scale
             pulled: FloatArray = ((np.pi - theta) * weights) @ self._V
             pulled += np.einsum("ij,ij->i", np.sin(theta), weights)[:, None] * U
-            return pulled.astype(self._dtype, copy=False)
+            return pulled
 
         @cache
         def across_and_along() -> tuple[FloatArray, FloatArray]:
@@ -327,7 +319,7 @@ class _RectifiedNode(_AngularNode):
             return matrix + along * (float(p == q) - U[:, p, None] * U[:, q, None])
 
         return Local(
-            values.astype(self._dtype, copy=False),
+            values,
             pull=pull,
             first=lambda p: scale * (np.sin(theta) * U[:, p, None] + (np.pi - theta) * self._V[:, p]),
             second=second,
@@ -342,32 +334,25 @@ class _RadialNode(Node):
 
     kernel: kernels.RadialKernel
 
-    def __init__(self, kernel: kernels.RadialKernel, B: FloatArray, dtype: np.dtype[Any], shifted: bool) -> None:
-        self.kernel, self._dtype, self._work = kernel, dtype, dtype
+    def __init__(self, kernel: kernels.RadialKernel, B: FloatArray, shifted: bool) -> None:
+        self.kernel = kernel
         self._profile, self.constant = profile_of(kernel, shifted)
         self._centre = mean_of_rows(B)
         self._factors = kernel.prepare(np.ones((1, B.shape[1])))  # shape: (1, d)
         self._B, self._norms = self._prepared(B)
-        radius = float(self._norms.max(initial=0.0))
-        if needs_double(dtype, radius):
-            self._work = DOUBLE
-            self._B, self._norms = self._prepared(B)
-        wide = needs_differences(self._work, radius)
+        wide = bool(_EPS * self._norms.max(initial=0.0) > DOUBLE_DISTANCE_ERROR)
         self._correct = kernel.singular_at_zero or wide
-        self._close = -float(np.finfo(self._work).eps) * CLOSE[self._work]
         # (b - z)_p (b - z)_q multiplied out loses digits: to rows many bandwidths apart, and where f'' has a pole
         self._by_moments = not wide and bool(np.isfinite(kernel.curvature(np.zeros(1)))[0])
 
     def _prepared(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (X - centre) * factors, with rows too far out for their squares brought in, and those squares."""
-        limit = _FARTHEST[self._work]
         with np.errstate(over="ignore"):
             rows = (X - self._centre) * self._factors
-        far = np.abs(rows).max(axis=1, initial=0.0) > limit
+        far = np.abs(rows).max(axis=1, initial=0.0) > _FARTHEST
         if far.any():
             outer = rows[far].clip(-1e300, 1e300)
-            rows[far] = outer * (limit / np.abs(outer).max(axis=1))[:, None]
-        rows = rows.astype(self._work, copy=False)
+            rows[far] = outer * (_FARTHEST / np.abs(outer).max(axis=1))[:, None]
         return rows, np.einsum("ij,ij->i", rows, rows)
 
     def at(self, Z: FloatArray, *, exact: bool) -> Local:
@@ -378,7 +363,7 @@ class _RadialNode(Node):
         t = (2.0 * rows) @ self._B.T
         t -= norms[:, None]
         t -= self._norms
-        close = t > self._close * (norms[:, None] + self._norms) if self._correct else None
+        close = t > -_EPS * CLOSE[DOUBLE] * (norms[:, None] + self._norms) if self._correct else None
         if close is not None:
             for i, j in pairs_of(close):
                 gap = self._B[j] - rows[i]
@@ -406,8 +391,8 @@ class _RadialNode(Node):
             pulled = weights @ B
             pulled -= weights.sum(axis=1)[:, None] * rows
             pulled += apart
-            pulled *= 2.0 * self._factors.astype(self._work)
-            return pulled.astype(self._dtype, copy=False)
+            pulled *= 2.0 * self._factors
+            return pulled
 
         @cache
         def slope_and_bend() -> tuple[FloatArray, FloatArray]:
@@ -433,7 +418,7 @@ class _RadialNode(Node):
             return self._multiplied_out(rows, *slope_and_bend(), A, pairs)
 
         return Local(
-            self._profile(t.copy()).astype(self._dtype, copy=False),
+            self._profile(t.copy()),
             pull=pull,
             first=lambda p: 2.0 * factors[p] * (slope_and_bend()[0] * gaps(p)),
             second=second,
@@ -462,8 +447,7 @@ class _RadialNode(Node):
 
 
 def _directions_and_lengths(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return rows of length 1 and their former lengths, in float64; rows of zeros stay.  # shapes: (m, d), (m,)"""
-    X = X.astype(np.float64, copy=False)
+    """Return rows of length 1 and their former lengths; rows of zeros stay.  # shapes: (m, d), (m,)"""
     directions = kernels.Cosine().prepare(X)
     return directions, np.einsum("ij,ij->i", X, directions)
 

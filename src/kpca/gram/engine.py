@@ -18,12 +18,12 @@ from array_api_compat import device as device_of
 from numpy.typing import NDArray
 
 from kpca._base.config import check_device, device_setting
-from kpca.gram._evaluators import Evaluator, Memo, held_bytes
+from kpca.gram._evaluators import Evaluator, Memo
 from kpca.gram._numpy import NumpyEngine
 from kpca.gram.slopes import Slopes
 from kpca.kernels import Kernel
 
-__all__ = ["CrossTiles", "Engine", "Evaluator", "SymmetricTiles", "engine_for", "evaluator", "has_single", "held_bytes"]
+__all__ = ["CrossTiles", "Engine", "Evaluator", "SymmetricTiles", "engine_for", "evaluator", "has_single"]
 __all__ += ["column_norms", "empty_columns", "like", "side_by_side", "some_columns", "to_host"]
 
 FloatArray = NDArray[Any]

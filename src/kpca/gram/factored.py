@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +17,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.threads import in_order
-from kpca.gram.operator import Moments, OfData, Precision
+from kpca.gram.operator import Moments, OfData
 from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
 
@@ -36,28 +36,10 @@ _SAMPLE = 64
 _NEAR_ORIGIN = 4.0
 
 
-class GivenOperator(OfData):
-    """What operators of given numbers share: main memory, one precision, and nothing that a product would find."""
-
-    kernel: Kernel | None = None
-
-    def at(self, precision: Precision) -> Self:
-        """Return itself: the numbers have the precision they came with."""
-        return self
-
-    def keep_tiles(self, budget: int, reuses: int = 2) -> None:
-        """There are none to keep."""
-
-    def found(self) -> dict[Precision, Moments]:
-        return {}
-
-    def recall(self, found: dict[Precision, Moments]) -> None:
-        """There is nothing to recall."""
-
-
-class MatrixGram(GivenOperator):
+class MatrixGram(OfData):
     """S K S of a given K; products are those of NumPy, SciPy or the LinearOperator itself."""
 
+    kernel: Kernel | None = None
     psd, null = False, None  # nothing is known of a matrix that somebody else made
 
     def __init__(self, K: Any, *, scale: FloatArray | None = None) -> None:
@@ -96,8 +78,7 @@ class MatrixGram(GivenOperator):
         return float(diagonal @ scale**2), squares
 
     def moments(self) -> Moments:
-        trace, frobenius2 = self._entries
-        return Moments(self._image, trace, frobenius2)
+        return Moments(self._image, *self._entries)
 
     @cached_property
     def _image(self) -> FloatArray:
@@ -128,16 +109,13 @@ class MatrixGram(GivenOperator):
         else:
             K = self._data.toarray() if sparse.issparse(self._data) else self._data
             K = np.array(K, dtype=np.float64)
-        if self._scale is not None:
-            K *= self._scale[:, None]
-            K *= self._scale[None, :]
-        return K
+        return self._weighted(K)
 
 
-class Factored(GivenOperator):
+class Factored(OfData):
     """F'F (primal, d x d) or F F' (dual, n x n), whichever is smaller, of dense or CSR rows."""
 
-    psd = True
+    kernel, psd = None, True
 
     def __init__(self, X: Any, *, centred: bool, scale: FloatArray | None = None, threads: int = 1) -> None:
         n, d = X.shape

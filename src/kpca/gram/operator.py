@@ -55,12 +55,8 @@ class Moments:
 class Operator(Protocol):
     """What a solver may ask of a symmetric operator."""
 
-    @property
-    def shape(self) -> tuple[int, int]: ...
-
-    @property
-    def psd(self) -> bool:
-        """True if no eigenvalue can be negative."""
+    shape: tuple[int, int]
+    psd: bool  # True if no eigenvalue can be negative
 
     @property
     def null(self) -> Array | None:
@@ -95,7 +91,11 @@ class Operator(Protocol):
 
 
 class OfData:
-    """What operators made of data share: the rows (or the matrix itself), and the square roots of the weights."""
+    """What operators made of data share: the rows (or the matrix itself), and the square roots of the weights.
+
+    Unless a subclass says otherwise, the numbers are given: in main memory, in the one precision they came with, and
+    with nothing that a product would find.
+    """
 
     _data: Any
     _scale: Array | None
@@ -112,8 +112,28 @@ class OfData:
         """Return what `work` makes of the data, for what is no operator: feature maps and fingerprints."""
         return work(self._data)
 
+    def _weighted(self, K: FloatArray) -> FloatArray:
+        """Overwrite K by S K S and return it."""
+        if self._scale is not None:
+            scale = to_host(self._scale)
+            K *= scale[:, None]
+            K *= scale[None, :]
+        return K
+
     def placed(self, V: FloatArray) -> Array:
         return V
+
+    def at(self, precision: Precision) -> Any:
+        return self
+
+    def keep_tiles(self, budget: int, reuses: int = 2) -> None:
+        pass
+
+    def found(self) -> dict[Precision, Moments]:
+        return {}
+
+    def recall(self, found: dict[Precision, Moments]) -> None:
+        pass
 
 
 class Gram(OfData):
@@ -133,6 +153,7 @@ class Gram(OfData):
         budget: int = 0,
         arguments: SharedArguments | None = None,
     ) -> None:
+        self.psd = kernel.psd  # a shifted one is so only after centring
         self.kernel, self.shape, self.dtype = kernel, (X.shape[0], X.shape[0]), _DTYPE[precision]
         self.shifted, self.threads = shifted, threads if X.shape[0] > _ONE_THREAD_ROWS else 1
         self._data, self._scale, self._arguments = X, scale, arguments
@@ -143,11 +164,6 @@ class Gram(OfData):
         self.keep_tiles(budget)
         self._other: dict[Precision, Gram] = {precision: self}
         self._moments: Moments | None = None
-
-    @property
-    def psd(self) -> bool:
-        """True if the kernel is positive semidefinite; a shifted one is so only after centring."""
-        return self.kernel.psd
 
     @cached_property
     def constant(self) -> float:
@@ -169,14 +185,8 @@ class Gram(OfData):
 
     def cross_to(self, some: NDArray[np.intp]) -> CrossGram:
         """Return the float32 kernel values of all rows with some of them, without weights."""
-        return CrossGram(
-            self.kernel,
-            self._data,
-            self._data[some],
-            dtype=_DTYPE["single"],
-            shifted=self.shifted,
-            threads=self.threads,
-        )
+        X, dtype = self._data, _DTYPE["single"]
+        return CrossGram(self.kernel, X, X[some], dtype=dtype, shifted=self.shifted, threads=self.threads)
 
     def at(self, precision: Precision) -> Gram:
         """Return the same operator with tiles of this precision; itself where float32 would save nothing."""
@@ -244,11 +254,11 @@ class Gram(OfData):
 
     def moments(self) -> Moments:
         """Return M s, the trace and the Frobenius norm; known after any product, otherwise from a pass of its own."""
-        if self._known_moments(_DTYPE["single"]) is None:
-            self @ self.placed(np.empty((self.shape[0], 0)))
-        moments = self._known_moments(_DTYPE["single"])
-        assert moments is not None
-        return moments
+        known = self._known_moments(_DTYPE["single"])
+        if known is not None:
+            return known
+        self @ self.placed(np.empty((self.shape[0], 0)))
+        return self.moments()
 
     def found(self) -> dict[Precision, Moments]:
         return {name: gram._moments for name, gram in self._other.items() if gram._moments is not None}
@@ -292,11 +302,8 @@ class Gram(OfData):
         return _SAFETY * float(norms.max(initial=0.0))
 
     def matrix(self) -> FloatArray:
-        K, scale = self._tiles.matrix(), to_host(self.scale)
-        if self._scale is not None:
-            K *= scale[:, None]
-            K *= scale[None, :]
-        self._set_moments(self.placed(K @ scale), float(np.vdot(K, K)))
+        K = self._weighted(self._tiles.matrix())
+        self._set_moments(self.placed(K @ to_host(self.scale)), float(np.vdot(K, K)))
         return K
 
 
@@ -327,14 +334,10 @@ class Centered:
     """P M P with P = I - s s'/|s|^2: the operator of the data with its (weighted) mean in feature space removed."""
 
     def __init__(self, inner: Gram | Any) -> None:
-        self.inner, self.shape = inner, inner.shape
+        self.inner, self.shape, self.psd = inner, inner.shape, bool(inner.psd)
         self._scale = inner.scale
         self._mass = float(self._scale @ self._scale)
         self._other: Centered | None = None
-
-    @property
-    def psd(self) -> bool:
-        return bool(self.inner.psd)
 
     @cached_property
     def null(self) -> Array:

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
-from kpca.gram._evaluators import Evaluator, Rows, evaluator, profile_of
+from kpca.gram._evaluators import ProfileValues, Rows, evaluator
 from kpca.kernels import RBF, Exponential, Kernel, Polynomial
-
-Key = tuple[int, int, int, int]
 
 
 class SharedArguments:
@@ -33,16 +31,19 @@ class SharedArguments:
         if len(names) != 1 or None in found:
             raise InputError(f"Kernels that share arguments must be of one kind; got {', '.join(map(repr, kernels))}.")
         self._name, self.X = names.pop(), X
-        # Arguments are kept with the largest factor that a kernel takes them with.
-        self._factor, self._widest = max(
-            ((shared[1], kernel) for shared, kernel in zip(found, kernels, strict=True) if shared is not None),
-            key=lambda pair: pair[0],
-        )
-        self._singular = any(getattr(kernel, "singular_at_zero", False) for kernel in kernels)
+        # Arguments are those of the kernel that takes them with the largest factor. Its errors are the largest, too:
+        # what is precise enough for it is so for all.
+        factors = [shared[1] for shared in found if shared is not None]
+        self._factor = max(factors)
+        self._model = kernels[factors.index(self._factor)]
+        if self._name == "distance":
+            singular = any(getattr(kernel, "singular_at_zero", False) for kernel in kernels)
+            self._model = Exponential(1.0 / np.sqrt(self._factor)) if singular else RBF(self._factor)
+        elif self._name == "dot":
+            self._model = Polynomial(1, self._factor, 0.0)
         self._makers: dict[np.dtype[Any], Any] = {}
-        self._tiles: dict[tuple[np.dtype[Any], Key], FloatArray] = {}
-        self._left = budget
-        self._lock = threading.Lock()
+        self._tiles: dict[Any, FloatArray] = {}
+        self._left, self._lock = budget, threading.Lock()
 
     def evaluator(self, kernel: Kernel, dtype: np.dtype[Any], *, shifted: bool) -> FromArguments:
         shared = kernel.shared
@@ -50,18 +51,8 @@ class SharedArguments:
             raise InputError(f"The arguments of these kernels must be shared; {kernel!r} has others.")
         with self._lock:
             if dtype not in self._makers:
-                self._makers[dtype] = self._maker(dtype)
+                self._makers[dtype] = evaluator(self._model, self.X, self.X, dtype)
         return FromArguments(self, self._makers[dtype], kernel, shared[1] / self._factor, shifted)
-
-    def _maker(self, dtype: np.dtype[Any]) -> Any:
-        """Return what computes the arguments of the kernel that takes them with the largest factor."""
-        # Its errors are the largest, too: what is precise enough for it is so for all.
-        kernel = self._widest
-        if self._name == "distance":
-            kernel = Exponential(1.0 / np.sqrt(self._factor)) if self._singular else RBF(self._factor)
-        elif self._name == "dot":
-            kernel = Polynomial(1, self._factor, 0.0)
-        return evaluator(kernel, self.X, self.X, dtype)
 
     def arguments(self, maker: Any, rows: Rows, columns: slice, shape: tuple[int, ...]) -> FloatArray:
         """Return the arguments of some pairs: those kept, or computed, and kept if they are a tile and there is room.
@@ -86,21 +77,18 @@ class SharedArguments:
         return t
 
 
-class FromArguments(Evaluator):
+class FromArguments(ProfileValues):
     """Fills tiles with values of one kernel, from arguments that others use as well."""
 
     def __init__(self, source: SharedArguments, maker: Any, kernel: Kernel, factor: float, shifted: bool) -> None:
+        super().__init__(kernel, maker.argument_dtype, shifted=shifted)
         self._source, self._maker, self._factor = source, maker, factor
-        self._profile, self.constant = profile_of(kernel, shifted)
+        self._may_pass_zero = True  # none does
         self.argument_error = maker.argument_error * factor
 
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+    def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         t = self._source.arguments(self._maker, rows, columns, out.shape)
-        if t.dtype == out.dtype:
-            np.multiply(t, t.dtype.type(self._factor), out=out)
-            self._profile(out)
-        else:
-            out[...] = self._profile(t * self._factor)
+        np.multiply(t, t.dtype.type(self._factor), out=out)
 
     def farthest(self, count: int) -> NDArray[np.intp]:
         return np.asarray(self._maker.farthest(count))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from kpca import kernels
@@ -34,35 +32,33 @@ def rows_per_tile(n: int) -> int:
 class Slopes:
     """Values, gradients and second derivatives of k(z, b_j), contracted with weights; made once for the rows b.
 
-    `shifted` subtracts `constant` from all kernel values, k(z, z) included: f(0) where the kernel can do so without
-    cancellation (radial ones, their sums and multiples), else 0. Derivatives do not change. Everything is finite as
-    long as the kernel's own values are. Where a kernel has a kink, at rows that coincide (Matern 1/2, exponential), or
-    that have the same direction or none (cosine, arc-cosine), such a pair contributes 0 to derivatives.
+    All in float64. `shifted` subtracts `constant` from all kernel values, k(z, z) included: f(0) where the kernel can
+    do so without cancellation (radial ones, their sums and multiples), else 0. Derivatives do not change. Everything is
+    finite as long as the kernel's own values are. Where a kernel has a kink, at rows that coincide (Matern 1/2,
+    exponential), or that have the same direction or none (cosine, arc-cosine), such a pair adds 0 to derivatives.
     """
 
-    def __init__(self, kernel: Kernel, rows: FloatArray, dtype: Any = np.float64, *, shifted: bool = False) -> None:
+    def __init__(self, kernel: Kernel, rows: FloatArray, *, shifted: bool = False) -> None:
         reason = why_not(kernel)
         if reason is not None:
             raise TypeError(reason)
-        self.dtype = np.dtype(dtype)
-        self._node = node_of(kernel, rows, self.dtype, shifted)
+        self._node = node_of(kernel, rows.astype(np.float64, copy=False), shifted)
         self._n = len(rows)
         self.constant = self._node.constant
 
     def contract(self, Z: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sum_j W_ij k(z_i, b_j) and its gradient with respect to z_i.  # shapes: (m,), (m, d)"""
-        sums, gradients = np.empty(len(Z), self.dtype), np.empty(Z.shape, self.dtype)
+        Z, sums, gradients = Z.astype(np.float64, copy=False), np.empty(len(Z)), np.empty(Z.shape)
         for part in slices(len(Z), rows_per_tile(self._n)):
-            weights = W[part].astype(self.dtype, copy=False)
-            local = self._node.at(Z[part], exact=False)
+            local, weights = self._node.at(Z[part], exact=False), W[part].astype(np.float64, copy=False)
             sums[part] = np.einsum("ij,ij->i", weights, local.values)
             gradients[part] = local.pull(weights)
         return sums, gradients
 
     def jacobian(self, Z: FloatArray, A: FloatArray) -> FloatArray:
         """Return the gradients of sum_j A_jl k(z_i, b_j), one product with d columns for each l.  # shape: (m, k, d)"""
-        gradients = np.empty((len(Z), A.shape[1], Z.shape[1]), self.dtype)
-        columns = np.ascontiguousarray(A.T, dtype=self.dtype)
+        Z, columns = Z.astype(np.float64, copy=False), np.ascontiguousarray(A.T, dtype=np.float64)
+        gradients = np.empty((len(Z), A.shape[1], Z.shape[1]))
         for part in slices(len(Z), rows_per_tile(self._n)):
             local = self._node.at(Z[part], exact=False)
             for number, column in enumerate(columns):
@@ -71,19 +67,16 @@ class Slopes:
 
     def own(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return k(z_i, z_i) and its gradient with respect to z_i.  # shapes: (m,), (m, d)"""
-        values, gradients = self._node.own(Z.astype(np.float64, copy=False))
-        return values.astype(self.dtype, copy=False), gradients.astype(self.dtype, copy=False)
+        return self._node.own(Z.astype(np.float64, copy=False))
 
     def mixed(self, Z: FloatArray, A: FloatArray, pairs: Pairs, *, threads: int = 1) -> FloatArray:
-        """Return sum_l A_lj d^2 k(z_i, b_l) / dz^p dz^q for the pairs (p, q) of features.  # shape: (m, k, pairs)
-
-        Only for slopes in float64.
-        """
+        """Return sum_l A_lj d^2 k(z_i, b_l) / dz^p dz^q for the pairs (p, q) of features.  # shape: (m, k, pairs)"""
         Z, A = Z.astype(np.float64, copy=False), A.astype(np.float64, copy=False)
         derivatives = np.empty((len(Z), A.shape[1], len(pairs)))
         if not pairs:
             return derivatives
-        step = rows_per_tile(self._n)
-        return by_slices(
-            lambda tile: self._node.at(Z[tile], exact=True).contracted(A, pairs), derivatives, step, threads
-        )
+
+        def work(tile: slice) -> FloatArray:
+            return self._node.at(Z[tile], exact=True).contracted(A, pairs)
+
+        return by_slices(work, derivatives, rows_per_tile(self._n), threads)

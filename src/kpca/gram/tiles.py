@@ -36,8 +36,7 @@ _TILES_PER_WORKER = 4
 def edges(n: int, longest: int) -> list[slice]:
     """Return consecutive ranges of n rows, none longer than that, all but the last of one length that GEMM likes."""
     count = max(1, -(-n // longest))
-    length = -(-n // (count * _WHOLE)) * _WHOLE
-    return slices(n, length)
+    return slices(n, -(-n // (count * _WHOLE)) * _WHOLE)
 
 
 def slices(n: int, step: int) -> list[slice]:
@@ -46,11 +45,7 @@ def slices(n: int, step: int) -> list[slice]:
 
 def by_slices(work: Callable[[slice], FloatArray], out: FloatArray, step: int, threads: int) -> FloatArray:
     """Write what `work` makes of `step` rows at a time to these rows of `out`, and return it."""
-
-    def commit(rows: slice, part: FloatArray) -> None:
-        out[rows] = part
-
-    in_order(slices(len(out), step), lambda: work, commit, threads)
+    in_order(slices(len(out), step), lambda: work, out.__setitem__, threads)
     return out
 
 
@@ -60,8 +55,7 @@ def band_rows(d: int) -> int:
 
 
 def workers_bytes(threads: int, n: int) -> int:
-    tile = min(EDGE[4] ** 2 * 4, 8 * n * n)
-    return threads * _TILES_PER_WORKER * tile
+    return threads * _TILES_PER_WORKER * min(EDGE[4] ** 2 * 4, 8 * n * n)
 
 
 class TileStore:
@@ -72,12 +66,10 @@ class TileStore:
     """
 
     def __init__(self, n_tiles: int, tile_bytes: int, budget: int, reuses: int = 2) -> None:
-        self._reuses = reuses
+        self._reuses, self._tile_bytes = reuses, tile_bytes
         self._capacity = min(n_tiles, max(0, budget) // max(tile_bytes, 1))
         self._tiles: list[FloatArray | None] = [None] * self._capacity
-        self._slab = np.empty(0, dtype=np.uint8)
-        self._used = 0
-        self._tile_bytes = tile_bytes
+        self._slab, self._used = np.empty(0, dtype=np.uint8), 0
         self._fresh = (0.0, 0.0)  # seconds per byte that the last two slabs cost
         self._saved = math.inf  # seconds per byte that evaluations take
         self._lock = threading.Lock()

@@ -118,9 +118,6 @@ class Kernel(abc.ABC):
             return members[0] if members else Constant(0.0)
         return Sum(tuple(members))
 
-    def __radd__(self, other: float) -> Kernel:  # sum([k1, k2]) starts with 0 + k1
-        return self + other
-
     def __mul__(self, other: Kernel | float) -> Kernel:
         """Return the product, flat: numbers and constant kernels are gathered in one factor in front."""
         if not isinstance(other, (Kernel, Real)):
@@ -132,8 +129,7 @@ class Kernel(abc.ABC):
         product = Product(kernels) if len(kernels) > 1 else kernels[0]
         return product if a * b == 1 else Scaled(product, a * b)
 
-    def __rmul__(self, other: float) -> Kernel:
-        return self * other
+    __radd__, __rmul__ = __add__, __mul__  # sum([k1, k2]) starts with 0 + k1
 
 
 def checked(check: Callable[[str, Any], Any], default: Any = MISSING) -> Any:
@@ -297,14 +293,10 @@ class Product(Composite):
 class Scaled(Composite):
     """factor times a kernel."""
 
-    kernel: Kernel
+    kernel: Kernel = checked(lambda name, kernel: _kernels("Scaled", (kernel,))[0])  # noqa: RUF009  # a field
     factor: float = checked(non_negative)
     name: ClassVar[str] = "scaled"
     random_features = "scaled"
-
-    def __post_init__(self) -> None:
-        _kernels("Scaled", (self.kernel,))
-        super().__post_init__()
 
     @property
     def members(self) -> tuple[Kernel, ...]:  # type: ignore[override]  # read only here, as everywhere: frozen

@@ -78,10 +78,7 @@ class PairwiseCallable(_Callable):
         K: FloatArray = np.empty((X.shape[0], Y.shape[0]), dtype=float_dtype(X))
         for i, x in enumerate(_rows(X)):
             for j, y in enumerate(_rows(Y)):
-                if Y is X and j < i:
-                    K[i, j] = K[j, i]
-                else:
-                    K[i, j] = self._number(x, y)
+                K[i, j] = K[j, i] if Y is X and j < i else self._number(x, y)
         self._finite(K)
         return K
 

@@ -130,8 +130,7 @@ class RBF(RadialKernel):
         if (gamma is None) == (sigma is None):
             raise InputError(f"RBF must be given exactly one of gamma and sigma; got gamma={gamma!r}, sigma={sigma!r}.")
         if gamma is None:
-            width = positive_or_each("sigma", sigma)
-            gamma = each(lambda s: 0.5 / s / s, width)
+            gamma = each(lambda s: 0.5 / s / s, positive_or_each("sigma", sigma))
         object.__setattr__(self, "gamma", positive_or_each("gamma", gamma))
 
     @property
@@ -198,15 +197,12 @@ class _MaternProfile(RadialKernel):
         u = pairs.minimum(pairs.sqrt(-pairs.distances(self)), _FAR)
         if self.nu == 0.5:
             return pairs.expm1(-u) if shifted else pairs.exp(-u)
+        rest = u if self.nu == 1.5 else u * (1.0 + u / 3.0)  # the polynomial less 1
         if not shifted:
-            return (1.0 + self._rest(u)) * pairs.exp(-u)
+            return (1.0 + rest) * pairs.exp(-u)
         near = u * u * pairs.polynomial(pairs.minimum(u, _NEAR), _series(self.nu, 13))
-        far = pairs.expm1(-u) + self._rest(u) * pairs.exp(-u)
+        far = pairs.expm1(-u) + rest * pairs.exp(-u)
         return pairs.where(pairs.below(u, _NEAR), near, far)
-
-    def _rest(self, u: Any) -> Any:
-        """Return the polynomial less 1: u or u + u^2/3."""
-        return u if self.nu == 1.5 else u * (1.0 + u / 3.0)
 
     def _scale(self) -> tuple[str, float | tuple[float, ...]]:
         return "length_scale", each(lambda length: math.sqrt(2 * self.nu) / length, self.length_scale)

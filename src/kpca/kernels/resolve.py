@@ -107,7 +107,7 @@ def resolve(
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str):
-        return _by_name(kernel, gamma, degree, coef0)
+        return _by_name(kernel, {"gamma": gamma, "degree": degree, "coef0": coef0})
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
         raise InputError(
             f"must be a kernel object; got the class {kernel.__name__}: call it with its parameters", param="kernel"
@@ -124,8 +124,8 @@ def resolve(
     )
 
 
-def _by_name(name: str, gamma: float | NDArray[np.float64], degree: float, coef0: float) -> Kernel:
-    known = named()
+def _by_name(name: str, given: dict[str, Any]) -> Kernel:
+    known, gamma = named(), given["gamma"]
     if name not in known:
         told = f"must be one of {', '.join(map(repr, known))}; got {name!r}.{_hint(name.lower(), known)}"
         raise InputError(told, param="kernel")
@@ -137,7 +137,6 @@ def _by_name(name: str, gamma: float | NDArray[np.float64], degree: float, coef0
         )
     kind, meant = known[name]
     taken = {each.name for each in fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
-    given = {"gamma": gamma, "degree": degree, "coef0": coef0}
     if "length_scale" in taken:  # that of a Gaussian with this gamma
         given["length_scale"] = float(np.sqrt(0.5 / gamma))
     return kind(**{parameter: value for parameter, value in given.items() if parameter in taken}, **meant)

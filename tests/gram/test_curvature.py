@@ -14,8 +14,7 @@ from kernel_table import EACH, FEATURES, RADIAL, SMOOTH
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
 
-from kpca.gram import curvature
-from kpca.gram.curvature import Curvature
+from kpca.gram import _nodes, slopes
 from kpca.gram.slopes import Slopes
 from kpca.kernels import (
     RBF,
@@ -52,12 +51,12 @@ def near(actual: Any, expected: Any, tol: float, floor: float = 1e-8) -> None:
 
 def slow_mixed(kernel: Kernel, B: Any, Z: Any, A: Any, pairs: Any = PAIRS) -> np.ndarray:
     """Central differences of gradients, fourth order: (8 (g(h) - g(-h)) - (g(2h) - g(-2h))) / 12h."""
-    slopes = Slopes(kernel, B)
+    gradients = Slopes(kernel, B)
     out = np.empty((len(Z), A.shape[1], len(pairs)))
     for j, (e, (p, q)) in itertools.product(range(A.shape[1]), enumerate(pairs)):
         weights = np.tile(A[:, j], (len(Z), 1))
         h = 2e-4 * np.eye(Z.shape[1])[q]
-        g = {s: slopes.contract(Z + s * h, weights)[1][:, p] for s in (-2, -1, 1, 2)}
+        g = {s: gradients.contract(Z + s * h, weights)[1][:, p] for s in (-2, -1, 1, 2)}
         out[:, j, e] = (8 * (g[1] - g[-1]) - (g[2] - g[-2])) / (12 * h[q])
     return out
 
@@ -65,7 +64,7 @@ def slow_mixed(kernel: Kernel, B: Any, Z: Any, A: Any, pairs: Any = PAIRS) -> np
 @smooth
 def test_mixed_derivatives_are_those_of_the_gradients(name: str) -> None:
     B, Z, A = problem(name)
-    mixed = Curvature(SMOOTH[name], B).mixed(Z, A, PAIRS)
+    mixed = Slopes(SMOOTH[name], B).mixed(Z, A, PAIRS)
     assert mixed.shape == (len(Z), 3, len(PAIRS))
     near(mixed, slow_mixed(SMOOTH[name], B, Z, A), 1e-9 if "each" not in name else 1e-5, floor=1e-3)
 
@@ -82,13 +81,13 @@ def test_mixed_derivatives_are_those_of_the_gradients(name: str) -> None:
 )
 def test_mixed_derivatives_are_those_by_hand(kernel: Kernel, name: str, options: dict[str, Any]) -> None:
     B, Z, A = problem(name)
-    near(Curvature(kernel, B).mixed(Z, A, PAIRS), reference.mixed_derivatives(name, Z, B, A, PAIRS, **options), 2e-14)
+    near(Slopes(kernel, B).mixed(Z, A, PAIRS), reference.mixed_derivatives(name, Z, B, A, PAIRS, **options), 2e-14)
 
 
 @smooth
 def test_the_order_of_a_pair_does_not_matter(name: str) -> None:
     B, Z, A = problem(name)
-    mixed = Curvature(SMOOTH[name], B)
+    mixed = Slopes(SMOOTH[name], B)
     near(mixed.mixed(Z, A, [(p, q) for q, p in PAIRS]), mixed.mixed(Z, A, PAIRS), 1e-13)
 
 
@@ -96,7 +95,7 @@ def test_the_order_of_a_pair_does_not_matter(name: str) -> None:
 def test_products_of_all_pairs_agree_with_one_matrix_for_each(name: str) -> None:
     """Where there is a short cut, it gives what the matrices d^2 k / dz^p dz^q give."""
     B, Z, A = problem(name)
-    local = curvature._local(Curvature(SMOOTH[name], B)._node, Z)
+    local = Slopes(SMOOTH[name], B)._node.at(Z, exact=True)
     plain = np.stack([local.second(p, q) @ A for p, q in PAIRS], axis=2)
     near(local.contracted(A, PAIRS), plain, 1e-13)
 
@@ -104,29 +103,29 @@ def test_products_of_all_pairs_agree_with_one_matrix_for_each(name: str) -> None
 @smooth
 def test_rows_and_pairs_in_pieces_and_on_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     B, Z, A = problem(name, n=40, m=30)
-    whole = Curvature(SMOOTH[name], B).mixed(Z, A, PAIRS)
-    monkeypatch.setattr(curvature.slopes, "rows_per_tile", lambda n: 4)
-    monkeypatch.setattr(curvature, "_NUMBERS_AT_ONCE", 40 * 3)  # one pair at a time
-    pieces = Curvature(SMOOTH[name], B).mixed(Z, A, PAIRS)
+    whole = Slopes(SMOOTH[name], B).mixed(Z, A, PAIRS)
+    monkeypatch.setattr(slopes, "rows_per_tile", lambda n: 4)
+    monkeypatch.setattr(_nodes, "_NUMBERS_AT_ONCE", 40 * 3)  # one pair at a time
+    pieces = Slopes(SMOOTH[name], B).mixed(Z, A, PAIRS)
     near(pieces, whole, 1e-12)
-    assert_array_equal(Curvature(SMOOTH[name], B).mixed(Z, A, PAIRS, threads=2), pieces)
+    assert_array_equal(Slopes(SMOOTH[name], B).mixed(Z, A, PAIRS, threads=2), pieces)
 
 
 def test_no_pairs_and_no_rows() -> None:
     B, Z, A = problem("rbf")
-    assert Curvature(RBF(1.0), B).mixed(Z, A, []).shape == (len(Z), 3, 0)
-    assert Curvature(RBF(1.0), B).mixed(Z[:0], A, PAIRS).shape == (0, 3, len(PAIRS))
+    assert Slopes(RBF(1.0), B).mixed(Z, A, []).shape == (len(Z), 3, 0)
+    assert Slopes(RBF(1.0), B).mixed(Z[:0], A, PAIRS).shape == (0, 3, len(PAIRS))
 
 
 def test_kernels_without_gradients_are_refused() -> None:
     B, _, _ = problem("rbf")
     with pytest.raises(TypeError, match="laplacian kernel has no gradient"):
-        Curvature(RBF(1.0) + Laplacian(1.0), B)
+        Slopes(RBF(1.0) + Laplacian(1.0), B)
 
 
 def test_the_linear_kernel_has_none() -> None:
     B, Z, A = problem("linear")
-    assert_array_equal(Curvature(2.0 * Linear() + 1.0, B).mixed(Z, A, PAIRS), 0.0)
+    assert_array_equal(Slopes(2.0 * Linear() + 1.0, B).mixed(Z, A, PAIRS), 0.0)
 
 
 @radial
@@ -134,8 +133,8 @@ def test_the_linear_kernel_has_none() -> None:
 def test_an_offset_costs_no_digits(name: str, dtype: Any, offset: float) -> None:
     B, Z, A = problem(name)
     B, Z = (B + offset).astype(dtype), (Z + offset).astype(dtype)  # rounded: what is left is the truth
-    expected = Curvature(SMOOTH[name], B.astype(np.float64) - offset).mixed(Z.astype(np.float64) - offset, A, PAIRS)
-    near(Curvature(SMOOTH[name], B).mixed(Z, A, PAIRS), expected, 1e-9)
+    expected = Slopes(SMOOTH[name], B.astype(np.float64) - offset).mixed(Z.astype(np.float64) - offset, A, PAIRS)
+    near(Slopes(SMOOTH[name], B).mixed(Z, A, PAIRS), expected, 1e-9)
 
 
 @pytest.mark.parametrize("kernel", [RBF(0.7), RBF(EACH), Matern(2.5, 2.2), Matern(1.5), Exponential(1.7)], ids=repr)
@@ -144,8 +143,8 @@ def test_far_clusters_keep_close_pairs(kernel: RadialKernel) -> None:
     B, Z, A = problem("")
     B[::2] += 2e6
     Z[::2] += 2e6
-    here = Curvature(kernel, B[::2] - 2e6).mixed(Z[::2] - 2e6, A[::2], PAIRS)
-    near(Curvature(kernel, B).mixed(Z, A, PAIRS)[::2], here, 1e-8)
+    here = Slopes(kernel, B[::2] - 2e6).mixed(Z[::2] - 2e6, A[::2], PAIRS)
+    near(Slopes(kernel, B).mixed(Z, A, PAIRS)[::2], here, 1e-8)
 
 
 @pytest.mark.parametrize("kernel", [Exponential(1.3), Matern(0.5, 0.2), 2.0 * Exponential(EACH)], ids=repr)
@@ -155,8 +154,8 @@ def test_rows_on_the_kink_do_not_count(kernel: Kernel) -> None:
     Z[0] = B[2]
     others = np.delete(np.arange(len(B)), [2, 3])
     near(
-        Curvature(kernel, B).mixed(Z[:1], A, PAIRS),
-        Curvature(kernel, B[others]).mixed(Z[:1], A[others], PAIRS),
+        Slopes(kernel, B).mixed(Z[:1], A, PAIRS),
+        Slopes(kernel, B[others]).mixed(Z[:1], A[others], PAIRS),
         1e-12,
     )
 
@@ -167,7 +166,7 @@ def test_rows_on_the_kink_do_not_count(kernel: Kernel) -> None:
 def test_smooth_profiles_count_where_rows_coincide(kernel: RadialKernel) -> None:
     """There the second derivative is -2 f'(0) s^2 for p = q and 0 otherwise, although f'' of Matern 3/2 is infinite."""
     B, _, _ = problem("")
-    mixed = Curvature(kernel, B[:1]).mixed(B[:1], np.ones((1, 1)), [(1, 1), (0, 1)])
+    mixed = Slopes(kernel, B[:1]).mixed(B[:1], np.ones((1, 1)), [(1, 1), (0, 1)])
     factor = float(kernel.prepare(np.ones((1, 1)))[0, 0])
     near(mixed.ravel(), [-2 * kernel.derivative(np.zeros(1))[0] * factor**2, 0.0], 1e-13)
 
@@ -178,17 +177,17 @@ def test_directions_of_zeros_and_rows_that_agree(kernel: Kernel) -> None:
     B[1] = 0.0
     Z[0] = 0.0
     Z[1] = 3.0 * B[4]
-    mixed = Curvature(kernel, B).mixed(Z, A, PAIRS)
+    mixed = Slopes(kernel, B).mixed(Z, A, PAIRS)
     assert np.isfinite(mixed).all()
     assert_array_equal(mixed[0], 0.0)
     rest = np.delete(np.arange(len(B)), [1, 4])  # rows of zeros change nothing, and a row in the same direction
-    near(Curvature(kernel, B[rest]).mixed(Z[2:], A[rest], PAIRS) + lone(kernel, B[4], Z[2:], A[4]), mixed[2:], 1e-12)
+    near(Slopes(kernel, B[rest]).mixed(Z[2:], A[rest], PAIRS) + lone(kernel, B[4], Z[2:], A[4]), mixed[2:], 1e-12)
     if kernel == ArcCosine(0):
-        near(mixed[1:2], Curvature(kernel, B[rest]).mixed(Z[1:2], A[rest], PAIRS), 1e-6)
+        near(mixed[1:2], Slopes(kernel, B[rest]).mixed(Z[1:2], A[rest], PAIRS), 1e-6)
 
 
 def lone(kernel: Kernel, b: np.ndarray, Z: np.ndarray, a: np.ndarray) -> np.ndarray:
-    return Curvature(kernel, b[None]).mixed(Z, a[None], PAIRS)
+    return Slopes(kernel, b[None]).mixed(Z, a[None], PAIRS)
 
 
 @given(
@@ -208,11 +207,11 @@ def test_finite_on_hostile_rows(name: str, power: float, far: float, seed: int) 
     A = rng.normal(size=(len(B), 2))
     if name == "poly of degree 2.5":
         B, Z = np.abs(B), np.abs(Z)
-    assert np.isfinite(Curvature(SMOOTH[name], B).mixed(Z, A, PAIRS)).all()
+    assert np.isfinite(Slopes(SMOOTH[name], B).mixed(Z, A, PAIRS)).all()
 
 
 @radial
 def test_rows_beyond_squares(name: str) -> None:
     B, Z, A = problem(name)
     Z = np.concatenate([Z * 1e200, Z * 1e-200, B + 1e-200])
-    assert np.isfinite(Curvature(SMOOTH[name], B).mixed(Z, A, PAIRS)).all()
+    assert np.isfinite(Slopes(SMOOTH[name], B).mixed(Z, A, PAIRS)).all()

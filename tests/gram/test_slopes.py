@@ -103,16 +103,18 @@ def test_shifted_keeps_the_digits_of_wide_kernels(name: str) -> None:
 
 
 @smooth
-def test_float32_is_near_float64(name: str) -> None:
+def test_float32_rows_are_worked_on_in_float64(name: str) -> None:
     kernel = SMOOTH[name]
-    B, Z, W = (part.astype(np.float32) for part in data())
-    sums, gradients = Slopes(kernel, B, np.float32).contract(Z, W)
-    assert sums.dtype == gradients.dtype == np.float32
-    expected = Slopes(kernel, B).contract(Z, W)
-    near(sums, expected[0], 3e-6)
-    near(gradients, expected[1], 3e-6)
-    values, slopes = Slopes(kernel, B, np.float32).own(Z)
-    assert values.dtype == slopes.dtype == np.float32
+    single = [part.astype(np.float32) for part in data()]
+    B, Z, W = (part.astype(np.float64) for part in single)
+    slopes, wide = Slopes(kernel, single[0]), Slopes(kernel, B)
+    for found, expected in zip(
+        (*slopes.contract(*single[1:]), *slopes.own(single[1]), slopes.jacobian(single[1], single[2].T)),
+        (*wide.contract(Z, W), *wide.own(Z), wide.jacobian(Z, W.T)),
+        strict=True,
+    ):
+        assert_array_equal(found, expected)
+        assert found.dtype == np.float64
 
 
 @pytest.mark.slow
@@ -133,7 +135,7 @@ def test_an_offset_costs_no_digits(name: str, dtype: Any, offset: float, tol: fl
     B, Z, W = data()
     B, Z = (B + offset).astype(dtype), (Z + offset).astype(dtype)  # rounded: what is left is the truth
     expected = Slopes(kernel, B.astype(np.float64) - offset).contract(Z.astype(np.float64) - offset, W)
-    sums, gradients = Slopes(kernel, B, dtype).contract(Z, W)
+    sums, gradients = Slopes(kernel, B).contract(Z, W)
     near(sums, expected[0], tol * 1e-3 if dtype == np.float64 else tol)
     near(gradients, expected[1], tol * 1e-3 if dtype == np.float64 else tol)
 
@@ -216,7 +218,7 @@ def test_finite_on_hostile_rows(name: str, power: float, far: float, seed: int, 
     if name == "poly of degree 2.5":
         B, Z = np.abs(B), np.abs(Z)
     largest = float(np.abs(kernel.diagonal(Z)).max() * 1e3)
-    slopes = Slopes(kernel, B, dtype)
+    slopes = Slopes(kernel, B)
     sums, gradients = slopes.contract(Z, W)
     own = slopes.own(Z)
     if largest < np.finfo(dtype).max ** 0.9:
@@ -228,7 +230,7 @@ def test_finite_on_hostile_rows(name: str, power: float, far: float, seed: int, 
 def test_finite_at_the_end_of_the_world(name: str, dtype: Any) -> None:
     B, Z, W = data()
     top = np.finfo(dtype).max / 4
-    sums, gradients = Slopes(SMOOTH[name], B.astype(dtype), dtype).contract(np.sign(Z).astype(dtype) * dtype(top), W)
+    sums, gradients = Slopes(SMOOTH[name], B.astype(dtype)).contract(np.sign(Z).astype(dtype) * dtype(top), W)
     assert np.isfinite(sums).all() and np.isfinite(gradients).all()
 
 

@@ -67,7 +67,7 @@ def test_known_spectra(name, k, tol):
     assert (found.bounds[:, 0] <= truth).all()
     assert (truth <= found.bounds[:, 1]).all()
     assert found.converged
-    gaps = operator._K @ found.vectors - found.vectors * found.values
+    gaps = operator._data @ found.vectors - found.vectors * found.values
     assert np.linalg.norm(gaps, axis=0).max() <= 1.1 * tol * max(np.abs(operator.values).max(), 1e-300)
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(k), atol=1e-12)
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order
-from kpca.gram._evaluators import Evaluator, Memo, evaluator, has_single, held_bytes
-from kpca.gram.curvature import Curvature
+from kpca.gram._evaluators import Evaluator, Memo, evaluator, has_single
 from kpca.gram.shared import SharedArguments
 from kpca.gram.slopes import Slopes
 from kpca.gram.tiles import CROSS_EDGE, EDGE, TileStore, band_rows, edges
@@ -35,9 +34,9 @@ class NumpyTiles:
         X: Any,
         dtype: np.dtype[Any],
         *,
-        shifted: bool = False,
-        threads: int = 1,
-        arguments: SharedArguments | None = None,
+        shifted: bool,
+        threads: int,
+        arguments: SharedArguments | None,
     ) -> None:
         self.dtype, self.n_evaluations = dtype, 0
         self._kernel, self._X, self._shifted, self._arguments = kernel, X, shifted, arguments
@@ -62,7 +61,7 @@ class NumpyTiles:
 
     @property
     def held_bytes(self) -> int:
-        return held_bytes(self.values)
+        return self.values.held_bytes
 
     @cached_property
     def diagonal(self) -> FloatArray:
@@ -187,19 +186,10 @@ class NumpyCross:
     """K(X, Y) - constant in tiles; rows of X are worked on by several threads, a band of them at a time."""
 
     def __init__(
-        self,
-        kernel: Kernel,
-        X: Any,
-        Y: Any,
-        dtype: np.dtype[Any],
-        *,
-        shifted: bool = False,
-        threads: int = 1,
-        memo: Memo | None = None,
+        self, kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool, threads: int, memo: Memo | None
     ) -> None:
         self._kernel, self._X, self._Y, self._dtype, self._shifted = kernel, X, Y, dtype, shifted
-        self._memo = {} if memo is None else memo
-        self._threads = threads
+        self._memo, self._threads = {} if memo is None else memo, threads
         self._bands = edges(X.shape[0], band_rows(X.shape[1])) or [slice(0, 0)]
         self._first: Evaluator | None = self._evaluator(self._bands[0])
         self.constant = self._first.constant
@@ -208,31 +198,24 @@ class NumpyCross:
         X = self._X if len(self._bands) == 1 else self._X[band]
         return evaluator(self._kernel, X, self._Y, self._dtype, shifted=self._shifted, memo=self._memo)
 
-    def _source(self, band: slice) -> Evaluator:
-        """Return the evaluator of a band and hold on to none: two bands at a time would be one too many."""
-        source, self._first = self._first, None
-        return source or self._evaluator(band)
-
     def multiply(self, V: FloatArray) -> FloatArray:
         inner = np.ascontiguousarray(V, dtype=self._dtype)
         out = np.empty((self._X.shape[0], V.shape[1]))
         for band in self._bands:
-            self._multiply(self._source(band), inner, out[band])
+            # the evaluator of a band is not held on to: two bands at a time would be one too many
+            source, self._first = self._first, None
+            self._multiply(source or self._evaluator(band), inner, out[band])
         return out
 
     def _multiply(self, source: Evaluator, inner: FloatArray, out: FloatArray) -> None:
-        edge = CROSS_EDGE[self._dtype.itemsize]
-        columns = edges(len(inner), edge)
-        widest = max((cut.stop - cut.start for cut in columns), default=0)
+        pieces, columns = (edges(n, CROSS_EDGE[self._dtype.itemsize]) for n in (len(out), len(inner)))
+        tallest, widest = (cuts[0].stop if cuts else 0 for cuts in (pieces, columns))  # none is longer than the first
 
         def make_worker() -> Any:
-            scratch = np.empty(0, dtype=self._dtype)
+            scratch = np.empty(tallest * widest, dtype=self._dtype)
 
             def multiply(rows: slice) -> FloatArray:
-                nonlocal scratch
                 height = rows.stop - rows.start
-                if scratch.size < height * widest:
-                    scratch = np.empty(height * widest, dtype=self._dtype)
                 total = np.zeros((height, inner.shape[1]))
                 for cut in columns:
                     tile = scratch[: height * (cut.stop - cut.start)].reshape(height, cut.stop - cut.start)
@@ -242,17 +225,14 @@ class NumpyCross:
 
             return multiply
 
-        def commit(rows: slice, result: FloatArray) -> None:
-            out[rows] = result
-
-        in_order(edges(len(out), edge), make_worker, commit, self._threads)
+        in_order(pieces, make_worker, out.__setitem__, self._threads)
 
 
 class NumpyEngine:
     """Main memory; takes all rows that no other engine takes."""
 
     devices: tuple[str, ...] = ("cpu",)
-    tiles, cross, slopes, curvature = NumpyTiles, NumpyCross, Slopes, Curvature
+    tiles, cross, slopes = NumpyTiles, NumpyCross, Slopes
     evaluator, has_single = staticmethod(evaluator), staticmethod(has_single)
 
     @staticmethod

@@ -18,13 +18,12 @@ from array_api_compat import device as device_of
 from numpy.typing import NDArray
 
 from kpca._base.config import check_device, device_setting
-from kpca.gram._evaluators import Evaluator, Memo, held_bytes
+from kpca.gram._evaluators import Evaluator, Memo
 from kpca.gram._numpy import NumpyEngine
-from kpca.gram.curvature import Curvature
 from kpca.gram.slopes import Slopes
 from kpca.kernels import Kernel
 
-__all__ = ["CrossTiles", "Engine", "Evaluator", "SymmetricTiles", "engine_for", "evaluator", "has_single", "held_bytes"]
+__all__ = ["CrossTiles", "Engine", "Evaluator", "SymmetricTiles", "engine_for", "evaluator", "has_single"]
 __all__ += ["column_norms", "empty_columns", "like", "side_by_side", "some_columns", "to_host"]
 
 FloatArray = NDArray[Any]
@@ -98,10 +97,7 @@ class Engine(Protocol):
         """(kernel, X, Y, dtype, *, shifted, memo): blocks, and the arguments t of a kernel that is a profile."""
 
     def slopes(self, *rows: Any, **options: Any) -> Slopes:
-        """(kernel, rows, dtype, *, shifted): contractions of gradients."""
-
-    def curvature(self, *rows: Any, **options: Any) -> Curvature:
-        """(kernel, rows): contractions of second derivatives."""
+        """(kernel, rows, dtype, *, shifted): contractions of gradients and second derivatives."""
 
     def takes(self, X: Any) -> bool:
         """Return True if the rows live where this engine computes."""

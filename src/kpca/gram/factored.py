@@ -1,7 +1,7 @@
-"""The operator F F' of explicit features: the linear kernel's, without ever being n x n.
+"""Operators of given numbers: a kernel matrix that exists already, or F F' of explicit features, never n x n.
 
-F = S (X - mean) with S the square roots of the weights. Its nonzero eigenvalues are those of F'F, which is d x d:
-`Factored` is the small side of the two, and turns its eigenvectors into those of the other.
+The linear kernel has F = S (X - mean) with S the square roots of the weights. The nonzero eigenvalues of F F' are those
+of F'F, which is d x d: `Factored` is the small side of the two, and turns its eigenvectors into those of the other.
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
 
 from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.threads import in_order
-from kpca.gram.operator import GivenOperator, T
+from kpca.gram.operator import Moments, OfData
 from kpca.gram.tiles import slices
+from kpca.kernels import Kernel
 
 _EPS = float(np.finfo(np.float64).eps)
 # Numbers in a chunk of rows that stays in the cache while it is centred and multiplied.
 _CHUNK = 100_000
 # Up to this many numbers a pass over the rows is done before a second thread has started.
 _ONE_THREAD_NUMBERS = 4_000_000
+# Columns of the identity that a LinearOperator multiplies at a time to be written out, and rows that are squared.
+_MATRIX_COLUMNS, _ROWS_AT_ONCE = 256, 512
 # Columns of the identity that sparse rows multiply at a time, where their small side is written out.
 _COLUMNS_AT_ONCE = 64
 # Rows from which a first guess of the mean is made.
@@ -32,37 +36,110 @@ _SAMPLE = 64
 _NEAR_ORIGIN = 4.0
 
 
-class Factored(GivenOperator):
+class MatrixGram(OfData):
+    """S K S of a given K; products are those of NumPy, SciPy or the LinearOperator itself."""
+
+    kernel: Kernel | None = None
+    psd, null = False, None  # nothing is known of a matrix that somebody else made
+
+    def __init__(self, K: Any, *, scale: FloatArray | None = None) -> None:
+        self.shape = (K.shape[0], K.shape[0])
+        self._data, self._scale = K, scale
+        self.constant = 0.0
+
+    def __matmul__(self, V: FloatArray) -> FloatArray:
+        if self._scale is None:
+            return self._product(V)
+        return self._product(V * self._scale[:, None]) * self._scale[:, None]
+
+    def _product(self, V: FloatArray) -> FloatArray:
+        if not isinstance(self._data, np.ndarray) or self._data.dtype == np.float64:
+            return np.asarray(self._data @ V, dtype=np.float64)
+        # float32 entries, float64 sums: NumPy would make a float64 copy of the whole matrix
+        out = np.empty(V.shape)
+        for rows in slices(len(out), _ROWS_AT_ONCE):
+            out[rows] = self._data[rows].astype(np.float64) @ V
+        return out
+
+    @cached_property
+    def _entries(self) -> tuple[float, float]:
+        """The trace and the square of the Frobenius norm; NaN for an operator without entries."""
+        scale = self.scale
+        if isinstance(self._data, LinearOperator):
+            return math.nan, math.nan
+        diagonal = np.asarray(self._data.diagonal(), dtype=np.float64)
+        if sparse.issparse(self._data):
+            squares = float(scale**2 @ (self._data.multiply(self._data) @ scale**2))
+        else:
+            squares = sum(
+                float(scale[rows] ** 2 @ (np.square(self._data[rows], dtype=np.float64) @ scale**2))
+                for rows in slices(self.shape[0], _ROWS_AT_ONCE)
+            )
+        return float(diagonal @ scale**2), squares
+
+    def moments(self) -> Moments:
+        return Moments(self._image, *self._entries)
+
+    @cached_property
+    def _image(self) -> FloatArray:
+        # the mean over training rows of each column: new rows of kernel values are compared with that
+        if isinstance(self._data, LinearOperator):
+            return (self @ self.scale[:, None])[:, 0]
+        return np.asarray(self._data.T @ self.scale**2, dtype=np.float64).ravel() * self.scale
+
+    def trace(self) -> float:
+        return self._entries[0]
+
+    def frobenius2(self) -> float:
+        return self._entries[1]
+
+    def frobenius2_error(self) -> float:
+        return 64 * _EPS * self._entries[1]
+
+    def error(self, V: FloatArray) -> float:
+        """Return the rounding of a float64 product, |M|_F being at least its norm."""
+        norm = math.sqrt(self._entries[1]) if math.isfinite(self._entries[1]) else float(np.linalg.norm(self._image))
+        return 16 * _EPS * norm
+
+    def matrix(self) -> FloatArray:
+        if isinstance(self._data, LinearOperator):
+            K = np.empty(self.shape)
+            for part in slices(len(K), _MATRIX_COLUMNS):
+                K[:, part] = self._data @ np.eye(len(K), part.stop - part.start, -part.start)
+        else:
+            K = self._data.toarray() if sparse.issparse(self._data) else self._data
+            K = np.array(K, dtype=np.float64)
+        return self._weighted(K)
+
+
+class Factored(OfData):
     """F'F (primal, d x d) or F F' (dual, n x n), whichever is smaller, of dense or CSR rows."""
 
-    psd = True
+    kernel, psd = None, True
 
     def __init__(self, X: Any, *, centred: bool, scale: FloatArray | None = None, threads: int = 1) -> None:
         n, d = X.shape
         self._threads = threads if n * d > _ONE_THREAD_NUMBERS else 1
         self.primal = d <= n
         self.shape = (d, d) if self.primal else (n, n)
-        self._X, self._scale, self._centred = X, scale, centred
+        self._data, self._scale, self._centred = X, scale, centred
         self._mass = float(n if scale is None else scale @ scale)
         self.sparse = sparse.issparse(X)
-        self._matrix_trace: float | None = None
+        self._trace: float | None = None
         self._matrix_norm: float | None = None
-
-    def hand(self, work: Callable[[Any], T]) -> T:
-        return work(self._X)
 
     @cached_property
     def mean(self) -> FloatArray:
         """The (weighted) mean row, 0 without centring.  # shape: (d,)"""
         if not self._centred:
-            return np.zeros(self._X.shape[1])
+            return np.zeros(self._data.shape[1])
         if not self.sparse:
-            return mean_of_rows(self._X, None if self._scale is None else self._scale**2)
+            return mean_of_rows(self._data, None if self._scale is None else self._scale**2)
         # a product with float64 weights; SciPy's own sum of float32 rows would be one of float32 numbers
-        return np.asarray(self._X.T @ self._roots**2, dtype=np.float64).ravel() / self._mass
+        return np.asarray(self._data.T @ self.scale**2, dtype=np.float64).ravel() / self._mass
 
     def _chunks(self) -> list[slice]:
-        n, d = self._X.shape
+        n, d = self._data.shape
         return slices(n, max(1, _CHUNK // d))
 
     def _over_chunks(
@@ -72,7 +149,7 @@ class Factored(GivenOperator):
         chunks = self._chunks()
 
         def make_worker() -> Callable[[slice], Any]:
-            memory = np.empty((chunks[0].stop, self._X.shape[1]), dtype=self._X.dtype)
+            memory = np.empty((chunks[0].stop, self._data.shape[1]), dtype=self._data.dtype)
             return lambda rows: work(rows, self._relative(rows, origin, memory[: rows.stop - rows.start]))
 
         in_order(chunks, make_worker, commit, self._threads)
@@ -84,9 +161,9 @@ class Factored(GivenOperator):
         origin as float32 writes it, and what that leaves of the origin is subtracted next.
         """
         if self._scale is None and not origin.any():
-            return np.asarray(self._X[rows])
+            return np.asarray(self._data[rows])
         near = origin.astype(out.dtype)
-        np.subtract(self._X[rows], near, out=out)
+        np.subtract(self._data[rows], near, out=out)
         rest = (origin - near).astype(out.dtype)
         if rest.any():
             out -= rest
@@ -97,10 +174,10 @@ class Factored(GivenOperator):
     @cached_property
     def _origin(self) -> FloatArray:
         """A point so near the mean that rows relative to it lose no digits; 0, which costs nothing, if it will do."""
-        n, d = self._X.shape
+        n, d = self._data.shape
         if not self._centred:
             return np.zeros(d)
-        some = self._X[:: max(1, n // _SAMPLE)]
+        some = self._data[:: max(1, n // _SAMPLE)]
         middle = mean_of_rows(some)
         spread = float(np.square(some - middle).sum()) / len(some)
         return np.zeros(d) if middle @ middle <= _NEAR_ORIGIN * spread else middle
@@ -108,7 +185,7 @@ class Factored(GivenOperator):
     @cached_property
     def features(self) -> FloatArray:
         """All of the dense F, for repeated products.  # shape: (n, d)"""
-        whole = np.empty(self._X.shape, dtype=self._X.dtype)
+        whole = np.empty(self._data.shape, dtype=self._data.dtype)
         for rows in self._chunks():
             whole[rows] = self._relative(rows, self.mean, whole[rows])
         return whole
@@ -117,21 +194,17 @@ class Factored(GivenOperator):
     def null(self) -> FloatArray | None:
         if self.primal or not self._centred:
             return None
-        return self._roots / math.sqrt(self._mass)
-
-    @property
-    def _roots(self) -> FloatArray:
-        return np.ones(self._X.shape[0]) if self._scale is None else self._scale
+        return self.scale / math.sqrt(self._mass)
 
     def features_times(self, V: FloatArray) -> FloatArray:
         """Return F V in float64.  # shape: (n, b)"""
         if self.sparse:
-            image: FloatArray = np.asarray(self._X @ V, dtype=np.float64) - self.mean @ V
+            image: FloatArray = np.asarray(self._data @ V, dtype=np.float64) - self.mean @ V
             return image if self._scale is None else image * self._scale[:, None]
-        V = V.astype(self._X.dtype, copy=False)
+        V = V.astype(self._data.dtype, copy=False)
         if "features" in self.__dict__:
             return np.asarray(self.features @ V, dtype=np.float64)
-        image = np.empty((self._X.shape[0], V.shape[1]))
+        image = np.empty((self._data.shape[0], V.shape[1]))
         rest = (self.mean - self._origin) @ V
 
         def commit(rows: slice, part: FloatArray) -> None:
@@ -143,36 +216,35 @@ class Factored(GivenOperator):
     def transposed_times(self, U: FloatArray) -> FloatArray:
         """Return F'U in float64.  # shape: (d, b)"""
         if not self.sparse:
-            return np.asarray(self.features.T @ U.astype(self._X.dtype, copy=False), dtype=np.float64)
+            return np.asarray(self.features.T @ U.astype(self._data.dtype, copy=False), dtype=np.float64)
         scaled = U if self._scale is None else U * self._scale[:, None]
-        image: FloatArray = np.asarray(self._X.T @ scaled, dtype=np.float64)
+        image: FloatArray = np.asarray(self._data.T @ scaled, dtype=np.float64)
         image -= np.multiply.outer(self.mean, scaled.sum(axis=0))
         return image
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
         if self.primal:
             if not self.sparse:
-                V = self.features @ V.astype(self._X.dtype, copy=False)
+                V = self.features @ V.astype(self._data.dtype, copy=False)
                 return np.asarray(self.features.T @ V, dtype=np.float64)
             return self.transposed_times(self.features_times(V))
         return self.features_times(self.transposed_times(V))
 
-    @cached_property
-    def _squared_norm(self) -> float:
-        if not self.sparse:
-            sums: list[float] = []
-            self._over_chunks(
-                self.mean,
-                lambda _, part: float(np.einsum("ij,ij->", part, part, dtype=np.float64)),
-                lambda _, total: sums.append(total),
-            )
-            return sum(sums)
-        X = self._X.astype(np.float64)
-        raw = np.asarray(X.multiply(X).sum(axis=1)).ravel() - 2.0 * (X @ self.mean) + self.mean @ self.mean
-        return float(np.maximum(raw, 0.0) @ self._roots**2)
-
     def trace(self) -> float:
-        return self._squared_norm if self._matrix_trace is None else self._matrix_trace
+        if self._trace is None:
+            if not self.sparse:
+                sums: list[float] = []
+                self._over_chunks(
+                    self.mean,
+                    lambda _, part: float(np.einsum("ij,ij->", part, part, dtype=np.float64)),
+                    lambda _, total: sums.append(total),
+                )
+                self._trace = sum(sums)
+            else:
+                X = self._data.astype(np.float64)
+                raw = np.asarray(X.multiply(X).sum(axis=1)).ravel() - 2.0 * (X @ self.mean) + self.mean @ self.mean
+                self._trace = float(np.maximum(raw, 0.0) @ self.scale**2)
+        return self._trace
 
     def frobenius2(self) -> float:
         """Return NaN: the sum of the squared eigenvalues costs as much as forming the matrix."""
@@ -180,18 +252,14 @@ class Factored(GivenOperator):
 
     def sum_of_squares(self) -> float:
         """Return the sum of the squared eigenvalues, from products with a part of the identity at a time."""
-        total = 0.0
-        for start in range(0, self.shape[0], 512):
-            part = self @ np.eye(self.shape[0], min(512, self.shape[0] - start), -start)
-            total += float(np.vdot(part, part))
-        return total
+        images = (self @ np.eye(self.shape[0], cut.stop - cut.start, -cut.start) for cut in slices(self.shape[0], 512))
+        return sum(float(np.vdot(image, image)) for image in images)
 
-    def frobenius2_error(self) -> float:
-        return math.nan
+    frobenius2_error = frobenius2
 
     def error(self, V: FloatArray) -> float:
         """Return the rounding of a product: |F|^2 is at most the trace; the norm of the matrix is less, if known."""
-        eps = _EPS if self.sparse else float(np.finfo(self._X.dtype).eps)
+        eps = _EPS if self.sparse else float(np.finfo(self._data.dtype).eps)
         return 4 * eps * (self.trace() if self._matrix_norm is None else self._matrix_norm)
 
     def matrix(self) -> FloatArray:
@@ -203,14 +271,14 @@ class Factored(GivenOperator):
             M = self._second_moments()
         else:
             M = np.asarray(self.features @ self.features.T, dtype=np.float64)
-        self._matrix_trace, self._matrix_norm = float(np.trace(M)), float(np.sqrt(np.vdot(M, M)))
+        self._trace, self._matrix_norm = float(np.trace(M)), float(np.sqrt(np.vdot(M, M)))
         return M
 
     def _second_moments(self) -> FloatArray:
         """Return F'F, and find the mean, in one pass over the rows."""
         # Rows are taken relative to a point near the mean; what it is off by is put right at the end, at no loss of
         # digits because it is small.
-        d = self._X.shape[1]
+        d = self._data.shape[1]
         C, total = np.zeros((d, d)), np.zeros(d)
 
         def sums(rows: slice, part: FloatArray) -> tuple[FloatArray, FloatArray]:

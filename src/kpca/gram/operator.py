@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,12 +55,8 @@ class Moments:
 class Operator(Protocol):
     """What a solver may ask of a symmetric operator."""
 
-    @property
-    def shape(self) -> tuple[int, int]: ...
-
-    @property
-    def psd(self) -> bool:
-        """True if no eigenvalue can be negative."""
+    shape: tuple[int, int]
+    psd: bool  # True if no eigenvalue can be negative
 
     @property
     def null(self) -> Array | None:
@@ -94,38 +90,53 @@ class Operator(Protocol):
         """Take what an operator of the same data had found, which saves finding it again."""
 
 
-class GivenOperator:
-    """What operators of given numbers share: main memory, one precision, and nothing that a product would find."""
+class OfData:
+    """What operators made of data share: the rows (or the matrix itself), and the square roots of the weights.
 
-    kernel: Kernel | None = None
-    held_bytes = 0
+    Unless a subclass says otherwise, the numbers are given: in main memory, in the one precision they came with, and
+    with nothing that a product would find.
+    """
+
+    _data: Any
+    _scale: Array | None
+
+    @property
+    def scale(self) -> Array:
+        return self.placed(np.ones(self._data.shape[0])) if self._scale is None else self._scale
 
     @property
     def data_bytes(self) -> int:
-        return self.hand(rows_bytes)
+        return rows_bytes(self._data)
 
     def hand(self, work: Callable[[Any], T]) -> T:
-        """Return what `work` makes of what was given."""
-        raise NotImplementedError
+        """Return what `work` makes of the data, for what is no operator: feature maps and fingerprints."""
+        return work(self._data)
 
-    def placed(self, V: FloatArray) -> FloatArray:
+    def _weighted(self, K: FloatArray) -> FloatArray:
+        """Overwrite K by S K S and return it."""
+        if self._scale is not None:
+            scale = to_host(self._scale)
+            K *= scale[:, None]
+            K *= scale[None, :]
+        return K
+
+    def placed(self, V: FloatArray) -> Array:
         return V
 
-    def at(self, precision: Precision) -> Self:
-        """Return itself: the numbers have the precision they came with."""
+    def at(self, precision: Precision) -> Any:
         return self
 
     def keep_tiles(self, budget: int, reuses: int = 2) -> None:
-        """There are none to keep."""
+        pass
 
     def found(self) -> dict[Precision, Moments]:
         return {}
 
     def recall(self, found: dict[Precision, Moments]) -> None:
-        """There is nothing to recall."""
+        pass
 
 
-class Gram:
+class Gram(OfData):
     """S K S of the rows of X in one precision, computed by the engine of these rows."""
 
     null = None
@@ -142,9 +153,10 @@ class Gram:
         budget: int = 0,
         arguments: SharedArguments | None = None,
     ) -> None:
+        self.psd = kernel.psd  # a shifted one is so only after centring
         self.kernel, self.shape, self.dtype = kernel, (X.shape[0], X.shape[0]), _DTYPE[precision]
         self.shifted, self.threads = shifted, threads if X.shape[0] > _ONE_THREAD_ROWS else 1
-        self._X, self._scale, self._arguments = X, scale, arguments
+        self._data, self._scale, self._arguments = X, scale, arguments
         self._engine = engine_for(X)
         self._tiles = self._engine.tiles(
             kernel, X, self.dtype, shifted=shifted, threads=self.threads, arguments=arguments
@@ -152,15 +164,6 @@ class Gram:
         self.keep_tiles(budget)
         self._other: dict[Precision, Gram] = {precision: self}
         self._moments: Moments | None = None
-
-    @property
-    def psd(self) -> bool:
-        """True if the kernel is positive semidefinite; a shifted one is so only after centring."""
-        return self.kernel.psd
-
-    @property
-    def scale(self) -> Array:
-        return self.placed(np.ones(self.shape[0])) if self._scale is None else self._scale
 
     @cached_property
     def constant(self) -> float:
@@ -171,45 +174,29 @@ class Gram:
         return self._tiles.n_evaluations
 
     @property
-    def data_bytes(self) -> int:
-        return rows_bytes(self._X)
-
-    @property
     def held_bytes(self) -> int:
         return self._tiles.held_bytes
 
     def placed(self, V: FloatArray) -> Array:
         return self._engine.placed(V)
 
-    def hand(self, work: Callable[[Any], T]) -> T:
-        """Return what `work` makes of the rows, for what is no operator: feature maps and fingerprints."""
-        return work(self._X)
-
     def among(self, some: NDArray[np.intp], *, shifted: bool) -> Gram:
-        return Gram(self.kernel, self._X[some], scale=self.scale[some], shifted=shifted)
+        return Gram(self.kernel, self._data[some], scale=self.scale[some], shifted=shifted)
 
     def cross_to(self, some: NDArray[np.intp]) -> CrossGram:
         """Return the float32 kernel values of all rows with some of them, without weights."""
-        return CrossGram(
-            self.kernel, self._X, self._X[some], dtype=_DTYPE["single"], shifted=self.shifted, threads=self.threads
-        )
+        X, dtype = self._data, _DTYPE["single"]
+        return CrossGram(self.kernel, X, X[some], dtype=dtype, shifted=self.shifted, threads=self.threads)
 
     def at(self, precision: Precision) -> Gram:
         """Return the same operator with tiles of this precision; itself where float32 would save nothing."""
-        pays = many_rows(self.shape[0]) or self._arguments is not None
-        if precision not in self._other and not (pays and self._engine.has_single(self.kernel, self._X)):
-            return self
         if precision not in self._other:
-            self._other[precision] = Gram(
-                self.kernel,
-                self._X,
-                scale=self._scale,
-                shifted=self.shifted,
-                precision=precision,
-                threads=self.threads,
-                arguments=self._arguments,
-            )
-            self._other[precision]._other = self._other
+            pays = many_rows(self.shape[0]) or self._arguments is not None
+            if not (pays and self._engine.has_single(self.kernel, self._data)):
+                return self
+            options: dict[str, Any] = {"scale": self._scale, "shifted": self.shifted, "threads": self.threads}
+            twin = Gram(self.kernel, self._data, precision=precision, arguments=self._arguments, **options)
+            self._other[precision], twin._other = twin, self._other
         return self._other[precision]
 
     def keep_tiles(self, budget: int, reuses: int = 2) -> None:
@@ -267,11 +254,11 @@ class Gram:
 
     def moments(self) -> Moments:
         """Return M s, the trace and the Frobenius norm; known after any product, otherwise from a pass of its own."""
-        if self._known_moments(_DTYPE["single"]) is None:
-            self @ self.placed(np.empty((self.shape[0], 0)))
-        moments = self._known_moments(_DTYPE["single"])
-        assert moments is not None
-        return moments
+        known = self._known_moments(_DTYPE["single"])
+        if known is not None:
+            return known
+        self @ self.placed(np.empty((self.shape[0], 0)))
+        return self.moments()
 
     def found(self) -> dict[Precision, Moments]:
         return {name: gram._moments for name, gram in self._other.items() if gram._moments is not None}
@@ -315,11 +302,8 @@ class Gram:
         return _SAFETY * float(norms.max(initial=0.0))
 
     def matrix(self) -> FloatArray:
-        K, scale = self._tiles.matrix(), to_host(self.scale)
-        if self._scale is not None:
-            K *= scale[:, None]
-            K *= scale[None, :]
-        self._set_moments(self.placed(K @ scale), float(np.vdot(K, K)))
+        K = self._weighted(self._tiles.matrix())
+        self._set_moments(self.placed(K @ to_host(self.scale)), float(np.vdot(K, K)))
         return K
 
 
@@ -350,14 +334,10 @@ class Centered:
     """P M P with P = I - s s'/|s|^2: the operator of the data with its (weighted) mean in feature space removed."""
 
     def __init__(self, inner: Gram | Any) -> None:
-        self.inner, self.shape = inner, inner.shape
+        self.inner, self.shape, self.psd = inner, inner.shape, bool(inner.psd)
         self._scale = inner.scale
         self._mass = float(self._scale @ self._scale)
         self._other: Centered | None = None
-
-    @property
-    def psd(self) -> bool:
-        return bool(self.inner.psd)
 
     @cached_property
     def null(self) -> Array:
@@ -375,9 +355,8 @@ class Centered:
 
     def at(self, precision: Precision) -> Centered:
         inner = self.inner.at(precision)
-        return self if inner is self.inner else self._twin(inner)
-
-    def _twin(self, inner: Any) -> Centered:
+        if inner is self.inner:
+            return self
         # one object per operator inside, so that solvers can tell whether two precisions are one
         if self._other is None or self._other.inner is not inner:
             self._other = Centered(inner)

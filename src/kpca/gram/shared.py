@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
-from kpca.gram._evaluators import DOUBLE, Rows, evaluator, held_bytes
-from kpca.kernels import RBF, Exponential, Kernel, Polynomial, RadialKernel
-
-Key = tuple[int, int, int, int]
+from kpca.gram._evaluators import ProfileValues, Rows, evaluator
+from kpca.kernels import RBF, Exponential, Kernel, Polynomial
 
 
 class SharedArguments:
@@ -28,14 +26,24 @@ class SharedArguments:
     """
 
     def __init__(self, kernels: Sequence[Kernel], X: Any, *, budget: int) -> None:
-        name, self._factor = _widest(kernels)
-        self.X = X
-        self._name, self._singular = name, any(getattr(kernel, "singular_at_zero", False) for kernel in kernels)
-        self._model = next(kernel for kernel in kernels)
+        found = [kernel.shared for kernel in kernels]
+        names = {shared[0] for shared in found if shared is not None}
+        if len(names) != 1 or None in found:
+            raise InputError(f"Kernels that share arguments must be of one kind; got {', '.join(map(repr, kernels))}.")
+        self._name, self.X = names.pop(), X
+        # Arguments are those of the kernel that takes them with the largest factor. Its errors are the largest, too:
+        # what is precise enough for it is so for all.
+        factors = [shared[1] for shared in found if shared is not None]
+        self._factor = max(factors)
+        self._model = kernels[factors.index(self._factor)]
+        if self._name == "distance":
+            singular = any(getattr(kernel, "singular_at_zero", False) for kernel in kernels)
+            self._model = Exponential(1.0 / np.sqrt(self._factor)) if singular else RBF(self._factor)
+        elif self._name == "dot":
+            self._model = Polynomial(1, self._factor, 0.0)
         self._makers: dict[np.dtype[Any], Any] = {}
-        self._tiles: dict[tuple[np.dtype[Any], Key], FloatArray] = {}
-        self._left = budget
-        self._lock = threading.Lock()
+        self._tiles: dict[Any, FloatArray] = {}
+        self._left, self._lock = budget, threading.Lock()
 
     def evaluator(self, kernel: Kernel, dtype: np.dtype[Any], *, shifted: bool) -> FromArguments:
         shared = kernel.shared
@@ -43,18 +51,8 @@ class SharedArguments:
             raise InputError(f"The arguments of these kernels must be shared; {kernel!r} has others.")
         with self._lock:
             if dtype not in self._makers:
-                self._makers[dtype] = self._maker(dtype)
+                self._makers[dtype] = evaluator(self._model, self.X, self.X, dtype)
         return FromArguments(self, self._makers[dtype], kernel, shared[1] / self._factor, shifted)
-
-    def _maker(self, dtype: np.dtype[Any]) -> Any:
-        """Return what computes the arguments of the kernel that takes them with the largest factor."""
-        # Its errors are the largest, too: what is precise enough for it is so for all.
-        if self._name == "distance":
-            base: Kernel = Exponential(1.0 / np.sqrt(self._factor)) if self._singular else RBF(self._factor)
-            return evaluator(base, self.X, self.X, dtype)
-        if self._name == "dot":
-            return evaluator(Polynomial(1, self._factor, 0.0), self.X, self.X, dtype)
-        return _BlockArguments(self._model, self._factor, self.X)
 
     def arguments(self, maker: Any, rows: Rows, columns: slice, shape: tuple[int, ...]) -> FloatArray:
         """Return the arguments of some pairs: those kept, or computed, and kept if they are a tile and there is room.
@@ -78,54 +76,19 @@ class SharedArguments:
                     self._tiles[key] = t
         return t
 
-    @property
-    def held_bytes(self) -> int:
-        return sum(map(held_bytes, self._makers.values())) + sum(tile.nbytes for tile in self._tiles.values())
 
-
-class FromArguments:
+class FromArguments(ProfileValues):
     """Fills tiles with values of one kernel, from arguments that others use as well."""
 
     def __init__(self, source: SharedArguments, maker: Any, kernel: Kernel, factor: float, shifted: bool) -> None:
+        super().__init__(kernel, maker.argument_dtype, shifted=shifted)
         self._source, self._maker, self._factor = source, maker, factor
-        radial = isinstance(kernel, RadialKernel)
-        self._profile: Any = kernel.shifted if radial and shifted else kernel.value  # type: ignore[attr-defined]
-        self.constant = kernel.at_zero if radial and shifted else 0.0  # type: ignore[attr-defined]
+        self._may_pass_zero = True  # none does
         self.argument_error = maker.argument_error * factor
 
-    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+    def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         t = self._source.arguments(self._maker, rows, columns, out.shape)
-        if t.dtype == out.dtype:
-            np.multiply(t, t.dtype.type(self._factor), out=out)
-            self._profile(out)
-        else:
-            out[...] = self._profile(t * self._factor)
+        np.multiply(t, t.dtype.type(self._factor), out=out)
 
     def farthest(self, count: int) -> NDArray[np.intp]:
         return np.asarray(self._maker.farthest(count))
-
-
-class _BlockArguments:
-    """Arguments of a kernel that gives them in blocks of float64."""
-
-    argument_dtype = DOUBLE
-    argument_error = 0.0
-
-    def __init__(self, kernel: Any, factor: float, X: Any) -> None:
-        self._kernel, self._factor, self._X = kernel, factor, X
-
-    def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        X, Y = (self._X[part].astype(np.float64, copy=False) for part in (rows, columns))
-        np.multiply(self._kernel.arguments(X, Y), self._factor, out=out)
-
-    def farthest(self, count: int) -> NDArray[np.intp]:
-        return np.arange(0)
-
-
-def _widest(kernels: Sequence[Kernel]) -> tuple[str, float]:
-    """Return the name of the argument that all kernels share, and the largest factor that one takes it with."""
-    found = [kernel.shared for kernel in kernels]
-    names = {shared[0] for shared in found if shared is not None}
-    if len(names) != 1 or None in found:
-        raise InputError(f"Kernels that share arguments must be of one kind; got {', '.join(map(repr, kernels))}.")
-    return names.pop(), max(shared[1] for shared in found if shared is not None)

@@ -36,8 +36,7 @@ _TILES_PER_WORKER = 4
 def edges(n: int, longest: int) -> list[slice]:
     """Return consecutive ranges of n rows, none longer than that, all but the last of one length that GEMM likes."""
     count = max(1, -(-n // longest))
-    length = -(-n // (count * _WHOLE)) * _WHOLE
-    return slices(n, length)
+    return slices(n, -(-n // (count * _WHOLE)) * _WHOLE)
 
 
 def slices(n: int, step: int) -> list[slice]:
@@ -46,11 +45,7 @@ def slices(n: int, step: int) -> list[slice]:
 
 def by_slices(work: Callable[[slice], FloatArray], out: FloatArray, step: int, threads: int) -> FloatArray:
     """Write what `work` makes of `step` rows at a time to these rows of `out`, and return it."""
-
-    def commit(rows: slice, part: FloatArray) -> None:
-        out[rows] = part
-
-    in_order(slices(len(out), step), lambda: work, commit, threads)
+    in_order(slices(len(out), step), lambda: work, out.__setitem__, threads)
     return out
 
 
@@ -60,8 +55,7 @@ def band_rows(d: int) -> int:
 
 
 def workers_bytes(threads: int, n: int) -> int:
-    tile = min(EDGE[4] ** 2 * 4, 8 * n * n)
-    return threads * _TILES_PER_WORKER * tile
+    return threads * _TILES_PER_WORKER * min(EDGE[4] ** 2 * 4, 8 * n * n)
 
 
 class TileStore:
@@ -72,12 +66,10 @@ class TileStore:
     """
 
     def __init__(self, n_tiles: int, tile_bytes: int, budget: int, reuses: int = 2) -> None:
-        self._reuses = reuses
+        self._reuses, self._tile_bytes = reuses, tile_bytes
         self._capacity = min(n_tiles, max(0, budget) // max(tile_bytes, 1))
         self._tiles: list[FloatArray | None] = [None] * self._capacity
-        self._slab = np.empty(0, dtype=np.uint8)
-        self._used = 0
-        self._tile_bytes = tile_bytes
+        self._slab, self._used = np.empty(0, dtype=np.uint8), 0
         self._fresh = (0.0, 0.0)  # seconds per byte that the last two slabs cost
         self._saved = math.inf  # seconds per byte that evaluations take
         self._lock = threading.Lock()
@@ -94,18 +86,15 @@ class TileStore:
                 else:
                     # whole tiles, and no more of them than are still to come: the budget is a promise
                     count = min(max(1, SLAB_BYTES // self._tile_bytes), self._capacity - number)
-                    self._take_slab(count * self._tile_bytes)
+                    self._slab, self._used = np.empty(count * self._tile_bytes, dtype=np.uint8), 0
+                    started = time.perf_counter()
+                    self._slab[::_PAGE_BYTES] = 0
+                    self._fresh = (self._fresh[1], (time.perf_counter() - started) / self._slab.nbytes)
             if number >= self._capacity:
                 return None
             memory = self._slab[self._used : self._used + size]
             self._used += size
         return memory.view(dtype).reshape(shape)
-
-    def _take_slab(self, size: int) -> None:
-        self._slab, self._used = np.empty(size, dtype=np.uint8), 0
-        started = time.perf_counter()
-        self._slab[::_PAGE_BYTES] = 0
-        self._fresh = (self._fresh[1], (time.perf_counter() - started) / size)
 
     def keep(self, number: int, tile: FloatArray, seconds: float) -> None:
         """Remember a tile that was computed into its room; only now, so that half a tile is never taken for one."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +20,7 @@ Matrix: TypeAlias = Any
 
 # Below this share of ||x||^2 + ||y||^2 a squared distance has lost four digits, and is computed from differences.
 _CANCELLED = 1e-4
-_PAIRS_AT_ONCE = 4096
+_PAIRS_AT_ONCE = 8192
 
 
 def finite(name: str, value: object) -> float:
@@ -46,27 +46,18 @@ def non_negative(name: str, value: object) -> float:
     return number
 
 
-def whole_if_possible(value: float) -> int | float:
-    """Return 3 for 3.0: a whole number is kept as an int, so that equal kernels also print alike."""
-    return int(value) if isinstance(value, Integral) or float(value).is_integer() else value
-
-
 def positive_or_each(name: str, value: object) -> float | tuple[float, ...]:
     """Return a positive float, or a tuple of them where one per feature was given."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
+    allowed = "must be a number or one per feature; got "
+    if isinstance(value, np.ndarray):
+        if value.ndim > 1:
+            raise InputError(f"{allowed}an array of shape {value.shape}: flatten it first", param=name)
+        value = value.tolist()
+    if isinstance(value, str) or not isinstance(value, Sequence):
         return positive(name, value)
-    if isinstance(value, np.ndarray) and value.ndim != 1:
-        raise InputError(
-            f"must be a number or one per feature; got an array of shape {value.shape}: flatten it first", param=name
-        )
-    items: Sequence[object] = value.tolist() if isinstance(value, np.ndarray) else value
-    if len(items) == 0:
-        raise InputError(
-            "must be a number or one per feature; got an empty sequence", param=name, remedy="give at least one value"
-        )
-    return tuple(positive(f"{name}[{i}]", item) for i, item in enumerate(items))
+    if len(value) == 0:
+        raise InputError(f"{allowed}an empty sequence", param=name, remedy="give at least one value")
+    return tuple(positive(f"{name}[{i}]", item) for i, item in enumerate(value))
 
 
 def check_features(name: str, value: float | tuple[float, ...], X: Matrix) -> None:
@@ -130,8 +121,13 @@ def negative_squared_distances(X: Matrix, Y: Matrix) -> NDArray[np.float64]:
     t: NDArray[Any] = to_dense(X @ Y.T)
     t *= 2.0
     t -= norms
-    rows, columns = np.nonzero(t > -_CANCELLED * norms)
-    for start in range(0, len(rows), _PAIRS_AT_ONCE):
-        i, j = rows[start : start + _PAIRS_AT_ONCE], columns[start : start + _PAIRS_AT_ONCE]
+    for i, j in pairs_of(t > -_CANCELLED * norms):
         t[i, j] = -squared_norms(X[i] - Y[j])
     return t
+
+
+def pairs_of(chosen: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the places of the pairs chosen, so many at a time that their differences stay small."""
+    i, j = np.nonzero(chosen)
+    for start in range(0, len(i), _PAIRS_AT_ONCE):
+        yield i[start : start + _PAIRS_AT_ONCE], j[start : start + _PAIRS_AT_ONCE]

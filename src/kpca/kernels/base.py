@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import reduce
 from numbers import Real
@@ -109,16 +109,27 @@ class Kernel(abc.ABC):
     __array_ufunc__ = None
 
     def __add__(self, other: Kernel | float) -> Kernel:
-        return _add(self, other) if isinstance(other, (Kernel, Real)) else NotImplemented
-
-    def __radd__(self, other: float) -> Kernel:  # sum([k1, k2]) starts with 0 + k1
-        return self + other
+        """Return the sum, flat: a number adds a constant kernel, 0 nothing."""
+        if not isinstance(other, (Kernel, Real)):
+            return NotImplemented
+        second = _as_kernel("a number added to a kernel", other)
+        members = [member for kernel in (self, second) for member in _flat(kernel, Sum) if member != Constant(0.0)]
+        if len(members) < 2:
+            return members[0] if members else Constant(0.0)
+        return Sum(tuple(members))
 
     def __mul__(self, other: Kernel | float) -> Kernel:
-        return _multiply(self, other) if isinstance(other, (Kernel, Real)) else NotImplemented
+        """Return the product, flat: numbers and constant kernels are gathered in one factor in front."""
+        if not isinstance(other, (Kernel, Real)):
+            return NotImplemented
+        (a, left), (b, right) = _split(self), _split(_as_kernel("a number times a kernel", other))
+        kernels = left + right
+        if not kernels:
+            return Constant(a * b)
+        product = Product(kernels) if len(kernels) > 1 else kernels[0]
+        return product if a * b == 1 else Scaled(product, a * b)
 
-    def __rmul__(self, other: float) -> Kernel:
-        return self * other
+    __radd__, __rmul__ = __add__, __mul__  # sum([k1, k2]) starts with 0 + k1
 
 
 def checked(check: Callable[[str, Any], Any], default: Any = MISSING) -> Any:
@@ -232,14 +243,18 @@ class Composite(Kernel):
         # `Y is X` means something to some kernels (callables, white noise), so it must survive the conversion.
         X64 = as_float64(X)
         Y64 = X64 if Y is X else as_float64(Y)
-        return self._combine(member.block(X64, Y64) for member in self.members).astype(float_dtype(X), copy=False)
+        return np.asarray(self._combine([member.block(X64, Y64) for member in self.members]), dtype=float_dtype(X))
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
-        return self._combine(member.diagonal(X) for member in self.members).astype(np.float64, copy=False)
+        return np.asarray(self._combine([member.diagonal(X) for member in self.members]), dtype=np.float64)
+
+    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
+        shifted = shifted and not isinstance(self, Product)  # whose values are products of whole ones
+        return self._combine([pairs.values(member, shifted=shifted) for member in self.members])
 
     @abc.abstractmethod
-    def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
-        """Return one array of the members' arrays, none of which may be overwritten."""
+    def _combine(self, values: Sequence[Any]) -> Any:
+        """Return the values of the members as one: arrays, or what a tracing back-end has for them."""
 
 
 @registered()
@@ -254,12 +269,8 @@ class Sum(Composite):
     def formula(self, number: Writer = plainly) -> str:
         return " + ".join(member.formula(number) for member in self.members)
 
-    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        return reduce(operator.add, [pairs.values(member, shifted=shifted) for member in self.members])
-
-    def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
-        first, *rest = values
-        return reduce(operator.iadd, rest, first.copy())
+    def _combine(self, values: Sequence[Any]) -> Any:
+        return reduce(operator.add, values)
 
 
 @registered()
@@ -273,12 +284,8 @@ class Product(Composite):
     def formula(self, number: Writer = plainly) -> str:
         return " · ".join(f"[{member.formula(number)}]" for member in self.members)
 
-    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        return reduce(operator.mul, [pairs.values(member) for member in self.members])
-
-    def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
-        first, *rest = values
-        return reduce(operator.imul, rest, first.copy())
+    def _combine(self, values: Sequence[Any]) -> Any:
+        return reduce(operator.mul, values)
 
 
 @registered()
@@ -286,14 +293,10 @@ class Product(Composite):
 class Scaled(Composite):
     """factor times a kernel."""
 
-    kernel: Kernel
+    kernel: Kernel = checked(lambda name, kernel: _kernels("Scaled", (kernel,))[0])  # noqa: RUF009  # a field
     factor: float = checked(non_negative)
     name: ClassVar[str] = "scaled"
     random_features = "scaled"
-
-    def __post_init__(self) -> None:
-        _kernels("Scaled", (self.kernel,))
-        super().__post_init__()
 
     @property
     def members(self) -> tuple[Kernel, ...]:  # type: ignore[override]  # read only here, as everywhere: frozen
@@ -302,34 +305,12 @@ class Scaled(Composite):
     def formula(self, number: Writer = plainly) -> str:
         return f"{number(self.factor)} · [{self.kernel.formula(number)}]"
 
-    def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
-        return pairs.values(self.kernel, shifted=shifted) * float(self.factor)
-
-    def _combine(self, values: Iterable[FloatArray]) -> FloatArray:
-        (value,) = values
-        return np.asarray(value * self.factor)
+    def _combine(self, values: Sequence[Any]) -> Any:
+        return values[0] * self.factor
 
 
-def _add(first: Kernel, second: Kernel | float) -> Kernel:
-    """Return first + second, flat: a number adds a constant kernel, 0 nothing."""
-    if not isinstance(second, Kernel):
-        second = Constant(non_negative("a number added to a kernel", second))
-    members = [member for kernel in (first, second) for member in _flat(kernel, Sum) if member != Constant(0.0)]
-    if len(members) < 2:
-        return members[0] if members else Constant(0.0)
-    return Sum(tuple(members))
-
-
-def _multiply(first: Kernel, second: Kernel | float) -> Kernel:
-    """Return first * second, flat: numbers and constant kernels are gathered in one factor in front."""
-    if not isinstance(second, Kernel):
-        second = Constant(non_negative("a number times a kernel", second))
-    (a, left), (b, right) = _split(first), _split(second)
-    kernels = left + right
-    if not kernels:
-        return Constant(a * b)
-    product = Product(kernels) if len(kernels) > 1 else kernels[0]
-    return product if a * b == 1 else Scaled(product, a * b)
+def _as_kernel(what: str, given: Kernel | float) -> Kernel:
+    return given if isinstance(given, Kernel) else Constant(non_negative(what, given))
 
 
 def _split(kernel: Kernel) -> tuple[float, tuple[Kernel, ...]]:

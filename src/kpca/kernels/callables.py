@@ -6,6 +6,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,9 +38,6 @@ class _Callable(Kernel):
         name = getattr(self.function, "__name__", None) or type(self.function).__name__
         return f"{name}(x, y), a function of its own"
 
-    def _call(self, x: Matrix, y: Matrix) -> Any:
-        return self.function(x, y, **self.params)
-
     def _finite(self, K: FloatArray) -> None:
         bad = K.size - np.count_nonzero(np.isfinite(K))
         if bad:
@@ -54,7 +52,7 @@ class VectorisedCallable(_Callable):
     """f(X, Y, **params) -> matrix of all pairs."""
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:
-        K = to_dense(self._call(X, Y))
+        K = to_dense(self.function(X, Y, **self.params))
         expected = (X.shape[0], Y.shape[0])
         if K.shape != expected or K.dtype.kind not in "biuf":
             raise InputError(
@@ -80,10 +78,7 @@ class PairwiseCallable(_Callable):
         K: FloatArray = np.empty((X.shape[0], Y.shape[0]), dtype=float_dtype(X))
         for i, x in enumerate(_rows(X)):
             for j, y in enumerate(_rows(Y)):
-                if Y is X and j < i:
-                    K[i, j] = K[j, i]
-                else:
-                    K[i, j] = self._number(x, y)
+                K[i, j] = K[j, i] if Y is X and j < i else self._number(x, y)
         self._finite(K)
         return K
 
@@ -93,7 +88,7 @@ class PairwiseCallable(_Callable):
         return diagonal
 
     def _number(self, x: Matrix, y: Matrix) -> float:
-        result = self._call(x, y)
+        result = self.function(x, y, **self.params)
         if not _is_real_scalar(result):
             raise InputError(
                 f"kernel {_name(self.function)} must return a real number for two rows; got {_describe(result)}."
@@ -108,51 +103,48 @@ def from_callable(function: Callable[..., Any], kernel_params: Mapping[str, Any]
     that pair alone: a shape can be right by accident (x @ y on three features), all six values cannot.
     """
     params = dict(kernel_params or {})
-    rows = np.arange(5) % X.shape[0]
+    call, rows = partial(function, **params), np.arange(5) % X.shape[0]
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        vectorised, cause = _probe_vectorised(function, params, X[rows[:2]], X[rows[2:]])
+        vectorised, cause = _tried(_vectorised_fault, call, X[rows[:2]], X[rows[2:]])
         if vectorised is None:
             return VectorisedCallable(function, params)
-        pairwise, pair_cause = _probe_pairwise(function, params, *itertools.islice(_rows(X[rows[:2]]), 2))
+        pairwise, pair_cause = _tried(_pairwise_fault, call, *itertools.islice(_rows(X[rows[:2]]), 2))
     if pairwise is None:
         return PairwiseCallable(function, params)
     reasons = vectorised if vectorised == pairwise else f"{vectorised} for 2 and 3 rows, {pairwise} for one pair"
     raise InputError(f"kernel {_name(function)} cannot be used: it {reasons}; {_EXPECTED}.") from pair_cause or cause
 
 
-def _probe_vectorised(
-    function: Callable[..., Any], params: Mapping[str, Any], X: Matrix, Y: Matrix
-) -> tuple[str | None, Exception | None]:
-    """Return None if f(X, Y) holds what f says pair by pair, else what is wrong and the exception if there was one."""
+def _tried(fault: Callable[..., str | None], *arguments: Any) -> tuple[str | None, Exception | None]:
+    """Return what is wrong with a function, None if nothing, and the exception if there was one."""
     try:
-        K = function(X, Y, **params)
-        if not _is_real(K) or np.shape(K) != (X.shape[0], Y.shape[0]):
-            return f"returned {_describe(K)}", None
-        alone = [[function(X[i : i + 1], Y[j : j + 1], **params) for j in range(Y.shape[0])] for i in range(X.shape[0])]
-        if any(np.shape(value) != (1, 1) or not _is_real(value) for value in itertools.chain(*alone)):
-            return f"returned {_describe(K)} but {_describe(alone[0][0])} for 1 and 1", None
-        K, single = to_dense(K), np.array([[to_dense(value)[0, 0] for value in line] for line in alone])
+        return fault(*arguments), None
     except Exception as error:
-        return f"raised {_say(error)}", error
+        return " ".join(f"raised {type(error).__name__}: {error}".rstrip(": ").split()), error
+
+
+def _vectorised_fault(call: Callable[..., Any], X: Matrix, Y: Matrix) -> str | None:
+    """Return None if f(X, Y) holds what f says pair by pair."""
+    K = call(X, Y)
+    if not _is_real(K) or np.shape(K) != (X.shape[0], Y.shape[0]):
+        return f"returned {_describe(K)}"
+    alone = [[call(X[i : i + 1], Y[j : j + 1]) for j in range(Y.shape[0])] for i in range(X.shape[0])]
+    if any(np.shape(value) != (1, 1) or not _is_real(value) for value in itertools.chain(*alone)):
+        return f"returned {_describe(K)} but {_describe(alone[0][0])} for 1 and 1"
+    K, single = to_dense(K), np.array([[to_dense(value)[0, 0] for value in line] for line in alone])
     # Products of different shapes round differently: float32 by 1e-7 of the largest entry, times the number of terms.
     tolerance = 1e-4 if float_dtype(X) == np.float32 else 1e-9
-    finite = np.isfinite(K)
-    largest = float(np.abs(K[finite]).max()) if finite.any() else 0.0
+    largest = float(np.abs(K[np.isfinite(K)]).max(initial=0.0))
     if not np.allclose(K, single, rtol=tolerance, atol=tolerance * largest, equal_nan=True):
-        return f"returned {_describe(K)} with other values than for each pair alone", None
-    return None, None
+        return f"returned {_describe(K)} with other values than for each pair alone"
+    return None
 
 
-def _probe_pairwise(
-    function: Callable[..., Any], params: Mapping[str, Any], x: Matrix, y: Matrix
-) -> tuple[str | None, Exception | None]:
-    """Return None if f(x, y) is a real number, else what is wrong and the exception if there was one."""
-    try:
-        result = function(x, y, **params)
-        return (None if _is_real_scalar(result) else f"returned {_describe(result)}"), None
-    except Exception as error:
-        return f"raised {_say(error)}", error
+def _pairwise_fault(call: Callable[..., Any], x: Matrix, y: Matrix) -> str | None:
+    """Return None if f(x, y) is a real number."""
+    result = call(x, y)
+    return None if _is_real_scalar(result) else f"returned {_describe(result)}"
 
 
 def _rows(X: Matrix) -> Any:
@@ -176,10 +168,6 @@ def _describe(result: object) -> str:
     if isinstance(result, (np.ndarray, list, tuple)):
         return f"an array of shape {np.shape(result)}"
     return f"{result!r}" if result is None or isinstance(result, (str, complex)) else f"a {type(result).__name__}"
-
-
-def _say(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".rstrip(": ").split())
 
 
 def _name(function: Callable[..., Any]) -> str:

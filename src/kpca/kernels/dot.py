@@ -25,7 +25,6 @@ from kpca.kernels.arrays import (
     positive,
     squared_norms,
     to_dense,
-    whole_if_possible,
 )
 from kpca.kernels.base import Argument, Kernel, ProfileKernel, Writer, checked, plainly, registered
 
@@ -41,13 +40,6 @@ class DotKernel(ProfileKernel):
     def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
         return np.asarray(to_dense(self.prepare(X) @ self.prepare(Y).T))
 
-
-class _Identity(DotKernel):
-    """f(t) = t: the inner product of prepared rows."""
-
-    random_features = "projected"
-    psd = True  # a Gram matrix by definition
-
     def value(self, t: FloatArray) -> FloatArray:
         return t
 
@@ -62,13 +54,15 @@ class _Identity(DotKernel):
 
 @registered("linear")
 @dataclass(frozen=True)
-class Linear(_Identity):
+class Linear(DotKernel):
     """x . y: kernel PCA is then PCA."""
 
     name: ClassVar[str] = "linear"
     written = "x · y"
     alike = "This is the inner product: it makes kernel PCA ordinary PCA, and components straight directions."
     shared = ("dot", 1.0)
+    random_features = "projected"
+    psd = True  # a Gram matrix by definition
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
         return pairs.dots()
@@ -97,7 +91,9 @@ class _Shifted(DotKernel):
 
 
 def _degree(name: str, value: object) -> int | float:
-    return whole_if_possible(non_negative(name, value))
+    """Return 3 for 3.0: a whole number is kept as an int, so that equal kernels also print alike."""
+    degree = non_negative(name, value)
+    return int(degree) if degree.is_integer() else degree
 
 
 @registered("poly", "polynomial")
@@ -199,7 +195,7 @@ class Sigmoid(_Shifted):
 
 @registered("cosine")
 @dataclass(frozen=True)
-class Cosine(_Identity):
+class Cosine(DotKernel):
     """x . y / (||x|| ||y||); a row of zeros has similarity 0 with everything, itself included.
 
     Derivatives are with respect to the normalised inner product.
@@ -208,16 +204,24 @@ class Cosine(_Identity):
     name: ClassVar[str] = "cosine"
     written = "x · y / (‖x‖ ‖y‖)"
     alike = "Two rows are alike if their columns have the same proportions, whatever their size."
+    random_features = "projected"
+    psd = True  # a Gram matrix by definition
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
         return pairs.cosines()
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return rows of length 1; rows of zeros stay as they are."""
-        # Divided by the largest entry first, so that squares neither overflow nor vanish.
-        unit = _divide_rows(X, _largest(X))
-        lengths = np.sqrt(squared_norms(unit))
-        return _divide_rows(unit, lengths)
+        # Divided by the largest entry first, so that squares neither overflow nor vanish. Not by abs(X).max(axis=1) of
+        # a CSR matrix: where indices are unsorted, SciPy sorts those that abs(X) shares with X, not X's data.
+        if sparse.issparse(X):
+            peaks, filled = np.zeros(X.shape[0]), np.flatnonzero(np.diff(X.indptr))
+            if len(filled):
+                peaks[filled] = np.maximum.reduceat(np.abs(X.data), X.indptr[filled])
+        else:
+            peaks = np.abs(X).max(axis=1, initial=0.0)
+        unit = _divide_rows(X, peaks)
+        return _divide_rows(unit, np.sqrt(squared_norms(unit)))
 
 
 def _power(base: FloatArray, exponent: float) -> FloatArray:
@@ -237,17 +241,6 @@ def _power(base: FloatArray, exponent: float) -> FloatArray:
         if bit == "1":
             base *= factor
     return base
-
-
-def _largest(X: Matrix) -> NDArray[np.float64]:
-    if not sparse.issparse(X):
-        return np.asarray(np.abs(X).max(axis=1, initial=0.0), dtype=np.float64)
-    # Not abs(X).max(axis=1): where indices are unsorted, SciPy sorts those that abs(X) shares with X, not X's data.
-    peaks = np.zeros(X.shape[0])
-    filled = np.flatnonzero(np.diff(X.indptr))
-    if len(filled):
-        peaks[filled] = np.maximum.reduceat(np.abs(X.data), X.indptr[filled])
-    return peaks
 
 
 def _divide_rows(X: Matrix, divisors: NDArray[np.float64]) -> Matrix:

@@ -59,9 +59,10 @@ class GaussianProcess(Kernel):
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         """Return kernel.diag(X), but without white noise, as in `block`.  # shape: (n,)"""
-        if not _has_noise(self.kernel):
-            return np.array(self.kernel.diag(X), dtype=np.float64)
-        return np.array([self.kernel(x, x)[0, 0] for x in X[:, None, :]], dtype=np.float64)
+        parts = (self.kernel, *self.kernel.get_params(deep=True).values())
+        if any(isinstance(part, gp.WhiteKernel) for part in parts):
+            return np.array([self.kernel(x, x)[0, 0] for x in X[:, None, :]], dtype=np.float64)
+        return np.array(self.kernel.diag(X), dtype=np.float64)
 
 
 def from_gaussian_process(kernel: Any) -> Kernel:
@@ -71,8 +72,7 @@ def from_gaussian_process(kernel: Any) -> Kernel:
             "kernel must give one matrix; got a CompoundKernel, which gives several: pass one of its kernels."
         )
     # Exact types: a subclass may have changed what the kernel computes.
-    translate = _TRANSLATIONS.get(type(kernel))
-    translated = translate(kernel) if translate else None
+    translated = _TRANSLATIONS.get(type(kernel), lambda kernel: None)(kernel)
     return GaussianProcess(kernel) if translated is None else translated
 
 
@@ -104,10 +104,6 @@ _TRANSLATIONS: dict[type, Callable[[Any], Kernel | None]] = {
 def _length_scale(kernel: Any) -> Any:
     """Return the length scale, or one per feature; scikit-learn counts an array of one as a number."""
     return np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
-
-
-def _has_noise(kernel: Any) -> bool:
-    return any(isinstance(part, gp.WhiteKernel) for part in (kernel, *kernel.get_params(deep=True).values()))
 
 
 def _is_psd(kernel: Any) -> bool:

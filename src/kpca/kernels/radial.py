@@ -130,8 +130,7 @@ class RBF(RadialKernel):
         if (gamma is None) == (sigma is None):
             raise InputError(f"RBF must be given exactly one of gamma and sigma; got gamma={gamma!r}, sigma={sigma!r}.")
         if gamma is None:
-            width = positive_or_each("sigma", sigma)
-            gamma = each(lambda s: 0.5 / s / s, width)
+            gamma = each(lambda s: 0.5 / s / s, positive_or_each("sigma", sigma))
         object.__setattr__(self, "gamma", positive_or_each("gamma", gamma))
 
     @property
@@ -169,8 +168,7 @@ class RBF(RadialKernel):
         slope: FloatArray = namespace(t).exp(t)
         return slope
 
-    def curvature(self, t: FloatArray) -> FloatArray:
-        return self.derivative(t)
+    curvature = derivative
 
     def shifted(self, t: FloatArray) -> FloatArray:
         namespace(t).expm1(t, out=t)
@@ -181,51 +179,44 @@ class RBF(RadialKernel):
 
 
 class _MaternProfile(RadialKernel):
-    """The three Matern profiles with closed forms; subclasses say which (`_order` = nu) and how wide."""
+    """The three Matern profiles with closed forms; subclasses say which and how wide."""
 
+    nu: float
     length_scale: float | tuple[float, ...]
-
-    @property
-    @abc.abstractmethod
-    def _order(self) -> float:
-        """nu."""
 
     @property
     def singular_at_zero(self) -> bool:
         """True for nu = 1/2: f'(t) = e^-u / (2u)."""
-        return self._order == 0.5
+        return self.nu == 0.5
 
     def stretch(self, rng: np.random.Generator, count: int) -> FloatArray | float:
         """Multivariate t with 2 nu degrees of freedom; sqrt(2 nu) is in the scale of the kernel already."""
-        return np.asarray(1.0 / np.sqrt(rng.chisquare(2.0 * self._order, count)))
+        return np.asarray(1.0 / np.sqrt(rng.chisquare(2.0 * self.nu, count)))
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
         u = pairs.minimum(pairs.sqrt(-pairs.distances(self)), _FAR)
-        if self._order == 0.5:
+        if self.nu == 0.5:
             return pairs.expm1(-u) if shifted else pairs.exp(-u)
+        rest = u if self.nu == 1.5 else u * (1.0 + u / 3.0)  # the polynomial less 1
         if not shifted:
-            return (1.0 + self._rest(u)) * pairs.exp(-u)
-        near = u * u * pairs.polynomial(pairs.minimum(u, _NEAR), _series(self._order, 13))
-        far = pairs.expm1(-u) + self._rest(u) * pairs.exp(-u)
+            return (1.0 + rest) * pairs.exp(-u)
+        near = u * u * pairs.polynomial(pairs.minimum(u, _NEAR), _series(self.nu, 13))
+        far = pairs.expm1(-u) + rest * pairs.exp(-u)
         return pairs.where(pairs.below(u, _NEAR), near, far)
 
-    def _rest(self, u: Any) -> Any:
-        """Return the polynomial less 1: u or u + u^2/3."""
-        return u if self._order == 1.5 else u * (1.0 + u / 3.0)
-
     def _scale(self) -> tuple[str, float | tuple[float, ...]]:
-        return "length_scale", each(lambda length: math.sqrt(2 * self._order) / length, self.length_scale)
+        return "length_scale", each(lambda length: math.sqrt(2 * self.nu) / length, self.length_scale)
 
     def value(self, t: FloatArray) -> FloatArray:
         """f = e^-u, (1 + u) e^-u or (1 + u + u^2/3) e^-u, in place."""
         xp = namespace(t)
         u = _root(t, out=t)
-        if self._order == 0.5:
+        if self.nu == 0.5:
             xp.negative(u, out=u)
             xp.exp(u, out=u)
             return u
         decay = xp.exp(-u)
-        if self._order == 2.5:
+        if self.nu == 2.5:
             _times_third(u)
         u += 1.0
         u *= decay
@@ -236,11 +227,11 @@ class _MaternProfile(RadialKernel):
         xp = namespace(t)
         u = _root(t)
         decay: FloatArray = xp.exp(-u)
-        if self._order == 0.5:
+        if self.nu == 0.5:
             with np.errstate(divide="ignore"):
                 decay /= 2.0 * xp.abs(u)
             return decay
-        decay *= 0.5 if self._order == 1.5 else (1.0 + u) / 6.0
+        decay *= 0.5 if self.nu == 1.5 else (1.0 + u) / 6.0
         return decay
 
     def curvature(self, t: FloatArray) -> FloatArray:
@@ -248,13 +239,13 @@ class _MaternProfile(RadialKernel):
         xp = namespace(t)
         u = _root(t)
         decay: FloatArray = xp.exp(-u)
-        if self._order == 2.5:
+        if self.nu == 2.5:
             decay /= 12.0
             return decay
         u = xp.abs(u)  # t = 0 may be a -0 here
         with np.errstate(divide="ignore", over="ignore"):
             decay /= 4.0 * u
-            if self._order == 0.5:
+            if self.nu == 0.5:
                 # one after the other: u^2 may vanish where the quotient does not overflow yet
                 decay *= 1.0 + u
                 decay /= u
@@ -265,7 +256,7 @@ class _MaternProfile(RadialKernel):
         """f - 1 in place: by series for small u (the terms of order u cancel), by expm1 elsewhere."""
         xp = namespace(t)
         u = _root(t, out=t)
-        if self._order == 0.5:
+        if self.nu == 0.5:
             xp.negative(u, out=u)
             xp.expm1(u, out=u)
             return u
@@ -273,11 +264,17 @@ class _MaternProfile(RadialKernel):
         small = u[near]
         decay = xp.exp(-u)
         drop = xp.expm1(-u)
-        if self._order == 2.5:
+        if self.nu == 2.5:
             _times_third(u)
         u *= decay
         u += drop
-        u[near] = _matern_series(small, self._order)
+        total: FloatArray = xp.zeros_like(small)
+        for coefficient in reversed(_series(self.nu, 13 if xp.finfo(small.dtype).bits == 64 else 8)):
+            total *= small
+            total += coefficient
+        total *= small
+        total *= small
+        u[near] = total
         return u
 
     def inverse(self, value: FloatArray) -> FloatArray:
@@ -289,22 +286,20 @@ class _MaternProfile(RadialKernel):
         value = self._clip(value)
         target = np.log(value.astype(np.float64))
         t: NDArray[Any] = 0.0 - np.square(target)
-        if self._order != 0.5:
+        if self.nu != 0.5:
             for _ in range(50):
-                gap = self._log(t) - target
+                # log f(t), accurate for small u and for u so large that f has lost its digits
+                u = _root(t)
+                polynomial = u if self.nu == 1.5 else u + u * u / 3.0
+                with np.errstate(divide="ignore"):
+                    large = np.log1p(polynomial) - u
+                    gap = np.where(u < 1.0, np.log1p(self.shifted(t.copy())), large) - target
                 slope = self.derivative(t) / self.value(t.copy())
                 moved = np.minimum(t - np.maximum(gap, 0.0) / slope, 0.0)
                 if np.array_equal(moved, t):
                     break
                 t = moved
         return t.astype(value.dtype, copy=False)
-
-    def _log(self, t: FloatArray) -> FloatArray:
-        """Return log f(t), accurate for small u and for u so large that f has lost its digits."""
-        u = _root(t)
-        polynomial = u if self._order == 1.5 else u + u * u / 3.0
-        with np.errstate(divide="ignore"):
-            return np.where(u < 1.0, np.log1p(self.shifted(t.copy())), np.log1p(polynomial) - u)
 
 
 @registered("exponential")
@@ -314,7 +309,7 @@ class Exponential(_MaternProfile):
 
     length_scale: float | tuple[float, ...] = checked(positive_or_each, 1.0)
     name: ClassVar[str] = "exponential"
-    _order = 0.5
+    nu = 0.5
 
     def formula(self, number: Writer = plainly) -> str:
         return "exp(−‖x − y‖{}){}".format(*_over(self.length_scale, number))
@@ -342,10 +337,6 @@ class Matern(_MaternProfile):
         profile = {0.5: "e^(−u)", 1.5: "(1 + u) e^(−u)"}.get(self.nu, "(1 + u + u²/3) e^(−u)")
         root = "" if self.nu == 0.5 else f"√{number(2 * self.nu)} "
         return "{} with u = {}‖x − y‖{}{}".format(profile, root, *_over(self.length_scale, number))
-
-    @property
-    def _order(self) -> float:
-        return self.nu
 
 
 @registered("rational_quadratic")
@@ -438,18 +429,6 @@ def _times_third(u: FloatArray) -> None:
     factor = u / 3.0
     factor += 1.0
     u *= factor
-
-
-def _matern_series(u: FloatArray, nu: float) -> FloatArray:
-    """Return f - 1 for u < 1/4 from its power series, to the rounding of u's dtype."""
-    xp = namespace(u)
-    total: FloatArray = xp.zeros_like(u)
-    for coefficient in reversed(_series(nu, 13 if xp.finfo(u.dtype).bits == 64 else 8)):
-        total *= u
-        total += coefficient
-    total *= u
-    total *= u
-    return total
 
 
 def _series(nu: float, last: int) -> list[float]:

@@ -35,28 +35,22 @@ def resolve_gamma(gamma: object, X: Matrix) -> float | NDArray[np.float64]:
     if gamma is None:
         return 1.0 / float(X.shape[1])
     if isinstance(gamma, str):
-        return _by_rule(gamma, X)
+        if gamma not in RULES:
+            raise InputError(f"{_ALLOWED}; got {gamma!r}.{_hint(gamma, RULES)}", param="gamma")
+        # 1 / (n_features var) and 1 / (2 m^2), both as 1 / spread
+        with np.errstate(over="ignore"):
+            measured = _variance(X) if gamma == "scale" else _median_distance(X)
+        spread = X.shape[1] * measured if gamma == "scale" else 2.0 * measured * measured
+        found = 1.0 / spread if spread else 1.0
+        if not (math.isfinite(found) and found > 0):
+            told = f" must find a finite bandwidth; got a spread of {spread:g}: rescale X."
+            raise InputError((Setting("gamma", gamma), told))
+        return found
     if not isinstance(gamma, (bool, int, float, list, tuple, np.ndarray, np.generic)):
         raise InputError(_ALLOWED, param="gamma", value=gamma)
     number = positive_or_each("gamma", gamma)
     check_features("gamma", number, X)
     return np.array(number) if isinstance(number, tuple) else number
-
-
-def _by_rule(rule: str, X: Matrix) -> float:
-    if rule not in RULES:
-        raise InputError(f"{_ALLOWED}; got {rule!r}.{_hint(rule, RULES)}", param="gamma")
-    with np.errstate(over="ignore"):
-        measured = _variance(X) if rule == "scale" else _median_distance(X)
-    # 1 / (n_features var) and 1 / (2 m^2), both as 1 / spread
-    spread = X.shape[1] * measured if rule == "scale" else 2.0 * measured * measured
-    if spread == 0:
-        return 1.0
-    gamma = 1.0 / spread
-    if not (math.isfinite(gamma) and gamma > 0):
-        told = f" must find a finite bandwidth; got a spread of {spread:g}: rescale X."
-        raise InputError((Setting("gamma", rule), told))
-    return gamma
 
 
 def _variance(X: Matrix) -> float:
@@ -113,7 +107,7 @@ def resolve(
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str):
-        return _by_name(kernel, gamma, degree, coef0)
+        return _by_name(kernel, {"gamma": gamma, "degree": degree, "coef0": coef0})
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
         raise InputError(
             f"must be a kernel object; got the class {kernel.__name__}: call it with its parameters", param="kernel"
@@ -130,8 +124,8 @@ def resolve(
     )
 
 
-def _by_name(name: str, gamma: float | NDArray[np.float64], degree: float, coef0: float) -> Kernel:
-    known = named()
+def _by_name(name: str, given: dict[str, Any]) -> Kernel:
+    known, gamma = named(), given["gamma"]
     if name not in known:
         told = f"must be one of {', '.join(map(repr, known))}; got {name!r}.{_hint(name.lower(), known)}"
         raise InputError(told, param="kernel")
@@ -143,7 +137,6 @@ def _by_name(name: str, gamma: float | NDArray[np.float64], degree: float, coef0
         )
     kind, meant = known[name]
     taken = {each.name for each in fields(kind)}  # type: ignore[arg-type]  # all are dataclasses
-    given = {"gamma": gamma, "degree": degree, "coef0": coef0}
     if "length_scale" in taken:  # that of a Gaussian with this gamma
         given["length_scale"] = float(np.sqrt(0.5 / gamma))
     return kind(**{parameter: value for parameter, value in given.items() if parameter in taken}, **meant)

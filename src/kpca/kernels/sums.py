@@ -23,6 +23,7 @@ class _Decaying(Kernel):
 
     gamma: float
     distance: ClassVar[Argument]
+    _distance_written: ClassVar[str]
     bandwidth = ("gamma", -1)
     psd = True
 
@@ -46,8 +47,8 @@ class _Decaying(Kernel):
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         return np.ones(X.shape[0])
 
-    def _written(self, distance: str, number: Writer) -> str:
-        return f"exp(−{'' if self.gamma == 1 else f'{number(self.gamma)} '}{distance})"
+    def formula(self, number: Writer = plainly) -> str:
+        return f"exp(−{'' if self.gamma == 1 else f'{number(self.gamma)} '}{self._distance_written})"
 
 
 @registered("laplacian")
@@ -58,13 +59,10 @@ class Laplacian(_Decaying):
     gamma: float = checked(positive, 1.0)
     name: ClassVar[str] = "laplacian"
     alike = "Two rows are fully alike (1) if they are equal, and the less alike the farther apart they are."
-    distance = "l1"
+    distance, _distance_written = "l1", "Σ |xⱼ − yⱼ|"
     shift_invariant = True
     random_features = "axes"
     rotatable = False
-
-    def formula(self, number: Writer = plainly) -> str:
-        return self._written("Σ |xⱼ − yⱼ|", number)
 
     def frequencies(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
         """exp(-gamma |t|) = E cos(w t) for w Cauchy: one for each feature, independent."""
@@ -141,10 +139,7 @@ class Chi2(_Histogram, _Decaying):
 
     gamma: float = checked(positive, 1.0)
     name: ClassVar[str] = "chi2"
-    distance = "chi2"
-
-    def formula(self, number: Writer = plainly) -> str:
-        return self._written("Σ (xⱼ − yⱼ)² / (xⱼ + yⱼ)", number)
+    distance, _distance_written = "chi2", "Σ (xⱼ − yⱼ)² / (xⱼ + yⱼ)"
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
         return pairs.exp(self.gamma * pairs.chi2())
@@ -191,10 +186,8 @@ class HistogramIntersection(_Histogram):
 
 
 def _l1_distances(X: Matrix, Y: Matrix) -> NDArray[np.float64]:
-    distances: NDArray[Any]
+    X, Y = as_float64(X), as_float64(Y)
     if not sparse.issparse(X):
-        distances = cdist(as_float64(X), as_float64(Y), "cityblock")
-        return distances
+        return np.asarray(cdist(X, Y, "cityblock"))
     # scikit-learn sorts the indices of what it is given, in place
-    distances = manhattan_distances(canonical(as_float64(X)), canonical(as_float64(Y)))
-    return distances
+    return np.asarray(manhattan_distances(canonical(X), canonical(Y)))

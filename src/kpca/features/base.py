@@ -39,8 +39,17 @@ class FeatureMap(Protocol):
         """Return k(x, x) - |f(x)|^2, at least 0; 0 also where it says nothing, if not `exact`.  # shape: (m,)"""
 
 
+class Inexact:
+    """What feature maps share for which what is left of the trace says nothing, or which leave nothing."""
+
+    exact: bool = False
+
+    def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
+        return np.zeros(len(features))
+
+
 @dataclass(frozen=True)
-class IdentityMap:
+class IdentityMap(Inexact):
     """f(x) = x, for which nothing is left unexplained."""
 
     rank: int
@@ -49,9 +58,6 @@ class IdentityMap:
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         return X.toarray() if sparse.issparse(X) else np.array(X)
-
-    def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
-        return np.zeros(len(features))
 
 
 class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

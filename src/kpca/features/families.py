@@ -104,14 +104,6 @@ def _polynomial(kernel: kernels.Polynomial, draw: Draw) -> Part:
     return TensorSketch(sketches, math.sqrt(kernel.coef0) * signs[:, -1], places[:, -1])
 
 
-def _constant(kernel: kernels.Constant, draw: Draw) -> Part:
-    return Flat(math.sqrt(kernel.constant))
-
-
-def _scaled(kernel: kernels.Scaled, draw: Draw) -> Part:
-    return Beside((draw_part(kernel.kernel, draw),), (draw.rank,), math.sqrt(kernel.factor))
-
-
 def _sum(kernel: kernels.Sum, draw: Draw) -> Part:
     # A constant takes the one column it needs; the others share the rest evenly, the first ones what is left over.
     least = [smallest_rank(member) for member in kernel.members]
@@ -136,13 +128,21 @@ _FAMILIES: dict[str, Callable[[Any, Draw], Part]] = {
     "activated": _arc_cosine,
     "sketched": _polynomial,
     "homogeneous": _homogeneous,
-    "flat": _constant,
-    "scaled": _scaled,
+    "flat": lambda kernel, draw: Flat(math.sqrt(kernel.constant)),
+    "scaled": lambda kernel, draw: Beside((draw_part(kernel.kernel, draw),), (draw.rank,), math.sqrt(kernel.factor)),
     "sum": _sum,
 }
 
 
-def _check(kernel: Kernel) -> None:
+def structure_of(kernel: Kernel, asked: str) -> str:
+    """Return the structure a kernel's features get: "independent" where directions have no meaning for it.
+
+    Raises InputError for kernels that have no random features.
+    """
+    if asked not in STRUCTURES:
+        raise InputError(f"structure must be one of {', '.join(map(repr, STRUCTURES))}; got {asked!r}.")
+    members = kernel.members if isinstance(kernel, kernels.Composite) else ()
+    found = [structure_of(member, asked) for member in members]
     if type(kernel) not in KERNELS or kernel.random_features is None:
         simple = [kind for kind in KERNELS if not issubclass(kind, kernels.Composite | kernels.Constant)]
         names = ", ".join(kind.name for kind in simple if kind.random_features is not None)
@@ -150,15 +150,6 @@ def _check(kernel: Kernel) -> None:
             f"Random features exist for the kernels {names}, their sums and multiples; got {kernel.name!r}: choose one "
             "of these, or take landmarks, which every kernel has."
         )
-
-
-def structure_of(kernel: Kernel, asked: str) -> str:
-    """Return the structure a kernel's features get: "independent" where directions have no meaning for it."""
-    if asked not in STRUCTURES:
-        raise InputError(f"structure must be one of {', '.join(map(repr, STRUCTURES))}; got {asked!r}.")
-    members = kernel.members if isinstance(kernel, kernels.Composite) else ()
-    found = [structure_of(member, asked) for member in members]
-    _check(kernel)
     if not kernel.rotatable:
         if asked == "hadamard":
             raise InputError(
@@ -194,5 +185,5 @@ def offset(kernel: Kernel, X: Any) -> FloatArray | None:
 
 
 def draw_part(kernel: Kernel, draw: Draw) -> Part:
-    _check(kernel)
+    """Draw the features of a kernel that `structure_of` accepts."""
     return _FAMILIES[str(kernel.random_features)](kernel, draw)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.linalg import FloatArray, largest_eigenpairs
+from kpca.features.base import Inexact
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.scatter import scatter_of
 from kpca.gram.operator import CrossGram, Gram, center
-from kpca.kernels import Kernel
 
 # Measured at n = 6 000 to 20 000: more rows save no more passes; so few need one thread of LAPACK only.
 _LANDMARKS = 256
@@ -91,26 +90,11 @@ def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred
     return columns * gram.scale[:, None]
 
 
-@dataclass(frozen=True)
-class _Rough:
+class _Rough(Inexact):
     """Landmark features of float32 rows: a guess needs no more digits."""
 
-    map: NystroemMap
-
-    @property
-    def kernel(self) -> Kernel:
-        return self.map.kernel
-
-    @property
-    def rank(self) -> int:
-        return self.map.rank
-
-    @property
-    def exact(self) -> bool:
-        return False
+    def __init__(self, features: NystroemMap) -> None:
+        self.map, self.kernel, self.rank = features, features.kernel, features.rank
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         return self.map(X.astype(np.float32, copy=False), threads=threads)
-
-    def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
-        return np.zeros(len(features))

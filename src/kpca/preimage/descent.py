@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.linalg import FloatArray
-from kpca.preimage.target import Found
+from kpca.preimage.target import Box, Found
 
 # (rows (a, d), which of all rows they are (a,)) -> values (a,), gradients (a, d)
 Function = Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray]]
-Bounds = tuple[FloatArray, FloatArray]  # shapes: (d,), (d,)
 Flags = NDArray[np.bool_]
 
 _MEMORY = 10  # pairs of steps and changes of the gradient that are remembered
@@ -81,7 +80,7 @@ class _Descending:
         self.Y, self.F, self.G = Y, F, G
 
 
-def descend(function: Function, start: Point, bounds: Bounds | None, *, max_iter: int, tol: float) -> Found:
+def descend(function: Function, start: Point, bounds: Box | None, *, max_iter: int, tol: float) -> Found:
     """Return rows where the function has a local minimum; lengths are in units of about the spread of the data.
 
     The start lies within the bounds, and so do all rows that the function is asked about.
@@ -110,7 +109,7 @@ def descend(function: Function, start: Point, bounds: Bounds | None, *, max_iter
     return found
 
 
-def _direction(rows: _Descending, bounds: Bounds | None, newest: int) -> FloatArray:
+def _direction(rows: _Descending, bounds: Box | None, newest: int) -> FloatArray:
     """Return -H G by the two loops of L-BFGS; where nothing is remembered, a step of length 1 down the gradient."""
     G, S, C = rows.G, rows.S, rows.C
     if bounds is not None:
@@ -132,15 +131,10 @@ def _direction(rows: _Descending, bounds: Bounds | None, newest: int) -> FloatAr
     D *= (_LONGEST / np.maximum(length, _LONGEST))[:, None]
     lost = ~(_dots(D, G) < 0)  # NaN included
     rows.forget(lost)
-    D[lost] = _downhill(G[lost])
-    return D
-
-
-def _downhill(G: FloatArray) -> FloatArray:
-    """Return -G / |G|, and 0 where G is 0; divided by the largest entry first, because squares may vanish."""
-    peak = np.abs(G).max(axis=1, initial=0.0)[:, None]
-    D = -G / np.where(peak > 0, peak, 1.0)
-    D /= np.maximum(np.sqrt(_dots(D, D)), 1.0)[:, None]
+    # -G / |G|, and 0 where G is 0; divided by the largest entry first, because squares may vanish
+    peak = np.abs(G[lost]).max(axis=1, initial=0.0)[:, None]
+    downhill = -G[lost] / np.where(peak > 0, peak, 1.0)
+    D[lost] = downhill / np.maximum(np.sqrt(_dots(downhill, downhill)), 1.0)[:, None]
     return D
 
 
@@ -150,7 +144,7 @@ def _search(
     D: FloatArray,
     pending: Flags,
     *,
-    bounds: Bounds | None,
+    bounds: Box | None,
     tol: float,
     slot: int,
 ) -> Flags:

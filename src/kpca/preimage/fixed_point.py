@@ -90,7 +90,17 @@ class FixedPoint(PreimageMethod):
         limits, rescale = self.limits(expansion.rows.shape[1]), self.rescales()
         base = Base.of(kernel, expansion.rows)
         way = FixedPointWay(expansion, base, factor or 1.0, *limits, rescale, *counts, float(self.tol))
-        return way if not rescale else replace(way, usual=way.usual_gain(target, threads=threads))
+        if not rescale:
+            return way
+        # The gain of some training rows, the median: what the components leave out makes it more than 1.
+        some = np.linspace(0, len(target.rows) - 1, min(len(target.rows), _USUAL_ROWS)).astype(np.intp)
+        free = replace(way, box=None, penalty=0.0, starts=1, tol=_USUAL_TOL)
+        gains = free(target.scores[some], inputs=target.rows[some], threads=threads).gains
+        if gains is None or not len(gains):
+            return way
+        order = np.argsort(gains, kind="stable")
+        below = np.cumsum(np.ones(len(some)) if target.weights is None else target.weights[some][order])
+        return replace(way, usual=float(gains[order][np.searchsorted(below, 0.5 * below[-1])]))
 
 
 @dataclass(frozen=True)
@@ -122,17 +132,6 @@ class FixedPointWay:
     max_iter: int
     tol: float
     usual: float = 1.0  # the gain of rows without noise, which others are measured by
-
-    def usual_gain(self, target: PreimageTarget, *, threads: int = 1) -> float:
-        """Return the gain of some training rows, the median: what the components leave out makes it more than 1."""
-        some = np.linspace(0, len(target.rows) - 1, min(len(target.rows), _USUAL_ROWS)).astype(np.intp)
-        free = replace(self, box=None, penalty=0.0, starts=1, tol=_USUAL_TOL)
-        gains = free(target.scores[some], inputs=target.rows[some], threads=threads).gains
-        if gains is None or not len(gains):
-            return 1.0
-        order = np.argsort(gains, kind="stable")
-        below = np.cumsum(np.ones(len(some)) if target.weights is None else target.weights[some][order])
-        return float(gains[order][np.searchsorted(below, 0.5 * below[-1])])
 
     def __call__(self, scores: FloatArray | None, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return a row for each row of scores; with `inputs`, the rows the scores are of, as denoised rows.
@@ -181,7 +180,8 @@ class FixedPointWay:
     def _look(self, scores: FloatArray | None, inputs: FloatArray) -> _Look:
         """Return the kernel at the inputs in float32, their scores, found from it if not given, and allowed gains."""
         expansion = self.expansion
-        shifted, values, slopes = self.base.shifted_at(self.base.inward(inputs))
+        values, slopes, shifted = self.base.kernel_at(self.base.inward(inputs), SINGLE, shifted=True)
+        assert shifted is not None
         eps = float(np.finfo(expansion.rows.dtype).eps)
         if scores is None:
             eps = float(np.finfo(SINGLE).eps)
@@ -292,7 +292,9 @@ class FixedPointWay:
 
     def _climbed(self, stages: Stages, start: FloatArray, known: Known | None = None) -> Climb:
         """Return where fixed-point steps lead; `known` is the kernel at the start."""
-        climb = Climb.begun(stages[0][0].inside(start))
+        m = len(start)
+        points, heights, counts = stages[0][0].inside(start).copy(), np.full(m, -np.inf), np.zeros(m, np.intp)
+        climb = Climb(points, heights, np.ones(m), counts, *np.zeros((2, m), bool))
         for hill, tol in stages:
             climb.go(hill, tol, self.max_iter, known)
             known = None

@@ -126,7 +126,11 @@ class Ridge(PreimageMethod):
         fit = gcv.fit(target.scores, target.rows - mean, target.weights, alpha=alpha, gamma=gamma, threads=threads)
         if fit is None:
             return RidgeWay(None, mean, target.rows.dtype, 0.0, 0.0, np.empty((0, 4)), *limits)
-        dtype = _precision(target, mean, fit.coefficients)
+        # float32 if the scores have it, and coefficients are not so large that its rounding would show
+        spread = float(np.sqrt(np.square(target.rows - mean).mean()))
+        size = float(np.sqrt(np.square(fit.coefficients).sum() / max(d, 1)))
+        harmless = float(np.finfo(np.float32).eps) * size <= _SINGLE_ERROR * spread
+        dtype = np.float32 if target.scores.dtype == np.float32 and harmless else np.float64
         scores = target.scores.astype(dtype, copy=False)
         solved = RidgeMap(RBF(gamma=fit.gamma), scores, fit.coefficients.astype(dtype), mean)
         return RidgeWay(solved, mean, target.rows.dtype, fit.alpha, fit.gamma, fit.table, *limits)
@@ -143,14 +147,6 @@ def _distinct(target: PreimageTarget) -> PreimageTarget:
     order = np.argsort(first)
     first, weights = first[order], weights[order].astype(np.float64)
     return replace(target, rows=rows[first], scores=target.scores[first], weights=weights)
-
-
-def _precision(target: PreimageTarget, mean: FloatArray, coefficients: FloatArray) -> np.dtype[Any]:
-    """Return float32 if the scores have it, and coefficients are not so large that its rounding would show."""
-    spread = float(np.sqrt(np.square(target.rows - mean).mean()))
-    size = float(np.sqrt(np.square(coefficients).sum() / max(coefficients.shape[1], 1)))
-    harmless = float(np.finfo(np.float32).eps) * size <= _SINGLE_ERROR * spread
-    return np.dtype(np.float32 if target.scores.dtype == np.float32 and harmless else np.float64)
 
 
 @dataclass(frozen=True)
@@ -228,9 +224,8 @@ class LearnedWay:
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return what the regressor predicts; the mean row where that is not finite."""
         m, d = len(scores), len(self.mean)
-        if self.regressor is None:
-            return Found.mapped(np.tile(self.mean, (m, 1)).astype(self.dtype), inputs, self.box, self.penalty)
-        predicted = np.asarray(self.regressor.predict(scores)) if m else np.empty((0, d))
+        none = self.regressor is None or not m
+        predicted = np.tile(self.mean, (m, 1)) if none else np.asarray(self.regressor.predict(scores))
         if predicted.shape != (m, d) and not (d == 1 and predicted.shape == (m,)):
             if predicted.ndim == 1:
                 raise _one_column(self.regressor, d)

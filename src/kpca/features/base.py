@@ -66,15 +66,8 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _resolved(self, X: Any, rows: Any) -> tuple[Kernel, Any]:
         """Return the kernel of the parameters for X, and what gamma comes to for some rows."""
         gamma = resolve_gamma(self.gamma, rows)
-        kernel = resolve(
-            "rbf" if self.kernel is None else self.kernel,
-            X,
-            gamma=gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        )
-        return kernel, gamma
+        others = {name: getattr(self, name) for name in ("degree", "coef0", "kernel_params")}
+        return resolve("rbf" if self.kernel is None else self.kernel, X, gamma=gamma, **others), gamma
 
     def transform(self, X: Any) -> FloatArray:
         """Return the features of the rows of X, dense and in their dtype.  # shape: (m, rank_)"""

@@ -170,18 +170,9 @@ def _chooser(kernel: Kernel, method: str) -> Callable[[_Task], Landmarks]:
 def _by_pivots(task: _Task) -> Landmarks:
     """Randomly pivoted Cholesky; of a few draws the one that leaves least, where draws cost next to nothing."""
     cheap = not task.fraction and task.X.shape[0] * task.rank <= _CHEAP_DRAW
-    draws = [
-        pivoted_cholesky(
-            task.kernel,
-            task.X,
-            most=task.rank,
-            fraction=task.fraction,
-            weights=task.weights,
-            seed=seed,
-            threads=task.threads,
-        )
-        for seed in ([task.seed + 7919 * number for number in range(_DRAWS)] if cheap else [task.seed])
-    ]
+    how: dict[str, Any] = {"fraction": task.fraction, "weights": task.weights, "threads": task.threads}
+    seeds = [task.seed + 7919 * number for number in range(_DRAWS if cheap else 1)]
+    draws = (pivoted_cholesky(task.kernel, task.X, most=task.rank, seed=seed, **how) for seed in seeds)
     found = min(draws, key=lambda draw: draw.unexplained)
     count = len(found.indices)
     if not count:
@@ -306,14 +297,19 @@ def _judged(task: _Task, choose: Callable[[_Task], Landmarks], judges: Any, weig
 
 
 def _given(X: Any, landmarks: Any) -> Landmarks:
-    if sparse.issparse(landmarks):
-        return Landmarks(_checked_points(X, landmarks.tocsr()), None, "given")
     try:
-        array = np.asarray(landmarks)
+        array = landmarks.tocsr() if sparse.issparse(landmarks) else np.asarray(landmarks)
     except ValueError as error:  # rows of different lengths
         raise InputError("landmarks must be a method, row numbers (1-D) or points (2-D); got a ragged list.") from error
-    if array.ndim == 2 and array.dtype.kind in "iuf":
-        return Landmarks(_checked_points(X, array), None, "given")
+    if sparse.issparse(array) or (array.ndim == 2 and array.dtype.kind in "iuf"):
+        if array.shape[1] != X.shape[1] or not array.shape[0]:
+            raise InputError(
+                f"landmarks as points must have the {X.shape[1]} columns of X, and some rows; got shape {array.shape}."
+            )
+        points = array.astype(X.dtype)  # they may be dense where X is sparse and the other way round
+        if not np.isfinite(points.data if sparse.issparse(points) else points).all():
+            raise InputError("landmarks as points must be finite; got NaN or infinity: remove such points.")
+        return Landmarks(points, None, "given")
     if array.ndim != 1 or array.dtype.kind not in "iu" or not len(array):
         raise InputError(
             "landmarks must be a method, row numbers (1-D whole numbers) or points (2-D); "
@@ -325,15 +321,3 @@ def _given(X: Any, landmarks: Any) -> Landmarks:
         raise InputError(f"landmarks as row numbers must lie between 0 and {n - 1}; got {wrong}.")
     indices = array.astype(np.intp)
     return Landmarks(X[indices], indices, "given")
-
-
-def _checked_points(X: Any, points: Any) -> Any:
-    """Return points in the dtype of X; they may be dense where X is sparse and the other way round."""
-    if points.shape[1] != X.shape[1] or not points.shape[0]:
-        raise InputError(
-            f"landmarks as points must have the {X.shape[1]} columns of X, and some rows; got shape {points.shape}."
-        )
-    points = points.astype(X.dtype)
-    if not np.isfinite(points.data if sparse.issparse(points) else points).all():
-        raise InputError("landmarks as points must be finite; got NaN or infinity: remove such points.")
-    return points

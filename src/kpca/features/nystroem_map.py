@@ -59,7 +59,15 @@ class NystroemMap:
             self._whitening: FloatArray = np.tril(solve_triangular(lower, np.eye(len(lower)), lower=True))
         self._memos: dict[bool, dict[Any, Any]] = {}
         self._forms: dict[bool, Any] = {}
-        self._single_error = self._measured_single_error(lower)
+        self._single_error = math.inf
+        if has_single(kernel, self._points):
+            # measured on float32 features of landmarks, which are the rows of L
+            some = np.unique(np.linspace(0, self.rank - 1, min(self.rank, _PROBES)).astype(np.intp))
+            found = np.empty((len(some), self.rank), dtype=SINGLE)
+            self._fill(self._points[some], SINGLE, found, 1)
+            sizes = np.sqrt(np.einsum("ij,ij->i", lower[some], lower[some]))
+            errors = np.sqrt(np.square(found - lower[some]).sum(axis=1)) / sizes
+            self._single_error = _SAFETY * float(errors.max())
 
     @property
     def kernel(self) -> Kernel:
@@ -189,17 +197,6 @@ class NystroemMap:
         cuts = edges(self.rank, -(-self.rank // count)) if self.rank else []
         double = [(cut, np.ascontiguousarray(self._whitening[cut, : cut.stop])) for cut in cuts]
         return {DOUBLE: double, SINGLE: [(cut, rows.astype(SINGLE)) for cut, rows in double]}
-
-    def _measured_single_error(self, lower: FloatArray) -> float:
-        """Measure float32 features of landmarks, which are the rows of L; infinite where there are none."""
-        if not self.rank or not has_single(self._kernel, self._points):
-            return math.inf
-        some = np.unique(np.linspace(0, self.rank - 1, min(self.rank, _PROBES)).astype(np.intp))
-        found = np.empty((len(some), self.rank), dtype=SINGLE)
-        self._fill(self._points[some], SINGLE, found, 1)
-        sizes = np.sqrt(np.einsum("ij,ij->i", lower[some], lower[some]))
-        errors = np.sqrt(np.square(found - lower[some]).sum(axis=1)) / sizes
-        return _SAFETY * float(errors.max())
 
 
 def _independent(kernel: Kernel, points: Any) -> tuple[NDArray[np.intp], FloatArray]:

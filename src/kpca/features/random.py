@@ -187,23 +187,14 @@ def kernel_error(
 
     few = slice(0, max(1, pairs // blocks))
     rank = max(smallest_rank(features.kernel), features.rank // blocks)
-    structure, origin, d = features.structure, features.origin, features.n_features
-    drawn = [
-        _products(
-            draw_features(features.kernel, d, rank, structure=structure, seed=int(key), origin=origin),
-            X[left[few]],
-            X[right[few]],
-            threads,
-        )
-        for key in rng.integers(0, 2**62, size=blocks)
-    ]
+    drawn = []
+    for key in rng.integers(0, 2**62, size=blocks).tolist():
+        how: dict[str, Any] = {"structure": features.structure, "seed": key, "origin": features.origin}
+        other = draw_features(features.kernel, features.n_features, rank, **how)
+        drawn.append(_products(other, X[left[few]], X[right[few]], threads))
     variance = float(np.var(drawn, axis=0, ddof=1).mean()) * rank / features.rank
-    return KernelError(
-        rms=float(np.sqrt(np.mean(np.square(errors)))),
-        largest=float(np.abs(errors).max()),
-        standard_error=float(np.sqrt(variance)),
-        pairs=pairs,
-    )
+    rms, largest = float(np.sqrt(np.mean(np.square(errors)))), float(np.abs(errors).max())
+    return KernelError(rms, largest, float(np.sqrt(variance)), pairs)
 
 
 def _products(features: RandomMap, X: Any, Y: Any, threads: int) -> FloatArray:

@@ -22,6 +22,7 @@ from kpca.features.base import FeatureMap
 from kpca.features.nystroem_map import NystroemMap
 from kpca.gram.tiles import slices
 
+Monitor = Callable[[int], None]  # is told the number of rows of each piece that is done
 # Directions in which the sums are checked: 16 cost some 4 % of the pass, and have 120 pairs to estimate a norm from.
 _PROBES = 16
 # Standard deviations by which the error of the trace may exceed its estimate.
@@ -64,26 +65,14 @@ class Scatter:
         gap = other.mean - self.mean
         matrix = self.matrix + other.matrix
         matrix += np.multiply.outer(gap * (self.mass * other.mass / mass), gap)
-        return Scatter(
-            self.rows + other.rows,
-            mass,
-            self.mean + gap * (other.mass / mass),
-            matrix,
-            self.trace + other.trace,
-            self.unexplained + other.unexplained,
-            self.rounding + other.rounding,
-        )
+        mean = self.mean + gap * (other.mass / mass)
+        sums = (getattr(self, name) + getattr(other, name) for name in ("trace", "unexplained", "rounding"))
+        return Scatter(self.rows + other.rows, mass, mean, matrix, *sums)
 
     def faded(self, factor: float) -> Scatter:
         """Return the scatter with all weights multiplied by a factor: how a stream forgets."""
-        return replace(
-            self,
-            mass=self.mass * factor,
-            matrix=self.matrix * factor,
-            trace=self.trace * factor,
-            unexplained=self.unexplained * factor,
-            rounding=self.rounding * factor,
-        )
+        sums = ("mass", "matrix", "trace", "unexplained", "rounding")
+        return replace(self, **{name: getattr(self, name) * factor for name in sums})
 
     def operator(self, *, centred: bool) -> FloatArray:
         """Return the r x r matrix whose eigenvalues are those of kernel PCA with these features, as a new array."""
@@ -106,7 +95,7 @@ def scatter_of(
     weights: FloatArray | None = None,
     *,
     threads: int = 1,
-    monitor: Callable[[int], None] | None = None,
+    monitor: Monitor | None = None,
     leading: bool = False,
 ) -> Scatter:
     """Return the scatter of the features of some rows, which are made a piece at a time and not kept.
@@ -178,13 +167,10 @@ class _Sums:
         return _Sums(0, 0.0, np.zeros(rank), np.zeros((rank, rank)), 0.0, 0.0, np.zeros((_PROBES, _PROBES)))
 
     def add(self, piece: _Sums) -> None:
-        self.rows += piece.rows
-        self.mass += piece.mass
-        self.first += piece.first
-        self.second += piece.second
-        self.trace += piece.trace
-        self.unexplained += piece.unexplained
-        self.probed += piece.probed
+        for name, value in vars(piece).items():
+            total = getattr(self, name)
+            total += value  # arrays in place
+            setattr(self, name, total)
 
     def centred(self) -> tuple[FloatArray, FloatArray]:
         """Return the mean relative to the origin and the sums around it, for which the sums are used up."""
@@ -204,13 +190,7 @@ def _summed(F: FloatArray, weights: FloatArray | None, diagonal: FloatArray, ori
 
 
 def _value_sums(
-    landmarks: NystroemMap,
-    X: Any,
-    weights: FloatArray | None,
-    *,
-    limit: float,
-    threads: int,
-    monitor: Callable[[int], None],
+    landmarks: NystroemMap, X: Any, weights: FloatArray | None, *, limit: float, threads: int, monitor: Monitor
 ) -> Scatter | None:
     """Return the scatter, or None where rounding may have changed it by more than `limit` times the trace."""
     # as many bytes in a piece, also where float32 rows need float64 kernel values

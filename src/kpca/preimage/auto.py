@@ -127,9 +127,9 @@ class Trial:
         small = PreimageTarget(kernel, train, known, None, expansion)
         search = searching.fitted(small, seed=seed, threads=threads)
         noise = rng.standard_normal(test.shape) * np.std(rows, axis=0, dtype=np.float64)
-        noisy = [(test + np.sqrt(level) * noise).astype(rows.dtype) for level in _NOISE]
         cases, gaps = [], []  # rows found in place of noisy ones with scores of the length found; how far they are
-        for part in noisy:
+        for level in _NOISE:
+            part = (test + np.sqrt(level) * noise).astype(rows.dtype)
             scores = projection(part, threads=threads)
             if np.isfinite(scores).all():  # not every kernel is defined for every noisy row
                 found = search(scores, inputs=part, threads=threads)
@@ -140,30 +140,20 @@ class Trial:
             return Ridge(alpha=alpha, gamma=gamma).fitted(small, seed=seed, threads=threads)
 
         firm, wide = learned(ridge.alpha, ridge.gamma or None), _wide(small.scores)
-        maps = [learned(penalty, wide) for penalty in _PENALTIES]
         others = [Distance().fitted(small)] if isinstance(search, FixedPointWay) else []
-
         tried = []
-        for smooth in maps:
-            ways: list[Way] = [firm, smooth, *others]
-            tried.append(
-                [_mixture([rows, *(way(its, threads=threads).rows for way in ways)], test) for rows, its in cases]
-            )
+        for penalty in _PENALTIES:
+            ways: list[Way] = [firm, learned(penalty, wide), *others]
+            tried.append([_mixture([x, *(way(t, threads=threads).rows for way in ways)], test) for x, t in cases])
         # relative to the best of each size of noise, so that the largest does not decide alone
         mixed = np.array([[errors[-1] for _, errors in mixtures] for mixtures in tried])
         best = int(np.argmin((mixed / np.maximum(mixed.min(axis=0), 1e-300)).sum(axis=1)))
         shares, errors = (np.array(part) for part in zip(*tried[best], strict=True))
         clean = projection(test, threads=threads)
         plain = [search(clean, threads=threads).rows, firm(clean, threads=threads).rows]
-        return Trial(
-            shares,
-            np.maximum.accumulate(gaps) / variance,
-            np.append(_mixture(plain, test)[0], np.zeros(1 + len(others))),
-            errors,
-            _PENALTIES[best],
-            variance,
-            held,
-        )
+        restoring = np.append(_mixture(plain, test)[0], np.zeros(1 + len(others)))
+        far = np.maximum.accumulate(gaps) / variance
+        return Trial(shares, far, restoring, errors, _PENALTIES[best], variance, held)
 
     def seen_by(self, search: Any, target: PreimageTarget, *, seed: int, threads: int) -> Trial:
         """Return the trial with the gaps that the model itself leaves, which has more rows to explain noise with."""

@@ -202,24 +202,20 @@ class Climb:
             self.iterations[under_way.numbers] += 1
             self.lost[under_way.numbers] = size < np.finfo(np.float32).tiny
             # the last step is too short to be worth another look; beside a kink it may lead down, and is not taken
-            self._note(under_way, short, under_way.points if hill.base.kernel.singular_at_zero else target)
-            if short.any():
-                target = target[~short]
-                under_way.keep(~short)
+            self._end(under_way, short, under_way.points if hill.base.kernel.singular_at_zero else target)
+            if len(under_way.numbers):
+                stuck = under_way.move(target if not short.any() else target[~short])
+                self._end(under_way, stuck, under_way.points)
             if not len(under_way.numbers):
                 return
-            stuck = under_way.move(target)
-            if stuck.any():
-                self._note(under_way, stuck, under_way.points)
-                under_way.keep(~stuck)
-            if not len(under_way.numbers):
-                return
-        self._note(under_way, np.ones(len(under_way.numbers), bool), under_way.points, converged=False)
+        self._end(under_way, np.ones(len(under_way.numbers), bool), under_way.points, converged=False)
 
-    def _note(self, under_way: _UnderWay, which: Flags, points: FloatArray, *, converged: bool = True) -> None:
-        numbers = under_way.numbers[which]
-        self.points[numbers], self.converged[numbers] = points[which], converged
-        self.heights[numbers], self.gains[numbers] = under_way.here.heights[which], under_way.here.gains[which]
+    def _end(self, under_way: _UnderWay, which: Flags, points: FloatArray, *, converged: bool = True) -> None:
+        if which.any():
+            numbers = under_way.numbers[which]
+            self.points[numbers], self.converged[numbers] = points[which], converged
+            self.heights[numbers], self.gains[numbers] = under_way.here.heights[which], under_way.here.gains[which]
+            under_way.keep(~which)
 
 
 @dataclass

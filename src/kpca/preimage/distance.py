@@ -119,18 +119,9 @@ class _Known:
         size = expansion.diagonal[index] - 2.0 * expansion.levels[index] + expansion.centre_square
         eps = float(np.finfo(expansion.scores.dtype).eps)
         parts = np.abs(expansion.diagonal[index]) + 2.0 * np.abs(expansion.levels[index]) + expansion.centre_square
-        return cls(
-            index,
-            (rows - centre) * scale,
-            centre,
-            scale,
-            np.square(rows * scale).sum(axis=1),
-            scores,
-            np.maximum(size - own, 0.0),
-            np.maximum(size, own),
-            expansion.diagonal[index],
-            _ROUNDINGS * (float(np.finfo(np.float64).eps) * parts + eps * own),
-        )
+        rounding = _ROUNDINGS * (float(np.finfo(np.float64).eps) * parts + eps * own)
+        images = scores, np.maximum(size - own, 0.0), np.maximum(size, own), expansion.diagonal[index], rounding
+        return cls(index, (rows - centre) * scale, centre, scale, np.square(rows * scale).sum(axis=1), *images)
 
 
 @dataclass(frozen=True)

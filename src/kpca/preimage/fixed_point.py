@@ -104,18 +104,22 @@ class FixedPoint(PreimageMethod):
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What is known of inputs before the search."""
+class _Case:
+    """What is known of some rows before the search; None is what takes inputs to know, where there are none."""
 
     scores: FloatArray  # shape: (m, k)
-    known: Known  # at the inputs, shapes: (m, n), (m, n)
-    squares: FloatArray  # |u|^2, shape: (m,)
-    largest: FloatArray  # the gain that makes the part in the components as long as the whole, shape: (m,)
-    nothing: NDArray[np.bool_]  # where that part is rounding, shape: (m,)
+    inputs: FloatArray | None = None  # shape: (m, d)
+    values: FloatArray | None = None  # of the kernel at the inputs, shape: (m, n)
+    slopes: FloatArray | None = None  # of the kernel at the inputs, shape: (m, n)
+    squares: FloatArray | None = None  # |u|^2, shape: (m,)
+    largest: FloatArray | None = None  # gain, that makes the part in the components as long as the whole, shape: (m,)
+    nothing: NDArray[np.bool_] | None = None  # where that part is rounding, shape: (m,)
 
-    def some(self, which: NDArray[np.bool_]) -> _Look:
-        scores, (values, slopes), *others = vars(self).values()
-        return _Look(scores[which], (values[which], slopes[which]), *(other[which] for other in others))
+    def some(self, which: NDArray[np.bool_]) -> _Case:
+        if which.all():
+            return self
+        parts: Any = (None if part is None else part[which] for part in vars(self).values())
+        return _Case(*parts)
 
 
 @dataclass(frozen=True)
@@ -156,28 +160,21 @@ class FixedPointWay:
 
     def _tile(self, scores: FloatArray | None, inputs: FloatArray | None) -> Found:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-            look = None if inputs is None else self._look(scores, inputs)
-            if look is not None:
-                scores = look.scores
-            assert scores is not None
-            scores = scores.astype(np.float64, copy=False)
-            rough = self._hill(scores, inputs, look, SINGLE)
+            if inputs is not None:
+                case = self._look(scores, inputs)
+            else:
+                assert scores is not None
+                case = _Case(scores.astype(np.float64, copy=False))
+            rough = self._hill(case, SINGLE)
             enough = rough.suits_single()
-            found = Found.empty(len(scores), self.expansion.rows, gains=True)
+            found = Found.empty(len(case.scores), self.expansion.rows, gains=True)
             for which, single in ((enough, True), (~enough, False)):
                 if which.any():
-                    every = bool(which.all())
-                    part = self._solved(
-                        rough if every else rough.some(which),
-                        scores[which],
-                        None if inputs is None else inputs[which],
-                        None if look is None else look if every else look.some(which),
-                        single=single,
-                    )
-                    found.write(which, part)
+                    part = rough if which.all() else rough.some(which)
+                    found.write(which, self._solved(part, case.some(which), single=single))
         return found
 
-    def _look(self, scores: FloatArray | None, inputs: FloatArray) -> _Look:
+    def _look(self, scores: FloatArray | None, inputs: FloatArray) -> _Case:
         """Return the kernel at the inputs in float32, their scores, found from it if not given, and allowed gains."""
         expansion = self.expansion
         values, slopes, shifted = self.base.kernel_at(self.base.inward(inputs), SINGLE, shifted=True)
@@ -200,69 +197,61 @@ class FixedPointWay:
         rounding = 100.0 * eps * float(np.linalg.norm(expansion.offset))
         nothing = np.sqrt(squares) <= max(rounding, 1e-150)
         largest = np.sqrt(1.0 + residual / np.where(nothing, np.inf, squares))
-        return _Look(scores, (values, slopes), np.where(nothing, 1.0, squares), largest, nothing)
+        return _Case(scores, inputs, values, slopes, np.where(nothing, 1.0, squares), largest, nothing)
 
-    def _solved(
-        self, rough: Hill, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, *, single: bool
-    ) -> Found:
+    def _solved(self, rough: Hill, case: _Case, *, single: bool) -> Found:
         """Return the rows at the top of a hill, found in float32 where that does, and then in float64 if asked for."""
         unit = min(1.0, self.base.spread) or 1.0
         stages = [(rough, max(self.tol, _SINGLE_TOL) * unit)] if single else []
         if not single or self.tol < _SINGLE_TOL:
-            stages.append((self._hill(scores, inputs, look, DOUBLE), self.tol * unit))
-        known = look.known if look is not None and single and self.box is None else None
-        best, lost = self._searched(stages, scores, inputs, known)
+            stages.append((self._hill(case, DOUBLE), self.tol * unit))
+        best, lost = self._searched(stages, case, known=single and self.box is None)
         limit = np.maximum(self.base.radius, 0.5 * np.square(rough.inputs).sum(axis=1) if self.penalty else 0.0)
         left = ~(0.5 * np.square(best.points).sum(axis=1) <= _TOO_FAR**2 * limit)
         if left.any():
-            best.points[left] = self._base_points(self._nearest(scores[left], 1)[:, 0])
+            best.points[left] = self._base_points(self._nearest(case.scores[left], 1)[:, 0])
             best.converged[left] = False
         fallbacks = {LEFT: left}
-        if look is not None:
-            fallbacks |= {OUT_OF_REACH: lost} | ({NOTHING_LEFT: look.nothing} if self.rescale else {})
+        if case.nothing is not None:
+            fallbacks |= {OUT_OF_REACH: lost} | ({NOTHING_LEFT: case.nothing} if self.rescale else {})
         rows = inside(self.base.outward(best.points), self.box)
         return Found(rows.astype(self.expansion.rows.dtype), best.iterations, best.converged, fallbacks, best.gains)
 
-    def _hill(self, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, dtype: np.dtype[Any]) -> Hill:
-        expansion, base = self.expansion, self.base
+    def _hill(self, case: _Case, dtype: np.dtype[Any]) -> Hill:
+        expansion, base, scores, inputs = self.expansion, self.base, case.scores, case.inputs
         m, n = len(scores), len(base.rows)
         directions = expansion.directions if dtype == DOUBLE else self.single_directions
         squares, largest = None, np.ones(m)
-        if look is not None and self.rescale:
+        if case.squares is not None and case.largest is not None and self.rescale:
             moving = (scores + expansion.offset).astype(dtype) @ directions.T
             fixed = expansion.centre - expansion.directions @ expansion.offset
-            squares, largest = look.squares * (self.usual / self.factor), look.largest
+            squares, largest = case.squares * (self.usual / self.factor), case.largest
         else:
             moving, fixed = scores.astype(dtype) @ directions.T, np.zeros(n)
             moving += expansion.centre.astype(dtype)
         # of a multiple of a kernel all is the same multiple, and the largest is where it was
-        return Hill(
-            base,
-            base.double if dtype == DOUBLE else base.single,
-            moving,
-            fixed.astype(dtype),
-            squares,
-            largest,
-            np.empty((m, 0)) if inputs is None else base.inward(inputs),
-            self.penalty if inputs is not None else 0.0,
-            None if self.box is None else (base.inward(self.box[0]), base.inward(self.box[1])),
-        )
+        sums = base.double if dtype == DOUBLE else base.single, moving, fixed.astype(dtype), squares, largest
+        box = None if self.box is None else (base.inward(self.box[0]), base.inward(self.box[1]))
+        if inputs is None:
+            return Hill(base, *sums, np.empty((m, 0)), 0.0, box)
+        return Hill(base, *sums, base.inward(inputs), self.penalty, box)
 
     @cached_property
     def single_directions(self) -> FloatArray:
         return self.expansion.directions.astype(SINGLE)
 
-    def _searched(
-        self, stages: Stages, scores: FloatArray, inputs: FloatArray | None, known: Known | None
-    ) -> tuple[Climb, NDArray[np.bool_]]:
-        """Return the best of climbs from the input, where there is one, and from the base rows nearest to P phi."""
-        lost = np.zeros(len(scores), bool)
-        if inputs is None:
+    def _searched(self, stages: Stages, case: _Case, *, known: bool) -> tuple[Climb, NDArray[np.bool_]]:
+        """Return the best of climbs from the input, where there is one, and from the base rows nearest to P phi.
+
+        And which inputs no base row pulls; `known` tells whether the kernel at the inputs serves the first stage.
+        """
+        scores, lost = case.scores, np.zeros(len(case.scores), bool)
+        if case.values is None or case.slopes is None:
             nearest = self._nearest(scores, self.starts)
             best = self._climbed(stages, self._base_points(nearest[:, 0]))
             rest = nearest[:, 1:]
         else:
-            best = self._climbed(stages, stages[0][0].inputs, known)
+            best = self._climbed(stages, stages[0][0].inputs, (case.values, case.slopes) if known else None)
             lost = best.lost.copy()
             if lost.any():
                 first = self._nearest(scores[lost], 1)[:, 0]

@@ -76,15 +76,14 @@ def _homogeneous(kernel: Any, draw: Draw) -> Part:
     )
 
 
-def _projected(kernel: Kernel, draw: Draw) -> Part:
-    projection = draw_projection(draw.rng, draw.d, draw.rank, draw.structure, scale=np.ones(draw.d), fixed_length=True)
-    return Activated(projection, "none", unit_rows=isinstance(kernel, kernels.Cosine))
-
-
-def _arc_cosine(kernel: kernels.ArcCosine, draw: Draw) -> Part:
-    columns = draw.rank - 1 if kernel.order == 0 else draw.rank
-    projection = draw_projection(draw.rng, draw.d, columns, draw.structure, scale=np.ones(draw.d))
-    return Activated(projection, "sign" if kernel.order == 0 else "relu")
+def _activated(kernel: Any, draw: Draw) -> Part:
+    """An inner product or a cosine, by plain projections; an arc-cosine kernel, by signs or positive parts of them."""
+    activation = "none"
+    if isinstance(kernel, kernels.ArcCosine):
+        activation = "sign" if kernel.order == 0 else "relu"
+    how: dict[str, Any] = {"scale": np.ones(draw.d), "fixed_length": activation == "none"}
+    projection = draw_projection(draw.rng, draw.d, draw.rank - (activation == "sign"), draw.structure, **how)
+    return Activated(projection, activation, unit_rows=isinstance(kernel, kernels.Cosine))
 
 
 def _polynomial(kernel: kernels.Polynomial, draw: Draw) -> Part:
@@ -124,8 +123,8 @@ def _sum(kernel: kernels.Sum, draw: Draw) -> Part:
 _FAMILIES: dict[str, Callable[[Any, Draw], Part]] = {
     "fourier": _fourier,
     "axes": _axes,
-    "projected": _projected,
-    "activated": _arc_cosine,
+    "projected": _activated,
+    "activated": _activated,
     "sketched": _polynomial,
     "homogeneous": _homogeneous,
     "flat": lambda kernel, draw: Flat(math.sqrt(kernel.constant)),
@@ -161,9 +160,7 @@ def structure_of(kernel: Kernel, asked: str) -> str:
 
 
 def smallest_rank(kernel: Kernel) -> int:
-    if isinstance(kernel, kernels.Scaled):
-        return smallest_rank(kernel.kernel)
-    if isinstance(kernel, kernels.Sum):
+    if isinstance(kernel, kernels.Scaled | kernels.Sum):
         return sum(smallest_rank(member) for member in kernel.members)
     return 2 if isinstance(kernel, kernels.ArcCosine) and kernel.order == 0 else 1
 

@@ -129,8 +129,7 @@ class Back:
     def report(self, found: Found | None = None) -> PreimageReport:
         """Return how rows were found, or if none have been, how they would be."""
         found = found or Found(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, bool))
-        some = {sentence: which for sentence, which in found.fallbacks.items() if which.any()}
-        how = len(found.rows), found.iterations, found.converged, some, found.gains
+        how = len(found.rows), found.iterations, found.converged, found.fallbacks, found.gains
         return PreimageReport(self.method, self.reason, *how)
 
 

@@ -17,8 +17,6 @@ Known = tuple[FloatArray, FloatArray]  # kernel values and slopes between points
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 # A sum of weights below this share of the sum of their sizes is no denominator: steps would be arbitrarily long.
 _DENOMINATOR = 0.05
-# float32 serves while neither distances nor weights lose more than this in it.
-_SINGLE_DISTANCE_ERROR, _SINGLE_WEIGHT_ERROR = 1e-4, 1e-3
 # Mean squared distances from the mean, in units of the bandwidth, from which on kernel values are not all near 1.
 _NARROW = 0.05
 # A row whose last step was taken whole takes an accelerated one next, at most this many times as long.
@@ -127,13 +125,6 @@ class Hill:
     inputs: FloatArray  # x in the coordinates of the base, or nothing, shape: (m, d)
     penalty: float
     box: tuple[FloatArray, FloatArray] | None
-
-    def suits_single(self) -> Flags:
-        """Return for which rows the precision of this hill, float32, is enough.  # shape: (m,)"""
-        size = np.abs(self.moving).sum(axis=1) + np.abs(self.fixed).sum()
-        radius = np.maximum(self.base.radius, 0.5 * np.square(self.inputs).sum(axis=1))
-        eps = float(np.finfo(SINGLE).eps)
-        return np.asarray((eps * radius <= _SINGLE_DISTANCE_ERROR) & (eps * size <= _SINGLE_WEIGHT_ERROR))
 
     def some(self, which: NDArray[Any]) -> Hill:
         squares = None if self.squares is None else self.squares[which]

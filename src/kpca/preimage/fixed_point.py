@@ -36,8 +36,8 @@ _SINGLE_TOL = 1e-3
 _USUAL_ROWS, _USUAL_TOL = 200, 1e-2
 # A row this many times farther from the mean than any known row is no weighted mean of them any more.
 _TOO_FAR = 3.0
-# What float32 kernel values may do to scores, whose size is about 1.
-_SINGLE_SCORE_ERROR = 1e-4
+# What float32 may do to scores, whose size is about 1, to distances and to weights.
+_SINGLE_SCORE_ERROR, _SINGLE_DISTANCE_ERROR, _SINGLE_WEIGHT_ERROR = 1e-4, 1e-4, 1e-3
 OUT_OF_REACH = "no training row is near enough to the input to pull it: started from the nearest training row instead"
 LEFT = "the search left the data far behind, and the nearest training row is returned"
 NOTHING_LEFT = "the components hold nothing of the row to rescale: its scores were taken as they are"
@@ -166,7 +166,11 @@ class FixedPointWay:
                 assert scores is not None
                 case = _Case(scores.astype(np.float64, copy=False))
             rough = self._hill(case, SINGLE)
-            enough = rough.suits_single()
+            # float32 is enough where neither distances nor weights lose much in it
+            size = np.abs(rough.moving).sum(axis=1) + np.abs(rough.fixed).sum()
+            radius = np.maximum(self.base.radius, 0.5 * np.square(rough.inputs).sum(axis=1))
+            eps = float(np.finfo(SINGLE).eps)
+            enough = (eps * radius <= _SINGLE_DISTANCE_ERROR) & (eps * size <= _SINGLE_WEIGHT_ERROR)
             found = Found.empty(len(case.scores), self.expansion.rows, gains=True)
             for which, single in ((enough, True), (~enough, False)):
                 if which.any():

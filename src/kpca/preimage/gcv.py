@@ -60,7 +60,7 @@ def fit(
     *,
     alpha: float | None,
     gamma: float | None,
-    threads: int,
+    threads: int = 1,
 ) -> Fit | None:
     """Return the regression of centred rows Y on scores; what is None is chosen. None if all scores are the same.
 

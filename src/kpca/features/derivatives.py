@@ -6,8 +6,8 @@ Centring drops out of dt_j/dx = sum_l A_lj dk(x, b_l)/dx, so that all of it is p
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy import sparse
@@ -22,16 +22,34 @@ from kpca.gram.tiles import by_slices
 
 # Numbers of a Jacobian that are made at once.
 _PIECE_NUMBERS = 2**21
+_EVERY = 2**62
 
 
-class Derivatives(Protocol):
-    """Gradients at dense rows, in double precision."""
+@dataclass(frozen=True)
+class Derivatives:
+    """Gradients of a projection at dense rows, in double precision, some rows at a time."""
+
+    _gradients: Callable[[FloatArray, FloatArray, float], FloatArray]
+    _jacobians: Callable[[FloatArray], FloatArray]
+    _components: int
+    _steps: tuple[int, int]  # rows at a time, of either
+    _threads: int
 
     def along(self, X: FloatArray, U: FloatArray, distance: float = 0.0) -> FloatArray:
         """Return the gradient of sum_j U_ij t_j(x) + distance |phi(x) - mean|^2 at x_i.  # shape: (m, d)"""
 
+        def work(rows: slice) -> FloatArray:
+            return self._gradients(X[rows].astype(np.float64, copy=False), U[rows], distance)
+
+        return by_slices(work, np.empty(X.shape), self._steps[0], self._threads)
+
     def jacobian(self, X: FloatArray) -> FloatArray:
         """Return dt_j/dx at x_i.  # shape: (m, k, d)"""
+
+        def work(rows: slice) -> FloatArray:
+            return self._jacobians(X[rows].astype(np.float64, copy=False))
+
+        return by_slices(work, np.empty((len(X), self._components, X.shape[1])), self._steps[1], self._threads)
 
 
 def why_no_derivatives(projection: Projection) -> str | None:
@@ -52,97 +70,66 @@ def why_no_derivatives(projection: Projection) -> str | None:
 def derivatives_of(projection: Projection, *, threads: int = 1) -> Derivatives:
     """Return the gradients of a projection's scores, or raise InputError where it has none."""
     reason = why_no_derivatives(projection)
-    if reason is not None:
+    if reason is not None or isinstance(projection, MatrixProjection):
         raise InputError(f"Gradients are needed here, and there are none: {reason}.")
     match projection:
         case LinearProjection():
-            return _Linear(projection.doubled())
+            return _linear(projection.doubled())
         case KernelProjection():
-            return _Expanded(projection, threads)
+            return _expanded(projection, threads)
         case FeatureProjection():
-            return _Featured(projection.doubled(), threads)
-        case MatrixProjection():
-            raise AssertionError("has a reason")
+            return _featured(projection.doubled(), threads)
 
 
-@dataclass(frozen=True)
-class _Linear:
+def _linear(projection: LinearProjection) -> Derivatives:
     """t = V'(x - mean)."""
+    V, mean = projection.components, projection.mean
 
-    projection: LinearProjection
-
-    def along(self, X: FloatArray, U: FloatArray, distance: float = 0.0) -> FloatArray:
-        gradients: FloatArray = U @ self.projection.components
+    def gradients(Z: FloatArray, U: FloatArray, distance: float) -> FloatArray:
+        found: FloatArray = U @ V
         if distance:
-            gradients += 2.0 * distance * (X - self.projection.mean)
-        return gradients
+            found += 2.0 * distance * (Z - mean)
+        return found
 
-    def jacobian(self, X: FloatArray) -> FloatArray:
-        return np.repeat(self.projection.components[None], len(X), axis=0)
+    return Derivatives(gradients, lambda Z: np.repeat(V[None], len(Z), axis=0), len(V), (_EVERY, _EVERY), 1)
 
 
-class _Expanded:
+def _expanded(projection: KernelProjection, threads: int) -> Derivatives:
     """t_j = sum_l A_lj k(x, b_l) - offset_j, and the mean is sum_l c_l phi(b_l)."""
+    known = projection.X.astype(np.float64, copy=False)
+    slopes = engine_for(known).slopes(projection.kernel, known)
+    A = projection.coefficients.astype(np.float64)
 
-    def __init__(self, projection: KernelProjection, threads: int) -> None:
-        rows = projection.X.astype(np.float64, copy=False)
-        self._slopes = engine_for(rows).slopes(projection.kernel, rows)
-        self._A = projection.coefficients.astype(np.float64)
-        self._centre = None if projection.centre is None else projection.centre.coefficients
-        self._step, self._threads = rows_per_tile(len(self._A)), threads
+    def gradients(Z: FloatArray, U: FloatArray, distance: float) -> FloatArray:
+        weights = U @ A.T
+        if distance and projection.centre is not None:
+            weights -= 2.0 * distance * projection.centre.coefficients
+        found: FloatArray = slopes.contract(Z, weights)[1]
+        if distance:
+            found += distance * slopes.own(Z)[1]
+        return found
 
-    def along(self, X: FloatArray, U: FloatArray, distance: float = 0.0) -> FloatArray:
-        def work(rows: slice) -> FloatArray:
-            Z = X[rows].astype(np.float64, copy=False)
-            weights = U[rows] @ self._A.T
-            if distance and self._centre is not None:
-                weights -= 2.0 * distance * self._centre
-            gradients = self._slopes.contract(Z, weights)[1]
-            if distance:
-                gradients += distance * self._slopes.own(Z)[1]
-            return gradients
-
-        return by_slices(work, np.empty(X.shape), self._step, self._threads)
-
-    def jacobian(self, X: FloatArray) -> FloatArray:
-        k = self._A.shape[1]
-        step = max(1, min(self._step, _PIECE_NUMBERS // max(k * X.shape[1], 1)))
-
-        def work(rows: slice) -> FloatArray:
-            return self._slopes.jacobian(X[rows].astype(np.float64, copy=False), self._A)
-
-        return by_slices(work, np.empty((len(X), k, X.shape[1])), step, self._threads)
+    k, step = A.shape[1], rows_per_tile(len(A))
+    fewer = max(1, min(step, _PIECE_NUMBERS // max(k * known.shape[1], 1)))
+    return Derivatives(gradients, lambda Z: slopes.jacobian(Z, A), k, (step, fewer), threads)
 
 
-@dataclass(frozen=True)
-class _Featured:
+def _featured(projection: FeatureProjection, threads: int) -> Derivatives:
     """t = V'(f(x) - mean), by the gradients of random features."""
+    V, feature_map = projection.directions, _differentiable(projection)
 
-    projection: FeatureProjection
-    threads: int
+    def gradients(Z: FloatArray, U: FloatArray, distance: float) -> FloatArray:
+        weights = U @ V.T
+        if distance:
+            weights += 2.0 * distance * (feature_map(Z) - projection.mean)
+        return feature_map.pull(Z, weights)
 
-    def along(self, X: FloatArray, U: FloatArray, distance: float = 0.0) -> FloatArray:
-        projection = self.projection
-        step = max(1, _PIECE_NUMBERS // max(projection.feature_map.rank, 1))
+    def jacobians(Z: FloatArray) -> FloatArray:
+        units = np.eye(V.shape[1])
+        return np.stack([gradients(Z, np.tile(unit, (len(Z), 1)), 0.0) for unit in units], axis=1)
 
-        def work(rows: slice) -> FloatArray:
-            Z = X[rows].astype(np.float64, copy=False)
-            weights = U[rows] @ projection.directions.T
-            if distance:
-                weights += 2.0 * distance * (projection.feature_map(Z) - projection.mean)
-            return _differentiable(projection).pull(Z, weights)
-
-        return by_slices(work, np.empty(X.shape), step, self.threads)
-
-    def jacobian(self, X: FloatArray) -> FloatArray:
-        k = self.projection.directions.shape[1]
-        ones = np.zeros((len(X), k))
-        parts = np.empty((len(X), k, X.shape[1]))
-        for j in range(k):
-            ones[:, j] = 1.0
-            parts[:, j] = self.along(X, ones)
-            ones[:, j] = 0.0
-        return parts
+    step = max(1, _PIECE_NUMBERS // max(feature_map.rank, 1))
+    return Derivatives(gradients, jacobians, V.shape[1], (step, step), threads)
 
 
 def _differentiable(projection: FeatureProjection) -> RandomMap:

@@ -76,15 +76,14 @@ def _homogeneous(kernel: Any, draw: Draw) -> Part:
     )
 
 
-def _projected(kernel: Kernel, draw: Draw) -> Part:
-    projection = draw_projection(draw.rng, draw.d, draw.rank, draw.structure, scale=np.ones(draw.d), fixed_length=True)
-    return Activated(projection, "none", unit_rows=isinstance(kernel, kernels.Cosine))
-
-
-def _arc_cosine(kernel: kernels.ArcCosine, draw: Draw) -> Part:
-    columns = draw.rank - 1 if kernel.order == 0 else draw.rank
-    projection = draw_projection(draw.rng, draw.d, columns, draw.structure, scale=np.ones(draw.d))
-    return Activated(projection, "sign" if kernel.order == 0 else "relu")
+def _activated(kernel: Any, draw: Draw) -> Part:
+    """An inner product or a cosine, by plain projections; an arc-cosine kernel, by signs or positive parts of them."""
+    activation = "none"
+    if isinstance(kernel, kernels.ArcCosine):
+        activation = "sign" if kernel.order == 0 else "relu"
+    how: dict[str, Any] = {"scale": np.ones(draw.d), "fixed_length": activation == "none"}
+    projection = draw_projection(draw.rng, draw.d, draw.rank - (activation == "sign"), draw.structure, **how)
+    return Activated(projection, activation, unit_rows=isinstance(kernel, kernels.Cosine))
 
 
 def _polynomial(kernel: kernels.Polynomial, draw: Draw) -> Part:
@@ -102,14 +101,6 @@ def _polynomial(kernel: kernels.Polynomial, draw: Draw) -> Part:
         for place, sign in zip(places, signs, strict=True)
     )
     return TensorSketch(sketches, math.sqrt(kernel.coef0) * signs[:, -1], places[:, -1])
-
-
-def _constant(kernel: kernels.Constant, draw: Draw) -> Part:
-    return Flat(math.sqrt(kernel.constant))
-
-
-def _scaled(kernel: kernels.Scaled, draw: Draw) -> Part:
-    return Beside((draw_part(kernel.kernel, draw),), (draw.rank,), math.sqrt(kernel.factor))
 
 
 def _sum(kernel: kernels.Sum, draw: Draw) -> Part:
@@ -132,17 +123,25 @@ def _sum(kernel: kernels.Sum, draw: Draw) -> Part:
 _FAMILIES: dict[str, Callable[[Any, Draw], Part]] = {
     "fourier": _fourier,
     "axes": _axes,
-    "projected": _projected,
-    "activated": _arc_cosine,
+    "projected": _activated,
+    "activated": _activated,
     "sketched": _polynomial,
     "homogeneous": _homogeneous,
-    "flat": _constant,
-    "scaled": _scaled,
+    "flat": lambda kernel, draw: Flat(math.sqrt(kernel.constant)),
+    "scaled": lambda kernel, draw: Beside((draw_part(kernel.kernel, draw),), (draw.rank,), math.sqrt(kernel.factor)),
     "sum": _sum,
 }
 
 
-def _check(kernel: Kernel) -> None:
+def structure_of(kernel: Kernel, asked: str) -> str:
+    """Return the structure a kernel's features get: "independent" where directions have no meaning for it.
+
+    Raises InputError for kernels that have no random features.
+    """
+    if asked not in STRUCTURES:
+        raise InputError(f"structure must be one of {', '.join(map(repr, STRUCTURES))}; got {asked!r}.")
+    members = kernel.members if isinstance(kernel, kernels.Composite) else ()
+    found = [structure_of(member, asked) for member in members]
     if type(kernel) not in KERNELS or kernel.random_features is None:
         simple = [kind for kind in KERNELS if not issubclass(kind, kernels.Composite | kernels.Constant)]
         names = ", ".join(kind.name for kind in simple if kind.random_features is not None)
@@ -150,15 +149,6 @@ def _check(kernel: Kernel) -> None:
             f"Random features exist for the kernels {names}, their sums and multiples; got {kernel.name!r}: choose one "
             "of these, or take landmarks, which every kernel has."
         )
-
-
-def structure_of(kernel: Kernel, asked: str) -> str:
-    """Return the structure a kernel's features get: "independent" where directions have no meaning for it."""
-    if asked not in STRUCTURES:
-        raise InputError(f"structure must be one of {', '.join(map(repr, STRUCTURES))}; got {asked!r}.")
-    members = kernel.members if isinstance(kernel, kernels.Composite) else ()
-    found = [structure_of(member, asked) for member in members]
-    _check(kernel)
     if not kernel.rotatable:
         if asked == "hadamard":
             raise InputError(
@@ -170,9 +160,7 @@ def structure_of(kernel: Kernel, asked: str) -> str:
 
 
 def smallest_rank(kernel: Kernel) -> int:
-    if isinstance(kernel, kernels.Scaled):
-        return smallest_rank(kernel.kernel)
-    if isinstance(kernel, kernels.Sum):
+    if isinstance(kernel, kernels.Scaled | kernels.Sum):
         return sum(smallest_rank(member) for member in kernel.members)
     return 2 if isinstance(kernel, kernels.ArcCosine) and kernel.order == 0 else 1
 
@@ -194,5 +182,5 @@ def offset(kernel: Kernel, X: Any) -> FloatArray | None:
 
 
 def draw_part(kernel: Kernel, draw: Draw) -> Part:
-    _check(kernel)
+    """Draw the features of a kernel that `structure_of` accepts."""
     return _FAMILIES[str(kernel.random_features)](kernel, draw)

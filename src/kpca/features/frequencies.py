@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import hadamard
 
-FloatArray = NDArray[Any]
+from kpca._base.linalg import FloatArray
 
 # Columns this many times as long as there are of them are nearly orthogonal.
 _LONG = 8
@@ -20,19 +19,6 @@ _SMALLEST_HADAMARD = 64
 # The transform is done by products with Hadamard matrices of at most this size: more arithmetic than butterflies of
 # two, but at the speed of matrix products instead of that of memory.
 _LARGEST_FACTOR = 32
-
-
-class Projection(Protocol):
-    """(X - origin) W, written where it is wanted."""
-
-    def at(self, dtype: np.dtype[Any]) -> Projection:
-        """Return the same projection with its numbers in this dtype."""
-
-    def into(self, X: Any, out: FloatArray) -> None:
-        """Write the projection of rows, dense or CSR and in the dtype of the numbers, into `out`."""
-
-    def back(self, weights: FloatArray) -> FloatArray:
-        """Return weights W', by which gradients go back: (m, count) to (m, d)."""
 
 
 class Numbers:
@@ -45,7 +31,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class DenseProjection(Numbers):
-    """W as a matrix."""
+    """W as a matrix: `into` writes (X - origin) W of dense or CSR rows, `back` returns weights W', of gradients."""
 
     weights: FloatArray  # shape: (d, count)
     origin: FloatArray | None = None  # shape: (d,)
@@ -101,6 +87,9 @@ class HadamardProjection(Numbers):
                 turned *= sign
             total += turned
         return np.asarray(total[:, :d] * self.scale)
+
+
+Projection = DenseProjection | HadamardProjection
 
 
 def draw_projection(

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.linalg import FloatArray, largest_eigenpairs
+from kpca.features.base import Inexact
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.scatter import scatter_of
 from kpca.gram.operator import CrossGram, Gram, center
-from kpca.kernels import Kernel
 
 # Measured at n = 6 000 to 20 000: more rows save no more passes; so few need one thread of LAPACK only.
 _LANDMARKS = 256
 _SAMPLE_FOR_VALUES = 1000
+# Up to this many rows a pass costs no more than the features that would save it.
+_FEW_ROWS = 5000
 
 
 def coarse_eigenvalues(gram: Gram, *, centred: bool, seed: int) -> FloatArray:
@@ -26,53 +27,34 @@ def coarse_eigenvalues(gram: Gram, *, centred: bool, seed: int) -> FloatArray:
     return np.asarray(np.maximum(np.linalg.eigvalsh(_among(gram, some, centred))[::-1], 0.0))
 
 
-def coarse_landmarks(n: int, count: int, seed: int) -> NDArray[np.intp]:
-    """Return the rows that stand for all where `count` eigenvectors are guessed."""
-    m = min(n, max(min(_LANDMARKS, n // 16), 3 * count))
-    return np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
-
-
 def _among(gram: Gram, some: NDArray[np.intp], centred: bool) -> FloatArray:
     part = gram.among(some, shifted=gram.shifted and centred).matrix()
     return center(part, gram.scale[some]) if centred else part
-
-
-def coarse_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) -> tuple[FloatArray, float]:
-    """Return approximate leading eigenvectors and an estimate of the largest eigenvalue.  # shape: (n, <= count)
-
-    The eigenvectors of the operator on some of the rows are extended to all rows by the kernel (Nystroem).
-    """
-    n = gram.shape[0]
-    some = coarse_landmarks(n, count, seed)
-    found = largest_eigenpairs(_among(gram, some, centred), min(count, len(some)))
-    values, vectors = found.values, found.vectors
-    solid = values > 1e-6 * max(values[0], 0.0)
-    if not solid.any():
-        return np.empty((n, 0)), 0.0
-    values, vectors = values[solid], vectors[:, solid]
-    columns = (gram.cross_to(some) @ (vectors * gram.scale[some, None] / values)) * gram.scale[:, None]
-    return columns, float(values[0]) * n / len(some)
-
-
-# Up to this many rows a pass costs no more than the features that would save it.
-_FEW_ROWS = 5000
 
 
 def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) -> tuple[FloatArray, float]:
     """Return approximate leading eigenvectors and an estimate of the largest eigenvalue.  # shape: (n, <= count)
 
     They are those of the operator with features of some landmarks in the place of the kernel: better by about one pass
-    than eigenvectors of the landmarks alone extended to all rows, which serve few rows and indefinite kernels.
+    than eigenvectors of the landmarks alone extended to all rows (Nystroem), which serve few rows and indefinite
+    kernels.
     """
     n = gram.shape[0]
-    if n <= _FEW_ROWS or not gram.kernel.psd:
-        return coarse_eigenvectors(gram, count, centred=centred, seed=seed)
-    some = coarse_landmarks(n, count, seed)
-    columns = gram.hand(lambda X: _by_features(gram, X, some, count, centred))
-    if not columns.shape[1]:
-        return columns, 0.0
-    largest = float(np.linalg.eigvalsh(_among(gram, some, centred))[-1])  # of some of the rows: scaled up
-    return columns, largest * (n / len(some))
+    m = min(n, max(min(_LANDMARKS, n // 16), 3 * count))
+    some = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
+    if n > _FEW_ROWS and gram.kernel.psd:
+        columns = gram.hand(lambda X: _by_features(gram, X, some, count, centred))
+        if not columns.shape[1]:
+            return columns, 0.0
+        largest = float(np.linalg.eigvalsh(_among(gram, some, centred))[-1])  # of some of the rows: scaled up
+        return columns, largest * (n / len(some))
+    found = largest_eigenpairs(_among(gram, some, centred), min(count, len(some)))
+    solid = found.values > 1e-6 * max(found.values[0], 0.0)
+    if not solid.any():
+        return np.empty((n, 0)), 0.0
+    values, vectors = found.values[solid], found.vectors[:, solid]
+    columns = (gram.cross_to(some) @ (vectors * gram.scale[some, None] / values)) * gram.scale[:, None]
+    return columns, float(values[0]) * n / len(some)
 
 
 def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred: bool) -> FloatArray:
@@ -91,26 +73,11 @@ def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred
     return columns * gram.scale[:, None]
 
 
-@dataclass(frozen=True)
-class _Rough:
+class _Rough(Inexact):
     """Landmark features of float32 rows: a guess needs no more digits."""
 
-    map: NystroemMap
-
-    @property
-    def kernel(self) -> Kernel:
-        return self.map.kernel
-
-    @property
-    def rank(self) -> int:
-        return self.map.rank
-
-    @property
-    def exact(self) -> bool:
-        return False
+    def __init__(self, features: NystroemMap) -> None:
+        self.map, self.kernel, self.rank = features, features.kernel, features.rank
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         return self.map(X.astype(np.float32, copy=False), threads=threads)
-
-    def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
-        return np.zeros(len(features))

@@ -93,7 +93,10 @@ def choose_landmarks(
     Of more than 30 000 rows, landmarks are chosen among 30 000 drawn once by `seed`, and a fraction is judged by at
     most 10 000 of the others; how much landmarks explain of all rows can be measured afterwards.
     """
-    _check_values(kernel, X)
+    # For a positive semidefinite kernel all other values are finite, too.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(kernel.diagonal(X)).all():
+            raise InputError(f"Kernel values must be finite; some are NaN or too large: {kernel.remedy}.")
     if not isinstance(method, str):
         return _given(X, method)
     choose = _chooser(kernel, method)
@@ -111,14 +114,12 @@ def choose_landmarks(
         if not fraction or (method == "rpcholesky" and not sampled):
             found = choose(task)
         else:
-            judges = _judges(rows, among, seed)
-            seen, shares = X[judges], None if weights is None else weights[judges]
-
-            def judge(found: Landmarks) -> float:
-                features = NystroemMap(kernel, found.points, X.dtype)
-                return unexplained_fraction(features, seen, shares, threads=threads)
-
-            found = _tightened(task, judge) if method == "rpcholesky" else _doubled(task, choose, judge)
+            # Rows that could be chosen have more than their share of landmarks, which are all explained.
+            others = np.setdiff1d(rows, among, assume_unique=True)
+            judges = others if len(others) >= _ENOUGH_JUDGES else rows
+            if len(judges) > _MEASURED_ON:
+                judges = np.sort(np.random.default_rng([seed, 2]).choice(judges, _MEASURED_ON, replace=False))
+            found = _judged(task, choose, X[judges], None if weights is None else weights[judges])
     return found if found.indices is None else replace(found, indices=among[found.indices])
 
 
@@ -152,13 +153,6 @@ def unexplained_fraction(
     return left / total if total > 0 else 0.0
 
 
-def _check_values(kernel: Kernel, X: Any) -> None:
-    """Refuse rows whose k(x, x) is not finite; for a positive semidefinite kernel all other values then are."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(kernel.diagonal(X)).all():
-            raise InputError(f"Kernel values must be finite; some are NaN or too large: {kernel.remedy}.")
-
-
 def _chooser(kernel: Kernel, method: str) -> Callable[[_Task], Landmarks]:
     if method not in _METHODS:
         close = difflib.get_close_matches(method.lower(), _METHODS, n=1)
@@ -176,18 +170,9 @@ def _chooser(kernel: Kernel, method: str) -> Callable[[_Task], Landmarks]:
 def _by_pivots(task: _Task) -> Landmarks:
     """Randomly pivoted Cholesky; of a few draws the one that leaves least, where draws cost next to nothing."""
     cheap = not task.fraction and task.X.shape[0] * task.rank <= _CHEAP_DRAW
-    draws = [
-        pivoted_cholesky(
-            task.kernel,
-            task.X,
-            most=task.rank,
-            fraction=task.fraction,
-            weights=task.weights,
-            seed=seed,
-            threads=task.threads,
-        )
-        for seed in ([task.seed + 7919 * number for number in range(_DRAWS)] if cheap else [task.seed])
-    ]
+    how: dict[str, Any] = {"fraction": task.fraction, "weights": task.weights, "threads": task.threads}
+    seeds = [task.seed + 7919 * number for number in range(_DRAWS if cheap else 1)]
+    draws = (pivoted_cholesky(task.kernel, task.X, most=task.rank, seed=seed, **how) for seed in seeds)
     found = min(draws, key=lambda draw: draw.unexplained)
     count = len(found.indices)
     if not count:
@@ -224,12 +209,9 @@ def _kmeans(task: _Task) -> Landmarks:
         centres = clusters.fit(rows, sample_weight=task.weights).cluster_centers_
     centres = (centres + origin).astype(X.dtype)
     # Means lie between the rows, and rounding must not bring them out: some kernels take no value below 0.
-    centres = np.clip(centres, *(_dense_row(edge) for edge in (X.min(axis=0), X.max(axis=0))))
+    edges = X.min(axis=0), X.max(axis=0)
+    centres = np.clip(centres, *(edge.toarray() if sparse.issparse(edge) else edge for edge in edges))
     return Landmarks(sparse.csr_matrix(centres) if sparse.issparse(X) else centres, None, "kmeans")
-
-
-def _dense_row(edge: Any) -> FloatArray:
-    return np.asarray(edge.todense()).ravel() if sparse.issparse(edge) else np.asarray(edge)
 
 
 def _leverage(task: _Task) -> Landmarks:
@@ -291,51 +273,43 @@ _METHODS: dict[str, Callable[[_Task], Landmarks]] = {
 }
 
 
-def _judges(rows: NDArray[np.intp], among: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
-    """Return the rows by which a fraction is judged: at most 10 000, and such as could not be chosen, if there are any.
+def _judged(task: _Task, choose: Callable[[_Task], Landmarks], judges: Any, weights: FloatArray | None) -> Landmarks:
+    """Choose ever more landmarks until no more than the fraction of the judges' trace is unexplained.
 
-    Rows that could be chosen have more than their share of landmarks, which are all explained.
+    Pivots go to an ever smaller fraction of the sample: they follow its residuals, so they explain it better than other
+    rows. The same seed draws the same pivots first, so each round adds to the one before. Of other landmarks the number
+    is doubled, until every row is one.
     """
-    others = np.setdiff1d(rows, among, assume_unique=True)
-    pool = others if len(others) >= _ENOUGH_JUDGES else rows
-    if len(pool) <= _MEASURED_ON:
-        return pool
-    return np.sort(np.random.default_rng([seed, 2]).choice(pool, _MEASURED_ON, replace=False))
-
-
-def _doubled(task: _Task, choose: Callable[[_Task], Landmarks], judge: Callable[[Landmarks], float]) -> Landmarks:
-    """Double the rank until no more than the fraction of the trace is unexplained, or every row is a landmark."""
-    n = task.X.shape[0]
-    rank = min(_FIRST_RANK, n)
+    n, pivots, target = task.X.shape[0], choose is _by_pivots, task.fraction
+    rank = task.rank if pivots else min(_FIRST_RANK, n)
     while True:
-        found = choose(replace(task, rank=rank))
-        if rank == n or judge(found) <= task.fraction:
+        found = choose(replace(task, rank=rank, fraction=target))
+        if not pivots and rank == n:
             return found
-        rank = min(2 * rank, n)
-
-
-def _tightened(task: _Task, judge: Callable[[Landmarks], float]) -> Landmarks:
-    """Pivot to an ever smaller fraction of the sample, until the fraction asked for holds outside it."""
-    # Pivots follow the residuals of the sample, so they explain it better than other rows. The same seed draws the same
-    # pivots first, so each round adds to the one before.
-    target = task.fraction
-    while True:
-        found = _by_pivots(replace(task, fraction=target))
-        left = judge(found)
-        if left <= task.fraction or found.points.shape[0] == task.rank or target < _ROUNDING:
+        features = NystroemMap(task.kernel, found.points, judges.dtype)
+        left = unexplained_fraction(features, judges, weights, threads=task.threads)
+        if left <= task.fraction or (pivots and (found.points.shape[0] == rank or target < _ROUNDING)):
             return found
-        target *= 0.95 * task.fraction / left
+        if pivots:
+            target *= 0.95 * task.fraction / left
+        else:
+            rank = min(2 * rank, n)
 
 
 def _given(X: Any, landmarks: Any) -> Landmarks:
-    if sparse.issparse(landmarks):
-        return Landmarks(_checked_points(X, landmarks.tocsr()), None, "given")
     try:
-        array = np.asarray(landmarks)
+        array = landmarks.tocsr() if sparse.issparse(landmarks) else np.asarray(landmarks)
     except ValueError as error:  # rows of different lengths
         raise InputError("landmarks must be a method, row numbers (1-D) or points (2-D); got a ragged list.") from error
-    if array.ndim == 2 and array.dtype.kind in "iuf":
-        return Landmarks(_checked_points(X, array), None, "given")
+    if sparse.issparse(array) or (array.ndim == 2 and array.dtype.kind in "iuf"):
+        if array.shape[1] != X.shape[1] or not array.shape[0]:
+            raise InputError(
+                f"landmarks as points must have the {X.shape[1]} columns of X, and some rows; got shape {array.shape}."
+            )
+        points = array.astype(X.dtype)  # they may be dense where X is sparse and the other way round
+        if not np.isfinite(points.data if sparse.issparse(points) else points).all():
+            raise InputError("landmarks as points must be finite; got NaN or infinity: remove such points.")
+        return Landmarks(points, None, "given")
     if array.ndim != 1 or array.dtype.kind not in "iu" or not len(array):
         raise InputError(
             "landmarks must be a method, row numbers (1-D whole numbers) or points (2-D); "
@@ -347,15 +321,3 @@ def _given(X: Any, landmarks: Any) -> Landmarks:
         raise InputError(f"landmarks as row numbers must lie between 0 and {n - 1}; got {wrong}.")
     indices = array.astype(np.intp)
     return Landmarks(X[indices], indices, "given")
-
-
-def _checked_points(X: Any, points: Any) -> Any:
-    """Return points in the dtype of X; they may be dense where X is sparse and the other way round."""
-    if points.shape[1] != X.shape[1] or not points.shape[0]:
-        raise InputError(
-            f"landmarks as points must have the {X.shape[1]} columns of X, and some rows; got shape {points.shape}."
-        )
-    points = points.astype(X.dtype)
-    if not np.isfinite(points.data if sparse.issparse(points) else points).all():
-        raise InputError("landmarks as points must be finite; got NaN or infinity: remove such points.")
-    return points

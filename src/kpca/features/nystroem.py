@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-
 from kpca import kernels
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError, Setting
@@ -28,12 +26,7 @@ def fit_nystroem(
 ) -> NystroemMap:
     """Return the feature map of landmarks chosen for the rows of X; see `choose_landmarks` for the parameters."""
     chosen = choose_landmarks(kernel, X, rank, landmarks, weights=weights, seed=seed, threads=threads)
-    return _mapped(kernel, chosen.points, X.dtype)
-
-
-def _mapped(kernel: kernels.Kernel, points: Any, dtype: np.dtype[Any]) -> NystroemMap:
-    kernel.check(points)
-    return NystroemMap(kernel, points, dtype)
+    return NystroemMap(kernel, chosen.points, X.dtype)
 
 
 class Nystroem(FeatureTransformer):
@@ -108,22 +101,18 @@ class Nystroem(FeatureTransformer):
         sample_weight : (n,) weights, not negative: rows count as often as that, those of weight 0 not at all.
         """
         with unchanged_on_error(self):
-            return self._fit(X, sample_weight)
-
-    def _fit(self, X: Any, sample_weight: Any) -> Self:
-        check_jobs(self.n_jobs)
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
-            got = ("Nystroem needs rows to choose from; got ", Setting("kernel", "precomputed"))
-            raise InputError(got, remedy="give the data and a kernel")
-        X = check_data(self, X, reset=True)
-        weights = check_weights(sample_weight, X.shape[0])
-        kernel, gamma = self._resolved(X, X if weights is None else X[weights > 0])
-        kernel.check(X)
-        seed = seed_of(self.random_state)
-        threads = thread_count(self.n_jobs)
-        chosen = choose_landmarks(kernel, X, self.rank, self.landmarks, weights=weights, seed=seed, threads=threads)
-        features = _mapped(kernel, chosen.points, X.dtype)
-        unexplained = unexplained_fraction(features, X, weights, threads=threads)
+            check_jobs(self.n_jobs)
+            if isinstance(self.kernel, str) and self.kernel == "precomputed":
+                got = ("Nystroem needs rows to choose from; got ", Setting("kernel", "precomputed"))
+                raise InputError(got, remedy="give the data and a kernel")
+            X = check_data(self, X, reset=True)
+            weights = check_weights(sample_weight, X.shape[0])
+            kernel, gamma = self._resolved(X, X if weights is None else X[weights > 0])
+            kernel.check(X)
+            seed, threads = seed_of(self.random_state), thread_count(self.n_jobs)
+            chosen = choose_landmarks(kernel, X, self.rank, self.landmarks, weights=weights, seed=seed, threads=threads)
+            features = NystroemMap(kernel, chosen.points, X.dtype)
+            unexplained = unexplained_fraction(features, X, weights, threads=threads)
         self.kernel_, self.gamma_, self.map_ = kernel, gamma, features
         self.landmarks_, self.rank_, self.unexplained_ = features.landmarks, features.rank, unexplained
         self.landmark_indices_ = None if chosen.indices is None else chosen.indices[features.kept]

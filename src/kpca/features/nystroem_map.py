@@ -49,6 +49,7 @@ class NystroemMap:
     """
 
     def __init__(self, kernel: Kernel, points: Any, dtype: Any = np.float64) -> None:
+        kernel.check(points)
         self._kernel = kernel
         points = points.astype(np.dtype(dtype), copy=False)
         self.kept, lower = _independent(kernel, points)
@@ -58,7 +59,15 @@ class NystroemMap:
             self._whitening: FloatArray = np.tril(solve_triangular(lower, np.eye(len(lower)), lower=True))
         self._memos: dict[bool, dict[Any, Any]] = {}
         self._forms: dict[bool, Any] = {}
-        self._single_error = self._measured_single_error(lower)
+        self._single_error = math.inf
+        if has_single(kernel, self._points):
+            # measured on float32 features of landmarks, which are the rows of L
+            some = np.unique(np.linspace(0, self.rank - 1, min(self.rank, _PROBES)).astype(np.intp))
+            found = np.empty((len(some), self.rank), dtype=SINGLE)
+            self._fill(self._points[some], SINGLE, found, 1)
+            sizes = np.sqrt(np.einsum("ij,ij->i", lower[some], lower[some]))
+            errors = np.sqrt(np.square(found - lower[some]).sum(axis=1)) / sizes
+            self._single_error = _SAFETY * float(errors.max())
 
     @property
     def kernel(self) -> Kernel:
@@ -154,9 +163,12 @@ class NystroemMap:
         return {**state, "_memos": {}, "_forms": {}}  # made again where they are needed
 
     def _evaluator(self, X: Any, dtype: np.dtype[Any]) -> Evaluator:
-        is_sparse = sparse.issparse(X)
-        memo = self._memos.setdefault(is_sparse, {})
-        return evaluator(self._kernel, X, self._points_as(is_sparse), dtype, memo=memo)
+        is_sparse, points = sparse.issparse(X), self._points
+        if sparse.issparse(points) != is_sparse:
+            if is_sparse not in self._forms:
+                self._forms[is_sparse] = sparse.csr_matrix(points) if is_sparse else points.toarray()
+            points = self._forms[is_sparse]
+        return evaluator(self._kernel, X, points, dtype, memo=self._memos.setdefault(is_sparse, {}))
 
     def _fill(self, X: Any, dtype: np.dtype[Any], out: FloatArray, threads: int) -> None:
         values = self._evaluator(X, dtype)
@@ -185,24 +197,6 @@ class NystroemMap:
         cuts = edges(self.rank, -(-self.rank // count)) if self.rank else []
         double = [(cut, np.ascontiguousarray(self._whitening[cut, : cut.stop])) for cut in cuts]
         return {DOUBLE: double, SINGLE: [(cut, rows.astype(SINGLE)) for cut, rows in double]}
-
-    def _points_as(self, is_sparse: bool) -> Any:
-        if sparse.issparse(self._points) == is_sparse:
-            return self._points
-        if is_sparse not in self._forms:
-            self._forms[is_sparse] = sparse.csr_matrix(self._points) if is_sparse else self._points.toarray()
-        return self._forms[is_sparse]
-
-    def _measured_single_error(self, lower: FloatArray) -> float:
-        """Measure float32 features of landmarks, which are the rows of L; infinite where there are none."""
-        if not self.rank or not has_single(self._kernel, self._points):
-            return math.inf
-        some = np.unique(np.linspace(0, self.rank - 1, min(self.rank, _PROBES)).astype(np.intp))
-        found = np.empty((len(some), self.rank), dtype=SINGLE)
-        self._fill(self._points[some], SINGLE, found, 1)
-        sizes = np.sqrt(np.einsum("ij,ij->i", lower[some], lower[some]))
-        errors = np.sqrt(np.square(found - lower[some]).sum(axis=1)) / sizes
-        return _SAFETY * float(errors.max())
 
 
 def _independent(kernel: Kernel, points: Any) -> tuple[NDArray[np.intp], FloatArray]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,26 +20,19 @@ from kpca._base.linalg import FloatArray
 from kpca.features.frequencies import Numbers, Projection
 
 
-class Part(Protocol):
+class Part(Numbers):
     """Features of one kernel, filled in by chunks of rows."""
-
-    def at(self, dtype: np.dtype[Any]) -> Part:
-        """Return the same features with their numbers in this dtype."""
 
     def fill(self, X: Any, out: FloatArray) -> None:
         """Write the features of rows, dense or CSR and in the dtype of the numbers, into `out`.  # shape: (m, r)"""
+        raise NotImplementedError
 
     def pull(self, X: FloatArray, G: FloatArray) -> FloatArray:
         """Return sum_r G_ir grad f_r(x_i), of dense rows in float64 and numbers in float64.  # shape: (m, d)"""
+        raise TypeError(self.why_no_pull())
 
     def why_no_pull(self) -> str | None:
         """Return None if there are gradients, else why not, as part of a sentence."""
-
-
-class _Smooth(Numbers):
-    """Features that have gradients everywhere."""
-
-    def why_no_pull(self) -> None:
         return None
 
 
@@ -57,7 +50,7 @@ def _pairs(angles: FloatArray, out: FloatArray, phase: float) -> None:
 
 
 @dataclass(frozen=True)
-class Fourier(_Smooth):
+class Fourier(Part):
     """sqrt(2/r) [cos(w.x), sin(w.x)]: pairs, because their error is 0 where rows agree."""
 
     projection: Projection
@@ -87,7 +80,7 @@ class Fourier(_Smooth):
 
 
 @dataclass(frozen=True)
-class Homogeneous(Numbers):
+class Homogeneous(Part):
     """sqrt(c x) [cos(w log x), sin(w log x)] of one feature per frequency: Fourier features in the logarithm."""
 
     features: NDArray[np.intp]  # shape: (frequencies,)
@@ -107,16 +100,13 @@ class Homogeneous(Numbers):
         out[:, pairs:] *= roots
         out *= self.roots
 
-    def pull(self, X: FloatArray, G: FloatArray) -> FloatArray:
-        raise TypeError(self.why_no_pull())
-
     def why_no_pull(self) -> str:
         # Exact kernel values, too, have gradients only for kernels of distances and inner products.
         return "features in the logarithm of a column change infinitely fast where that column is 0"
 
 
 @dataclass(frozen=True)
-class Activated(Numbers):
+class Activated(Part):
     """An activation of w.x, in place: none, a sign beside a constant, or what is positive."""
 
     projection: Projection
@@ -142,9 +132,6 @@ class Activated(Numbers):
             out *= math.sqrt(1.0 / rank)
 
     def pull(self, X: FloatArray, G: FloatArray) -> FloatArray:
-        reason = self.why_no_pull()
-        if reason is not None:
-            raise TypeError(reason)
         if self.activation == "relu":
             slopes = np.empty(G.shape)
             self.projection.into(X, slopes)
@@ -155,7 +142,16 @@ class Activated(Numbers):
         else:
             slopes = G * math.sqrt(1.0 / G.shape[1])
         pulled = self.projection.back(slopes)
-        return _through_unit_rows(X, pulled) if self.unit_rows else pulled
+        if not self.unit_rows:
+            return pulled
+        # Back through x / |x|, whose Jacobian is (I - u u') / |x|; rows of zeros have none and get 0.
+        U = kernels.Cosine().prepare(X)
+        peaks = np.abs(X).max(axis=1, initial=0.0)  # taken out, so that squares neither overflow nor vanish
+        lengths = peaks * np.linalg.norm(X / np.where(peaks == 0, 1.0, peaks)[:, None], axis=1)
+        tangent: FloatArray = pulled - np.einsum("ij,ij->i", U, pulled)[:, None] * U
+        tangent[lengths == 0] = 0.0
+        tangent /= np.where(lengths == 0, 1.0, lengths)[:, None]
+        return tangent
 
     def why_no_pull(self) -> str | None:
         if self.activation == "sign":
@@ -163,19 +159,8 @@ class Activated(Numbers):
         return None
 
 
-def _through_unit_rows(X: FloatArray, pulled: FloatArray) -> FloatArray:
-    """Take gradients back through x / |x|, whose Jacobian is (I - u u') / |x|; rows of zeros have none and get 0."""
-    U = kernels.Cosine().prepare(X)
-    peaks = np.abs(X).max(axis=1, initial=0.0)  # taken out, so that squares neither overflow nor vanish
-    lengths = peaks * np.linalg.norm(X / np.where(peaks == 0, 1.0, peaks)[:, None], axis=1)
-    tangent: FloatArray = pulled - np.einsum("ij,ij->i", U, pulled)[:, None] * U
-    tangent[lengths == 0] = 0.0
-    tangent /= np.where(lengths == 0, 1.0, lengths)[:, None]
-    return tangent
-
-
 @dataclass(frozen=True)
-class TensorSketch(_Smooth):
+class TensorSketch(Part):
     """The circular convolution of `degree` count sketches of [sqrt(gamma) x, sqrt(coef0)] (Pham and Pagh)."""
 
     sketches: tuple[Any, ...]  # sparse, shape: (r, d) each
@@ -183,16 +168,12 @@ class TensorSketch(_Smooth):
     places: NDArray[np.intp]  # where, shape: (degree,)
 
     def fill(self, X: Any, out: FloatArray) -> None:
-        transformed: Any = None
-        for number in range(len(self.sketches)):
-            counts = self._counts(X, number)
-            if len(self.sketches) == 1:
-                out[...] = counts.T
-                return
-            if transformed is None:
-                transformed = rfft(counts, axis=0)
-            else:
-                transformed *= rfft(counts, axis=0)
+        if len(self.sketches) == 1:
+            out[...] = self._counts(X, 0).T
+            return
+        transformed = rfft(self._counts(X, 0), axis=0)
+        for number in range(1, len(self.sketches)):
+            transformed *= rfft(self._counts(X, number), axis=0)
         out[...] = irfft(transformed, n=out.shape[1], axis=0).T
 
     def _counts(self, X: Any, number: int) -> FloatArray:
@@ -217,7 +198,7 @@ class TensorSketch(_Smooth):
 
 
 @dataclass(frozen=True)
-class Flat(_Smooth):
+class Flat(Part):
     """One feature that is the same for all rows."""
 
     root: float
@@ -231,7 +212,7 @@ class Flat(_Smooth):
 
 
 @dataclass(frozen=True)
-class Beside(Numbers):
+class Beside(Part):
     """Features of the members of a sum side by side, each times the root of a factor."""
 
     members: tuple[Part, ...]
@@ -239,20 +220,20 @@ class Beside(Numbers):
     root: float = 1.0
 
     def fill(self, X: Any, out: FloatArray) -> None:
-        start = 0
-        for member, rank in zip(self.members, self.ranks, strict=True):
-            member.fill(X, out[:, start : start + rank])
-            start += rank
+        for member, columns in zip(self.members, self._columns(out), strict=True):
+            member.fill(X, columns)
         if self.root != 1.0:
             out *= self.root
 
     def pull(self, X: FloatArray, G: FloatArray) -> FloatArray:
-        pulled, start = np.zeros(X.shape), 0
-        for member, rank in zip(self.members, self.ranks, strict=True):
-            pulled += member.pull(X, G[:, start : start + rank])
-            start += rank
+        pulled = np.zeros(X.shape)
+        for member, columns in zip(self.members, self._columns(G), strict=True):
+            pulled += member.pull(X, columns)
         pulled *= self.root
         return pulled
+
+    def _columns(self, features: FloatArray) -> list[FloatArray]:
+        return np.split(features, np.cumsum(self.ranks)[:-1], axis=1)
 
     def why_no_pull(self) -> str | None:
         return next((reason for member in self.members if (reason := member.why_no_pull())), None)

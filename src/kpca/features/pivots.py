@@ -66,7 +66,10 @@ def pivoted_cholesky(
         factor = _Factor(kernel, X, shares, most=most, expected=0 if fraction else most, threads=threads)
         while factor.rank < most and factor.left > fraction * factor.trace:
             wanted = math.ceil(1.25 * (most - factor.rank) / max(rate, 0.05)) + 1
-            drawn = factor.draw(rng, min(size, wanted))
+            # with probability weight * residual, with replacement
+            heights = np.cumsum(shares * factor.residual)
+            drawn = np.searchsorted(heights, rng.random(min(size, wanted)) * heights[-1], side="right")
+            drawn = np.minimum(drawn, len(heights) - 1)
             accepted, lower = factor.sift(rng, drawn)
             rate = len(accepted) / len(drawn)
             if len(accepted):
@@ -96,12 +99,6 @@ class _Factor:
     @property
     def rank(self) -> int:
         return len(self.pivots)
-
-    def draw(self, rng: np.random.Generator, count: int) -> NDArray[np.intp]:
-        """Draw rows with probability weight * residual, with replacement.  # shape: (count,)"""
-        heights = np.cumsum(self._weights * self.residual)
-        drawn = np.searchsorted(heights, rng.random(count) * heights[-1], side="right")
-        return np.asarray(np.minimum(drawn, len(heights) - 1))
 
     def sift(self, rng: np.random.Generator, drawn: NDArray[np.intp]) -> tuple[NDArray[np.intp], FloatArray]:
         """Return the rows accepted and the Cholesky factor of their block of K - G G'.  # shape: (a,), (a, a)"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from scipy import sparse
@@ -59,9 +59,8 @@ class LinearProjection:
             scores: FloatArray = np.empty((m, len(self.components)))
             for here in slices(m, step):
                 scores[here] = (X[here] - self.mean) @ self.components.T
-        else:
-            scores = np.asarray(X @ self.components.T) - self.mean @ self.components.T
-        return scores
+            return scores
+        return np.asarray(np.asarray(X @ self.components.T) - self.mean @ self.components.T)
 
     def parts(self, X: Any, *, threads: int = 1) -> Parts:
         """Return the scores, and |x - mean|^2 - |t|^2: what the components leave of each row."""
@@ -83,20 +82,27 @@ class LinearProjection:
         return replace(self, components=self.components[:k])
 
 
-class _Expansion:
-    """What projections by coefficients of kernel values share."""
+class _ByComponents:
+    """What projections share whose arrays have an entry for each component on their last axis."""
+
+    _numbers: ClassVar[tuple[str, ...]] = ("coefficients", "offset")
 
     def head(self, k: int) -> Self:
         """Return the projection on the first k components."""
-        whole: Any = self
-        if k >= len(whole.offset):
+        if k >= getattr(self, self._numbers[0]).shape[-1]:
             return self
-        some = np.ascontiguousarray(whole.coefficients[:, :k])
-        return cast(Self, replace(whole, coefficients=some, offset=whole.offset[:k]))
+        return self._changed(lambda numbers: np.ascontiguousarray(numbers[..., :k]))
+
+    def flipped(self, signs: FloatArray) -> Self:
+        return self._changed(lambda numbers: numbers * signs.astype(numbers.dtype))
+
+    def _changed(self, change: Callable[[FloatArray], FloatArray]) -> Self:
+        whole: Any = self
+        return cast(Self, replace(whole, **{name: change(getattr(self, name)) for name in self._numbers}))
 
 
 @dataclass(frozen=True)
-class KernelProjection(_Expansion):
+class KernelProjection(_ByComponents):
     """t(x) = A'(k_x - mean of the rows of K); A sums to 0, so the mean of k_x drops out."""
 
     kernel: Kernel
@@ -153,12 +159,9 @@ class KernelProjection(_Expansion):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memo": {}}  # made again where it is needed
 
-    def flipped(self, signs: FloatArray) -> KernelProjection:
-        return replace(self, coefficients=self.coefficients * signs, offset=self.offset * signs)
-
 
 @dataclass(frozen=True)
-class MatrixProjection(_Expansion):
+class MatrixProjection(_ByComponents):
     """The same for kernel values that come precomputed."""
 
     coefficients: FloatArray  # A, shape: (n, k)
@@ -169,9 +172,10 @@ class MatrixProjection(_Expansion):
 
 
 @dataclass(frozen=True)
-class FeatureProjection:
+class FeatureProjection(_ByComponents):
     """t(x) = V'(f(x) - mean of the features)."""
 
+    _numbers: ClassVar[tuple[str, ...]] = ("directions",)
     feature_map: FeatureMap
     directions: FloatArray  # V, shape: (r, k)
     mean: FloatArray  # of the features, or 0 without centring, shape: (r,)
@@ -202,14 +206,6 @@ class FeatureProjection:
     def _each(self, X: Any, work: Callable[[FloatArray], FloatArray], out: FloatArray, threads: int) -> FloatArray:
         step = max(1, _PIECE_NUMBERS // max(self.feature_map.rank, 1))
         return by_slices(lambda rows: work(self.feature_map(X[rows])), out, step, threads)
-
-    def flipped(self, signs: FloatArray) -> FeatureProjection:
-        return replace(self, directions=self.directions * signs.astype(self.directions.dtype))
-
-    def head(self, k: int) -> FeatureProjection:
-        if k >= self.directions.shape[1]:
-            return self
-        return replace(self, directions=np.ascontiguousarray(self.directions[:, :k]))
 
 
 def _split(rows: FloatArray, directions: FloatArray) -> Parts:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -17,13 +17,11 @@ from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order
 from kpca._base.validation import check_data, check_jobs, seed_of, unchanged_on_error
-from kpca.features.base import FeatureTransformer
+from kpca.features.base import FeatureTransformer, Inexact
 from kpca.features.families import Draw, draw_part, offset, smallest_rank, structure_of
 from kpca.features.parts import Part
-from kpca.gram.tiles import slices
+from kpca.gram.tiles import by_slices, slices
 from kpca.kernels import Kernel
-
-Structure = Literal["independent", "orthogonal", "hadamard"]
 
 # Features computed at once, by which the rows of a chunk are chosen: some MiB, and the same on every machine.
 _CHUNK = 2**18
@@ -32,7 +30,7 @@ _PAIRS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, eq=False)
-class RandomMap:
+class RandomMap(Inexact):
     """f with f(x).f(y) close to k(x, y): a fixed function of a row once drawn.
 
     `offset` says what the features of the additive chi-squared kernel stand for; for all others it is None.
@@ -41,14 +39,9 @@ class RandomMap:
     kernel: Kernel
     rank: int
     n_features: int
-    structure: Structure
+    structure: str
     origin: FloatArray | None  # subtracted from rows where only differences matter, shape: (d,)
     part: Part
-
-    @property
-    def exact(self) -> bool:
-        """False: eigenvalues may come out too large as well as too small."""
-        return False
 
     @property
     def centred_only(self) -> bool:
@@ -57,10 +50,6 @@ class RandomMap:
 
     def offset(self, X: Any) -> FloatArray | None:
         return offset(self.kernel, X)
-
-    def unexplained(self, X: Any, features: FloatArray) -> FloatArray:
-        """Return 0: what is left of the trace says nothing about random features.  # shape: (m,)"""
-        return np.zeros(len(features))
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         if X.shape[1] != self.n_features:
@@ -76,7 +65,7 @@ class RandomMap:
             with np.errstate(over="ignore", invalid="ignore"):  # here: other threads do not know the caller's
                 part.fill(X[rows].astype(inner, copy=False), out[rows])
 
-        in_order(self._chunks(len(out)), lambda: fill, lambda rows, done: None, threads)
+        in_order(slices(len(out), self._step), lambda: fill, lambda rows, done: None, threads)
         return out
 
     def why_no_pull(self) -> str | None:
@@ -103,17 +92,16 @@ class RandomMap:
         if G.shape != (len(X), self.rank):
             raise InputError(f"G must have one weight per row and feature, {(len(X), self.rank)}; got {G.shape}.")
         part = self.part.at(np.dtype(np.float64))
-        out = np.empty(X.shape)
 
-        def fill(rows: slice) -> None:
+        def pulled(rows: slice) -> FloatArray:
             with np.errstate(over="ignore", invalid="ignore"):
-                out[rows] = part.pull(X[rows], G[rows].astype(np.float64, copy=False))
+                return part.pull(X[rows], G[rows].astype(np.float64, copy=False))
 
-        in_order(self._chunks(len(out)), lambda: fill, lambda rows, done: None, threads)
-        return out
+        return by_slices(pulled, np.empty(X.shape), self._step, threads)
 
-    def _chunks(self, m: int) -> list[slice]:
-        return slices(m, max(_FEWEST_ROWS, min(_MOST_ROWS, _CHUNK // self.rank)))
+    @property
+    def _step(self) -> int:
+        return max(_FEWEST_ROWS, min(_MOST_ROWS, _CHUNK // self.rank))
 
 
 def draw_features(
@@ -139,7 +127,7 @@ def draw_features(
     """
     if isinstance(rank, bool) or not isinstance(rank, Integral) or rank < smallest_rank(kernel):
         raise InputError(f"must be a whole number of at least {smallest_rank(kernel)}", param="rank", value=rank)
-    found: Any = structure_of(kernel, structure)
+    found = structure_of(kernel, structure)
     if origin is not None:
         origin = np.asarray(origin, dtype=np.float64)
         if origin.shape != (d,) or not np.isfinite(origin).all():
@@ -189,28 +177,24 @@ def kernel_error(
     n = X.shape[0]
     left = rng.integers(0, n, size=pairs)
     right = (left + rng.integers(1, max(n, 2), size=pairs)) % n
-    exact = _kernel_values(features, X[left], X[right])
+    A, B = X[left].astype(np.float64), X[right].astype(np.float64)
+    cuts = slices(pairs, _PAIRS_AT_ONCE)  # kernels give blocks: of small ones the diagonal is taken
+    exact = np.concatenate([np.diagonal(features.kernel.block(A[cut], B[cut])) for cut in cuts])
+    a, b = features.offset(A), features.offset(B)
+    if a is not None and b is not None:
+        exact = exact + a + b
     errors = _products(features, X[left], X[right], threads) - exact
 
     few = slice(0, max(1, pairs // blocks))
     rank = max(smallest_rank(features.kernel), features.rank // blocks)
-    structure, origin, d = features.structure, features.origin, features.n_features
-    drawn = [
-        _products(
-            draw_features(features.kernel, d, rank, structure=structure, seed=int(key), origin=origin),
-            X[left[few]],
-            X[right[few]],
-            threads,
-        )
-        for key in rng.integers(0, 2**62, size=blocks)
-    ]
+    drawn = []
+    for key in rng.integers(0, 2**62, size=blocks).tolist():
+        how: dict[str, Any] = {"structure": features.structure, "seed": key, "origin": features.origin}
+        other = draw_features(features.kernel, features.n_features, rank, **how)
+        drawn.append(_products(other, X[left[few]], X[right[few]], threads))
     variance = float(np.var(drawn, axis=0, ddof=1).mean()) * rank / features.rank
-    return KernelError(
-        rms=float(np.sqrt(np.mean(np.square(errors)))),
-        largest=float(np.abs(errors).max()),
-        standard_error=float(np.sqrt(variance)),
-        pairs=pairs,
-    )
+    rms, largest = float(np.sqrt(np.mean(np.square(errors)))), float(np.abs(errors).max())
+    return KernelError(rms, largest, float(np.sqrt(variance)), pairs)
 
 
 def _products(features: RandomMap, X: Any, Y: Any, threads: int) -> FloatArray:
@@ -219,16 +203,6 @@ def _products(features: RandomMap, X: Any, Y: Any, threads: int) -> FloatArray:
         "ij,ij->i", features(X, threads=threads), features(Y, threads=threads), dtype=np.float64
     )
     return products
-
-
-def _kernel_values(features: RandomMap, X: Any, Y: Any) -> FloatArray:
-    """Return what f(x_i).f(y_i) stands for.  # shape: (n,)"""
-    # Kernels give blocks: of small ones the diagonal is taken.
-    X, Y = X.astype(np.float64), Y.astype(np.float64)
-    cuts = slices(X.shape[0], _PAIRS_AT_ONCE)
-    values = np.concatenate([np.diagonal(features.kernel.block(X[cut], Y[cut])) for cut in cuts])
-    a, b = features.offset(X), features.offset(Y)
-    return values if a is None or b is None else values + a + b
 
 
 class RandomFeatures(FeatureTransformer):
@@ -290,18 +264,15 @@ class RandomFeatures(FeatureTransformer):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the features and measure their error on the rows of X; y is ignored."""
         with unchanged_on_error(self):
-            return self._fit(X)
-
-    def _fit(self, X: Any) -> Self:
-        check_jobs(self.n_jobs)
-        X = check_data(self, X, reset=True)
-        kernel, gamma = self._resolved(X, X)
-        seed = seed_of(self.random_state)
-        drawn = fit_random(kernel, X, self.rank, self.structure, seed=seed)
-        with np.errstate(over="ignore", invalid="ignore"):
-            error = kernel_error(drawn, X, seed=seed, threads=thread_count(self.n_jobs))
-        if not np.isfinite(error.rms):
-            raise InputError(f"Features must be finite; some are NaN or too large: {kernel.remedy}.")
+            check_jobs(self.n_jobs)
+            X = check_data(self, X, reset=True)
+            kernel, gamma = self._resolved(X, X)
+            seed = seed_of(self.random_state)
+            drawn = fit_random(kernel, X, self.rank, self.structure, seed=seed)
+            with np.errstate(over="ignore", invalid="ignore"):
+                error = kernel_error(drawn, X, seed=seed, threads=thread_count(self.n_jobs))
+            if not np.isfinite(error.rms):
+                raise InputError(f"Features must be finite; some are NaN or too large: {kernel.remedy}.")
         self.map_: RandomMap = drawn
         self.kernel_error_: KernelError = error
         self.kernel_, self.gamma_, self.rank_ = kernel, gamma, drawn.rank

@@ -22,6 +22,7 @@ from kpca.features.base import FeatureMap
 from kpca.features.nystroem_map import NystroemMap
 from kpca.gram.tiles import slices
 
+Monitor = Callable[[int], None]  # is told the number of rows of each piece that is done
 # Directions in which the sums are checked: 16 cost some 4 % of the pass, and have 120 pairs to estimate a norm from.
 _PROBES = 16
 # Standard deviations by which the error of the trace may exceed its estimate.
@@ -64,26 +65,14 @@ class Scatter:
         gap = other.mean - self.mean
         matrix = self.matrix + other.matrix
         matrix += np.multiply.outer(gap * (self.mass * other.mass / mass), gap)
-        return Scatter(
-            self.rows + other.rows,
-            mass,
-            self.mean + gap * (other.mass / mass),
-            matrix,
-            self.trace + other.trace,
-            self.unexplained + other.unexplained,
-            self.rounding + other.rounding,
-        )
+        mean = self.mean + gap * (other.mass / mass)
+        sums = (getattr(self, name) + getattr(other, name) for name in ("trace", "unexplained", "rounding"))
+        return Scatter(self.rows + other.rows, mass, mean, matrix, *sums)
 
     def faded(self, factor: float) -> Scatter:
         """Return the scatter with all weights multiplied by a factor: how a stream forgets."""
-        return replace(
-            self,
-            mass=self.mass * factor,
-            matrix=self.matrix * factor,
-            trace=self.trace * factor,
-            unexplained=self.unexplained * factor,
-            rounding=self.rounding * factor,
-        )
+        sums = ("mass", "matrix", "trace", "unexplained", "rounding")
+        return replace(self, **{name: getattr(self, name) * factor for name in sums})
 
     def operator(self, *, centred: bool) -> FloatArray:
         """Return the r x r matrix whose eigenvalues are those of kernel PCA with these features, as a new array."""
@@ -106,7 +95,7 @@ def scatter_of(
     weights: FloatArray | None = None,
     *,
     threads: int = 1,
-    monitor: Callable[[int], None] | None = None,
+    monitor: Monitor | None = None,
     leading: bool = False,
 ) -> Scatter:
     """Return the scatter of the features of some rows, which are made a piece at a time and not kept.
@@ -118,35 +107,39 @@ def scatter_of(
     n, rank = X.shape[0], feature_map.rank
     if n == 0 or (weights is not None and not weights.any()):
         return Scatter.empty(rank)
-    counter = _Counter(monitor)
+    seen = 0  # rows that were reported, though they have to be gone through again
+
+    def report(rows: int, *, again: bool = False) -> None:
+        nonlocal seen
+        known = min(rows, seen) if again else 0
+        seen += -known if again else rows
+        if monitor is not None:
+            monitor(rows - known)
+
     if isinstance(feature_map, NystroemMap) and n >= WHITENED_LATE * rank:
         limit = _allowed(feature_map, X.dtype, leading)
         if limit > 0.0:
-            late = _value_sums(feature_map, X, weights, limit=limit, threads=threads, monitor=counter.first)
+            late = _value_sums(feature_map, X, weights, limit=limit, threads=threads, monitor=report)
             if late is not None:
                 return late
     # Relative to a point near the mean, so that features that are all nearly alike lose no digits.
     origin = feature_map(X[:SHORTEST_PIECE]).mean(axis=0)
-    sums = _Sums(rank)
+    sums = _Sums.empty(rank)
 
-    def work(rows: slice) -> _Piece:
+    def work(rows: slice) -> _Sums:
         part = X[rows]
         F, diagonal = feature_map(part), feature_map.kernel.diagonal(part)
         w = None if weights is None else weights[rows]
         left = float((np.ones(len(F)) if w is None else w) @ feature_map.unexplained(part, F))
         return replace(_summed(F, w, diagonal, origin), unexplained=left)
 
-    def commit(rows: slice, piece: _Piece) -> None:
+    def commit(rows: slice, piece: _Sums) -> None:
         sums.add(piece)
-        counter.again(rows.stop - rows.start)
+        report(rows.stop - rows.start, again=True)
 
-    in_order(_pieces(n, PIECE_NUMBERS // max(rank, 1)), lambda: work, commit, threads)
+    in_order(slices(n, max(SHORTEST_PIECE, PIECE_NUMBERS // max(rank, 1))), lambda: work, commit, threads)
     gap, second = sums.centred()
     return Scatter(sums.rows, sums.mass, origin.astype(np.float64) + gap, second, sums.trace, sums.unexplained)
-
-
-def _pieces(n: int, length: int) -> list[slice]:
-    return slices(n, max(SHORTEST_PIECE, length))
 
 
 def _allowed(feature_map: NystroemMap, dtype: Any, leading: bool) -> float:
@@ -157,26 +150,8 @@ def _allowed(feature_map: NystroemMap, dtype: Any, leading: bool) -> float:
     return feature_map.error(np.float64) if feature_map.precision(dtype) == np.float64 else 0.0
 
 
-class _Counter:
-    """Reports rows once, though they may have to be gone through again; each time the monitor may stop the pass."""
-
-    def __init__(self, monitor: Callable[[int], None] | None) -> None:
-        self._monitor, self._ahead = monitor, 0
-
-    def first(self, rows: int) -> None:
-        self._ahead += rows
-        if self._monitor is not None:
-            self._monitor(rows)
-
-    def again(self, rows: int) -> None:
-        known = min(rows, self._ahead)
-        self._ahead -= known
-        if self._monitor is not None:
-            self._monitor(rows - known)
-
-
-@dataclass(frozen=True)
-class _Piece:
+@dataclass
+class _Sums:
     """Sums over some rows, each with its weight w, of numbers f (features or kernel values) relative to an origin."""
 
     rows: int
@@ -187,65 +162,56 @@ class _Piece:
     unexplained: float = 0.0
     probed: FloatArray | float = 0.0  # of kernel values: the second moments of probes, row by row, shape: (s, s)
 
+    @staticmethod
+    def empty(rank: int) -> _Sums:
+        return _Sums(0, 0.0, np.zeros(rank), np.zeros((rank, rank)), 0.0, 0.0, np.zeros((_PROBES, _PROBES)))
 
-def _summed(F: FloatArray, weights: FloatArray | None, diagonal: FloatArray, origin: FloatArray) -> _Piece:
+    def add(self, piece: _Sums) -> None:
+        for name, value in vars(piece).items():
+            total = getattr(self, name)
+            total += value  # arrays in place
+            setattr(self, name, total)
+
+    def centred(self) -> tuple[FloatArray, FloatArray]:
+        """Return the mean relative to the origin and the sums around it, for which the sums are used up."""
+        gap = self.first / self.mass
+        self.second -= np.multiply.outer(gap * self.mass, gap)
+        return gap, self.second
+
+
+def _summed(F: FloatArray, weights: FloatArray | None, diagonal: FloatArray, origin: FloatArray) -> _Sums:
     """Return the sums over the rows of F, which is overwritten by sqrt(w) (F - origin)."""
     w = np.ones(len(F)) if weights is None else weights
     F -= origin
     if weights is not None:
         F *= np.sqrt(w)[:, None].astype(F.dtype)
     first = np.sqrt(w).astype(F.dtype) @ F
-    return _Piece(int(np.count_nonzero(w)), float(w.sum()), first, F.T @ F, float(w @ diagonal))
-
-
-class _Sums:
-    """The sums of all pieces, in float64."""
-
-    def __init__(self, rank: int) -> None:
-        self.rows, self.mass, self.trace, self.unexplained = 0, 0.0, 0.0, 0.0
-        self._first, self.second = np.zeros(rank), np.zeros((rank, rank))
-        self.probed = np.zeros((_PROBES, _PROBES))
-
-    def add(self, piece: _Piece) -> None:
-        self.rows += piece.rows
-        self.mass += piece.mass
-        self.trace += piece.trace
-        self.unexplained += piece.unexplained
-        self._first += piece.first
-        self.second += piece.second
-        self.probed += piece.probed
-
-    def centred(self) -> tuple[FloatArray, FloatArray]:
-        """Return the mean relative to the origin and the sums around it, for which the sums are used up."""
-        gap = self._first / self.mass
-        self.second -= np.multiply.outer(gap * self.mass, gap)
-        return gap, self.second
+    return _Sums(int(np.count_nonzero(w)), float(w.sum()), first, F.T @ F, float(w @ diagonal))
 
 
 def _value_sums(
-    landmarks: NystroemMap,
-    X: Any,
-    weights: FloatArray | None,
-    *,
-    limit: float,
-    threads: int,
-    monitor: Callable[[int], None],
+    landmarks: NystroemMap, X: Any, weights: FloatArray | None, *, limit: float, threads: int, monitor: Monitor
 ) -> Scatter | None:
     """Return the scatter, or None where rounding may have changed it by more than `limit` times the trace."""
-    # The first piece tells whether it is worth going on.
     # as many bytes in a piece, also where float32 rows need float64 kernel values
     numbers = PIECE_NUMBERS * X.dtype.itemsize // landmarks.precision(X.dtype).itemsize
-    pieces = _pieces(X.shape[0], numbers // landmarks.rank)
-    origin = _origin(landmarks, X)
+    pieces = slices(X.shape[0], max(SHORTEST_PIECE, numbers // landmarks.rank))
+    # Relative to the median of each landmark's first kernel values: wide kernels lose no digits then, as with the mean,
+    # and the many rows that are far from a landmark of a narrow one add nothing; a mean would make them add the same
+    # small number again and again, which rounds the same way each time.
+    few = X[:_FIRST_ROWS]
+    values = np.empty((few.shape[0], landmarks.rank), dtype=landmarks.precision(X.dtype))
+    landmarks.fill_values(few, values)
+    origin = np.asarray(np.median(values, axis=0).astype(values.dtype))  # shape: (r,)
     directions = np.random.default_rng(0).standard_normal((landmarks.rank, _PROBES))
     probes = landmarks.coefficients(directions).astype(origin.dtype)  # k.probe = f.direction, shape: (r, s)
-    sums = _Sums(landmarks.rank)
+    sums = _Sums.empty(landmarks.rank)
     longest = max(piece.stop - piece.start for piece in pieces)
 
-    def make_worker() -> Callable[[slice], _Piece]:
+    def make_worker() -> Callable[[slice], _Sums]:
         scratch = np.empty((longest, landmarks.rank), dtype=origin.dtype)
 
-        def work(rows: slice) -> _Piece:
+        def work(rows: slice) -> _Sums:
             part, K = X[rows], scratch[: rows.stop - rows.start]
             landmarks.fill_values(part, K)
             found = _summed(K, None if weights is None else weights[rows], landmarks.kernel.diagonal(part), origin)
@@ -254,11 +220,11 @@ def _value_sums(
 
         return work
 
-    def commit(rows: slice, piece: _Piece) -> None:
+    def commit(rows: slice, piece: _Sums) -> None:
         sums.add(piece)
         monitor(rows.stop - rows.start)
 
-    in_order(pieces[:1], make_worker, commit, 1)
+    in_order(pieces[:1], make_worker, commit, 1)  # tells whether it is worth going on
     # Errors of pieces are at best independent: relative to the trace, of all of them together as much smaller.
     if not _rounding(sums, probes) <= limit * sums.trace * math.sqrt(len(pieces)):
         return None
@@ -283,15 +249,3 @@ def _rounding(sums: _Sums, probes: FloatArray) -> float:
         gaps = A.T @ (sums.second @ A) - sums.probed
     size = math.sqrt(float(np.mean(np.square(gaps[np.triu_indices(_PROBES, 1)]))))
     return abs(float(np.trace(gaps))) / _PROBES + _DEVIATIONS * math.sqrt(2.0 / _PROBES) * size
-
-
-def _origin(landmarks: NystroemMap, X: Any) -> FloatArray:
-    """Return the median of each landmark's first kernel values, from which all are taken.  # shape: (r,)
-
-    Wide kernels lose no digits then, as with the mean, and the many rows that are far from a landmark of a narrow one
-    add nothing; a mean would make them add the same small number again and again, which rounds the same way each time.
-    """
-    few = X[:_FIRST_ROWS]
-    values = np.empty((few.shape[0], landmarks.rank), dtype=landmarks.precision(X.dtype))
-    landmarks.fill_values(few, values)
-    return np.asarray(np.median(values, axis=0).astype(values.dtype))

@@ -15,7 +15,6 @@ import numpy as np
 from scipy.optimize import nnls
 
 from kpca._base.linalg import FloatArray
-from kpca.features.projection import KernelProjection
 from kpca.gram.slopes import why_not
 from kpca.kernels import Kernel, resolve_gamma
 from kpca.preimage.distance import Distance, DistanceWay
@@ -116,45 +115,45 @@ class Trial:
         rng = np.random.default_rng(seed)
         order = rng.permutation(n)
         test, train = rows[order[:held]], np.ascontiguousarray(rows[np.sort(order[held : held + _FITTED])])
-        small, projection = _small_model(target, train, seed, threads)
+        # kernel PCA of some of the rows, with as many components for its size as the model has
+        expansion, kernel = target.expansion, target.kernel
+        assert expansion is not None and target.refit is not None
+        k = expansion.directions.shape[1]
+        count = max(1, min(k, int(max(k / len(expansion.rows), _COMPONENT_SHARE) * len(train))))
+        how = {"center": bool(expansion.centre.any()), "tol": _TOL, "seed": seed, "threads": threads}
+        projection, known = target.refit(kernel, train, count, **how)
+        known = known.astype(train.dtype)
+        expansion = expansion_of(kernel, projection, train, known, threads=threads)
+        small = PreimageTarget(kernel, train, known, None, expansion)
         search = searching.fitted(small, seed=seed, threads=threads)
         noise = rng.standard_normal(test.shape) * np.std(rows, axis=0, dtype=np.float64)
-        noisy = [(test + np.sqrt(level) * noise).astype(rows.dtype) for level in _NOISE]
         cases, gaps = [], []  # rows found in place of noisy ones with scores of the length found; how far they are
-        for part in noisy:
+        for level in _NOISE:
+            part = (test + np.sqrt(level) * noise).astype(rows.dtype)
             scores = projection(part, threads=threads)
             if np.isfinite(scores).all():  # not every kernel is defined for every noisy row
                 found = search(scores, inputs=part, threads=threads)
-                cases.append((found.rows, _lengthened(search, scores, found)))
+                cases.append((found.rows, search.expansion.amplified(scores, found.gains)))
                 gaps.append(float(np.square(found.rows - part, dtype=np.float64).sum(axis=1).mean()))
 
         def learned(alpha: float, gamma: float | None) -> RidgeWay:
             return Ridge(alpha=alpha, gamma=gamma).fitted(small, seed=seed, threads=threads)
 
         firm, wide = learned(ridge.alpha, ridge.gamma or None), _wide(small.scores)
-        maps = [learned(penalty, wide) for penalty in _PENALTIES]
         others = [Distance().fitted(small)] if isinstance(search, FixedPointWay) else []
-
-        def mixed_with(smooth: RidgeWay) -> list[tuple[FloatArray, FloatArray]]:
-            ways: list[Way] = [firm, smooth, *others]
-            return [_mixture([rows, *(way(its, threads=threads).rows for way in ways)], test) for rows, its in cases]
-
-        tried = [mixed_with(smooth) for smooth in maps]
+        tried = []
+        for penalty in _PENALTIES:
+            ways: list[Way] = [firm, learned(penalty, wide), *others]
+            tried.append([_mixture([x, *(way(t, threads=threads).rows for way in ways)], test) for x, t in cases])
         # relative to the best of each size of noise, so that the largest does not decide alone
         mixed = np.array([[errors[-1] for _, errors in mixtures] for mixtures in tried])
         best = int(np.argmin((mixed / np.maximum(mixed.min(axis=0), 1e-300)).sum(axis=1)))
         shares, errors = (np.array(part) for part in zip(*tried[best], strict=True))
         clean = projection(test, threads=threads)
         plain = [search(clean, threads=threads).rows, firm(clean, threads=threads).rows]
-        return Trial(
-            shares,
-            np.maximum.accumulate(gaps) / variance,
-            np.append(_mixture(plain, test)[0], np.zeros(1 + len(others))),
-            errors,
-            _PENALTIES[best],
-            variance,
-            held,
-        )
+        restoring = np.append(_mixture(plain, test)[0], np.zeros(1 + len(others)))
+        far = np.maximum.accumulate(gaps) / variance
+        return Trial(shares, far, restoring, errors, _PENALTIES[best], variance, held)
 
     def seen_by(self, search: Any, target: PreimageTarget, *, seed: int, threads: int) -> Trial:
         """Return the trial with the gaps that the model itself leaves, which has more rows to explain noise with."""
@@ -170,34 +169,10 @@ class Trial:
         return replace(self, gaps=np.maximum.accumulate(gaps))
 
 
-def _small_model(
-    target: PreimageTarget, rows: FloatArray, seed: int, threads: int
-) -> tuple[PreimageTarget, KernelProjection]:
-    """Return kernel PCA of some of the rows, with as many components for its size as the model has."""
-    expansion, kernel = target.expansion, target.kernel
-    assert expansion is not None
-    k = expansion.directions.shape[1]
-    share = max(k / len(expansion.rows), _COMPONENT_SHARE)
-    count = max(1, min(k, int(share * len(rows))))
-    assert target.refit is not None
-    centred = bool(expansion.centre.any())
-    projection, scores = target.refit(kernel, rows, count, center=centred, tol=_TOL, seed=seed, threads=threads)
-    scores = scores.astype(rows.dtype)
-    small = PreimageTarget(kernel, rows, scores, None, expansion_of(kernel, projection, rows, scores, threads=threads))
-    return small, projection
-
-
 def _wide(scores: FloatArray) -> float | None:
     """Return the gamma of the second map: 1 over the median squared distance of scores, None if they are all alike."""
     median = 2.0 * float(resolve_gamma("median", scores))
     return median if 0.0 < median < np.inf else None
-
-
-def _lengthened(search: FixedPointWay | GradientWay, scores: FloatArray, found: Found) -> FloatArray:
-    """Return scores of the length that the search found, where it did."""
-    if found.gains is None:
-        return scores
-    return search.expansion.amplified(scores, found.gains).astype(scores.dtype)
 
 
 def _mixture(members: list[FloatArray], truth: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -231,7 +206,7 @@ class AutoWay:
         else:
             gaps = np.square(found.rows - inputs, dtype=np.float64).sum(axis=1) / (self.trial.variance or 1.0)
             shares = np.column_stack([np.interp(gaps, self.trial.gaps, column) for column in self.trial.shares.T])
-            scores = _lengthened(self.search, scores, found)
+            scores = self.search.expansion.amplified(scores, found.gains)
         mixed = shares[:, :1] * found.rows
         fallbacks = dict(found.fallbacks)
         for way, share in zip(self.others, shares[:, 1:].T, strict=True):

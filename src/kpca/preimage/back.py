@@ -1,6 +1,6 @@
 """The inverse map of a model: from what the user asks for to the map itself, a report on it, walks along components.
 
-A new method is a file with a subclass of `PreimageMethod`, and a row of `NAMES`.
+A new method is a file with a subclass of `PreimageMethod`, and a row of `METHODS`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from kpca.preimage.gradient import Gradient
 from kpca.preimage.learned import Learned, Ridge
 from kpca.preimage.target import Box, Found, PreimageMethod, PreimageTarget, Refit, Way, expansion_of, is_radial
 
-NAMES: dict[str, type[PreimageMethod]] = {
+# What `preimage=` may name; other floors read this table, too.
+METHODS: dict[str, type[PreimageMethod]] = {
     method.name: method for method in (Auto, Ridge, FixedPoint, Distance, Gradient)
 }
 # Rows that a map from scores back to rows is learned from: it solves a system of that size.
@@ -89,17 +90,16 @@ def check_preimage(preimage: Any) -> PreimageMethod | None:
     """Return the settings that `KernelPCA(preimage=...)` names, None for None, or raise InputError."""
     if preimage is None or isinstance(preimage, PreimageMethod):
         return preimage
+    names = ", ".join(map(repr, METHODS))
     if isinstance(preimage, str):
-        if preimage in NAMES:
-            return NAMES[preimage]()
-        close = difflib.get_close_matches(preimage.lower().replace("_", "-"), list(NAMES), n=1)
+        if preimage in METHODS:
+            return METHODS[preimage]()
+        close = difflib.get_close_matches(preimage.lower().replace("_", "-"), list(METHODS), n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        must = f" must be one of {', '.join(map(repr, NAMES))}; got {preimage!r}.{hint}"
-        raise InputError((Setting("preimage"), must))
+        raise InputError((Setting("preimage"), f" must be one of {names}; got {preimage!r}.{hint}"))
     if not inspect.isclass(preimage) and hasattr(preimage, "fit") and hasattr(preimage, "predict"):
         return Learned(preimage)
-    named = ", ".join(map(repr, NAMES))
-    must = f"must be None, one of {named}, a method of kpca.preimage, or a regressor with fit and predict"
+    must = f"must be None, one of {names}, a method of kpca.preimage, or a regressor with fit and predict"
     raise InputError(must, param="preimage", value=preimage)
 
 
@@ -123,16 +123,13 @@ class Back:
         if self.lengthen is None:
             return self.way(scores, inputs=inputs, threads=threads)
         gains = self.lengthen(scores, inputs=inputs, threads=threads).gains
-        assert gains is not None
-        scores = self.lengthen.expansion.amplified(scores, gains).astype(scores.dtype)
-        found = self.way(scores, inputs=inputs, threads=threads)
-        return Found(found.rows, found.iterations, found.converged, found.fallbacks, gains)
+        scores = self.lengthen.expansion.amplified(scores, gains)
+        return replace(self.way(scores, inputs=inputs, threads=threads), gains=gains)
 
     def report(self, found: Found | None = None) -> PreimageReport:
         """Return how rows were found, or if none have been, how they would be."""
         found = found or Found(np.empty((0, 0)), np.empty(0, np.intp), np.empty(0, bool))
-        some = {sentence: which for sentence, which in found.fallbacks.items() if which.any()}
-        how = len(found.rows), found.iterations, found.converged, some, found.gains
+        how = len(found.rows), found.iterations, found.converged, found.fallbacks, found.gains
         return PreimageReport(self.method, self.reason, *how)
 
 
@@ -161,11 +158,8 @@ def fit_back(
     some = slice(None) if n <= LEARNED_ROWS else np.linspace(0, n - 1, LEARNED_ROWS).astype(np.intp)
     target = PreimageTarget(kernel, rows[some], scores[some], None if weights is None else weights[some], None, refit)
     if not isinstance(projection, LinearProjection):
-        anchors = (
-            target if isinstance(projection, FeatureProjection) else PreimageTarget(kernel, rows, scores, None, None)
-        )
-        expansion = expansion_of(kernel, projection, anchors.rows, anchors.scores, threads=threads)
-        target = replace(target, expansion=expansion)
+        known = (target.rows, target.scores) if isinstance(projection, FeatureProjection) else (rows, scores)
+        target = replace(target, expansion=expansion_of(kernel, projection, *known, threads=threads))
     way: Way = settings.fitted(target, seed=seed, threads=threads)
     lengthen = None
     if settings.takes_gains and settings.rescale and is_radial(kernel):
@@ -209,7 +203,12 @@ def traverse(
             raise InputError(f"steps must be at least 1 and span a finite number; got {steps!r} and {span!r}.")
         positions = np.linspace(-span, span, int(steps)) if steps > 1 else np.zeros(1)
     else:
-        positions = _positions(steps)
+        try:
+            positions = np.asarray(steps, dtype=np.float64)
+        except (TypeError, ValueError):
+            positions = np.empty(0)
+        if positions.ndim != 1 or not len(positions) or not np.isfinite(positions).all():
+            raise InputError(f"steps must be a number of points or a list of finite positions; got {steps!r}.")
     scores = np.zeros((len(positions), k), dtype=model.eigenvalues_.dtype)
     if around is not None:
         row = around if np.ndim(around) == 2 else np.atleast_2d(np.asarray(around))  # a frame keeps its names
@@ -219,14 +218,3 @@ def traverse(
     deviation = float(np.sqrt(model.explained_variance_[component]))
     scores[:, component] = positions * deviation + (scores[:, component] if around is not None else 0.0)
     return positions, model.inverse_transform(scores)
-
-
-def _positions(steps: Any) -> FloatArray:
-    message = f"steps must be a number of points or a list of finite positions; got {steps!r}."
-    try:
-        positions = np.asarray(steps, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(message) from error
-    if positions.ndim != 1 or not len(positions) or not np.isfinite(positions).all():
-        raise InputError(message)
-    return positions

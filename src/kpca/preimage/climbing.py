@@ -17,8 +17,6 @@ Known = tuple[FloatArray, FloatArray]  # kernel values and slopes between points
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 # A sum of weights below this share of the sum of their sizes is no denominator: steps would be arbitrarily long.
 _DENOMINATOR = 0.05
-# float32 serves while neither distances nor weights lose more than this in it.
-_SINGLE_DISTANCE_ERROR, _SINGLE_WEIGHT_ERROR = 1e-4, 1e-3
 # Mean squared distances from the mean, in units of the bandwidth, from which on kernel values are not all near 1.
 _NARROW = 0.05
 # A row whose last step was taken whole takes an accelerated one next, at most this many times as long.
@@ -68,48 +66,35 @@ class Base:
         return np.asarray((rows - self.mean) * (self.scale * np.sqrt(2.0)), dtype=np.float64)
 
     def outward(self, points: FloatArray) -> FloatArray:
-        """Return the rows of data that these are.  # shape: (m, d)"""
-        return np.asarray(np.asarray(points, dtype=np.float64) / (self.scale * np.sqrt(2.0)) + self.mean)
+        return np.asarray(points / (self.scale * np.sqrt(2.0)) + self.mean)
 
-    def kernel_at(self, points: FloatArray, dtype: np.dtype[Any]) -> tuple[FloatArray, FloatArray]:
-        """Return f and f' between points, in these coordinates, and the base rows.  # shapes: (m, n), (m, n)"""
-        t = self._arguments(points, dtype)
-        if not self.kernel.smooth_past_zero:
-            np.minimum(t, 0.0, out=t)
-        slopes = self._slopes(t)
-        values = self.kernel.value(t)
-        return values, values if slopes is None else slopes
+    def kernel_at(
+        self, points: FloatArray, dtype: np.dtype[Any], *, shifted: bool = False
+    ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """Return f and f' between points, in these coordinates, and the base rows.  # shapes: (m, n), (m, n)
 
-    def shifted_at(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return f - 1, which is right to the last digits also where f is near 1, f and f', in float32."""
-        t = self._arguments(points, SINGLE)
-        np.minimum(t, 0.0, out=t)
-        slopes, one = self._slopes(t), SINGLE.type(1.0)
-        if self.spread**2 > _NARROW:  # most values are far from 1, and the plain profile is faster
-            values = self.kernel.value(t)
-            shifted = values - one
-        else:
-            shifted = self.kernel.shifted(t)
-            values = shifted + one
-        return shifted, values, values if slopes is None else slopes
-
-    def _slopes(self, t: FloatArray) -> FloatArray | None:
-        """Return f', or None for the Gaussian, which is its own derivative."""
-        if isinstance(self.kernel, RBF):
-            return None
-        slopes = self.kernel.derivative(t)
-        if self.kernel.singular_at_zero:  # a row that is a base row is not held there by an infinite weight
-            slopes[t >= -64.0 * np.finfo(t.dtype).eps * max(self.radius, 1.0)] = 0.0
-        return slopes
-
-    def _arguments(self, points: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
-        """Return t = -|z - b|^2.  # shape: (m, n)"""
+        And, if `shifted`, f - 1, which is right to the last digits also where f is near 1.
+        """
         m, d = points.shape
         L = np.empty((m, d + 2), dtype)
         L[:, :d] = points
         L[:, d] = -0.5 * np.einsum("ij,ij->i", L[:, :d], L[:, :d], dtype=np.float64)
         L[:, d + 1] = 1.0
-        return np.asarray(L @ (self.double if dtype == DOUBLE else self.single).T)
+        t = np.asarray(L @ (self.double if dtype == DOUBLE else self.single).T)  # -|z - b|^2
+        if shifted or not self.kernel.smooth_past_zero:
+            np.minimum(t, 0.0, out=t)
+        slopes, less, one = None, None, dtype.type(1.0)
+        if not isinstance(self.kernel, RBF):  # the Gaussian is its own derivative
+            slopes = self.kernel.derivative(t)
+            if self.kernel.singular_at_zero:  # a row that is a base row is not held there by an infinite weight
+                slopes[t >= -64.0 * np.finfo(t.dtype).eps * max(self.radius, 1.0)] = 0.0
+        if shifted and self.spread**2 <= _NARROW:
+            less = self.kernel.shifted(t)
+            values = less + one
+        else:  # most values are far from 1, and the plain profile is faster
+            values = self.kernel.value(t)
+            less = values - one if shifted else None
+        return values, values if slopes is None else slopes, less
 
 
 @dataclass(frozen=True)
@@ -126,12 +111,6 @@ class _Point:
         slopes = values if self.slopes is self.values else self.slopes[which]
         return _Point(self.heights[which], self.gains[which], values, slopes)
 
-    def where(self, which: Flags, other: _Point) -> _Point:
-        """Return this for some rows and the other for the rest; this is overwritten."""
-        for mine, others in zip(vars(self).values(), vars(other).values(), strict=True):
-            mine[~which] = others[~which]
-        return self
-
 
 @dataclass
 class Hill:
@@ -147,13 +126,6 @@ class Hill:
     penalty: float
     box: tuple[FloatArray, FloatArray] | None
 
-    def suits_single(self) -> Flags:
-        """Return for which rows the precision of this hill, float32, is enough.  # shape: (m,)"""
-        size = np.abs(self.moving).sum(axis=1) + np.abs(self.fixed).sum()
-        radius = np.maximum(self.base.radius, 0.5 * np.square(self.inputs).sum(axis=1))
-        eps = float(np.finfo(SINGLE).eps)
-        return np.asarray((eps * radius <= _SINGLE_DISTANCE_ERROR) & (eps * size <= _SINGLE_WEIGHT_ERROR))
-
     def some(self, which: NDArray[Any]) -> Hill:
         squares = None if self.squares is None else self.squares[which]
         rows = {name: getattr(self, name)[which] for name in ("moving", "largest", "inputs")}
@@ -164,7 +136,7 @@ class Hill:
 
     def at(self, points: FloatArray, known: Known | None = None) -> _Point:
         """Evaluate the objective at one point for each row; `known` are the kernel's values and slopes there."""
-        values, slopes = known or self.base.kernel_at(points, self.augmented.dtype)
+        values, slopes = known or self.base.kernel_at(points, self.augmented.dtype)[:2]
         moving = np.einsum("ij,ij->i", values, self.moving).astype(np.float64)
         fixed = (values @ self.fixed).astype(np.float64)
         gains = np.ones(len(points))
@@ -202,12 +174,6 @@ class Climb:
     converged: Flags
     lost: Flags  # no base row pulls there
 
-    @staticmethod
-    def begun(start: FloatArray) -> Climb:
-        m = len(start)
-        heights, gains, (converged, lost) = np.full(m, -np.inf), np.ones(m), np.zeros((2, m), bool)
-        return Climb(start.copy(), heights, gains, np.zeros(m, np.intp), converged, lost)
-
     def some(self, which: Flags) -> Climb:
         return Climb(*(value[which] for value in vars(self).values()))
 
@@ -227,24 +193,20 @@ class Climb:
             self.iterations[under_way.numbers] += 1
             self.lost[under_way.numbers] = size < np.finfo(np.float32).tiny
             # the last step is too short to be worth another look; beside a kink it may lead down, and is not taken
-            self._note(under_way, short, under_way.points if hill.base.kernel.singular_at_zero else target)
-            if short.any():
-                target = target[~short]
-                under_way.keep(~short)
+            self._end(under_way, short, under_way.points if hill.base.kernel.singular_at_zero else target)
+            if len(under_way.numbers):
+                stuck = under_way.move(target if not short.any() else target[~short])
+                self._end(under_way, stuck, under_way.points)
             if not len(under_way.numbers):
                 return
-            stuck = under_way.move(target)
-            if stuck.any():
-                self._note(under_way, stuck, under_way.points)
-                under_way.keep(~stuck)
-            if not len(under_way.numbers):
-                return
-        self._note(under_way, np.ones(len(under_way.numbers), bool), under_way.points, converged=False)
+        self._end(under_way, np.ones(len(under_way.numbers), bool), under_way.points, converged=False)
 
-    def _note(self, under_way: _UnderWay, which: Flags, points: FloatArray, *, converged: bool = True) -> None:
-        numbers = under_way.numbers[which]
-        self.points[numbers], self.converged[numbers] = points[which], converged
-        self.heights[numbers], self.gains[numbers] = under_way.here.heights[which], under_way.here.gains[which]
+    def _end(self, under_way: _UnderWay, which: Flags, points: FloatArray, *, converged: bool = True) -> None:
+        if which.any():
+            numbers = under_way.numbers[which]
+            self.points[numbers], self.converged[numbers] = points[which], converged
+            self.heights[numbers], self.gains[numbers] = under_way.here.heights[which], under_way.here.gains[which]
+            under_way.keep(~which)
 
 
 @dataclass
@@ -284,6 +246,9 @@ class _UnderWay:
         slack = _ROUNDINGS * float(np.finfo(self.hill.augmented.dtype).eps)
         up = there.heights >= self.here.heights - slack * np.abs(self.here.heights)
         self.points = np.where(up[:, None], target, self.points)
-        self.here = there if up.all() else there.where(up, self.here)
+        if not up.all():
+            for new, old in zip(vars(there).values(), vars(self.here).values(), strict=True):
+                new[~up] = old[~up]
+        self.here = there
         self.damping = np.where(up, np.minimum(_ACCELERATED, 2.0 * self.damping), 0.5 * self.damping)
         return self.damping < 0.5**_HALVINGS

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.linalg import FloatArray
-from kpca.preimage.target import Found
+from kpca.preimage.target import Box, Found
 
 # (rows (a, d), which of all rows they are (a,)) -> values (a,), gradients (a, d)
 Function = Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray]]
-Bounds = tuple[FloatArray, FloatArray]  # shapes: (d,), (d,)
 Flags = NDArray[np.bool_]
 
 _MEMORY = 10  # pairs of steps and changes of the gradient that are remembered
@@ -53,7 +52,8 @@ def rows_per_descent(d: int) -> int:
 class _Descending:
     """The rows still under way, each with its memory."""
 
-    def __init__(self, start: Point) -> None:
+    def __init__(self, function: Function, start: Point, bounds: Box | None, tol: float) -> None:
+        self._function, self._bounds, self._tol = function, bounds, tol
         a, d = start.rows.shape
         self.numbers = np.arange(a)
         self.Y, self.F, self.G = start.rows, start.values, start.gradients
@@ -64,7 +64,8 @@ class _Descending:
     def keep(self, rows: Flags) -> None:
         if not rows.all():
             for name, value in vars(self).items():
-                setattr(self, name, value[rows])
+                if isinstance(value, np.ndarray):
+                    setattr(self, name, value[rows])
 
     def forget(self, rows: Flags) -> None:
         self.known[rows] = False
@@ -80,8 +81,66 @@ class _Descending:
         self.scale[convex] = along[convex] / square[convex]
         self.Y, self.F, self.G = Y, F, G
 
+    def direction(self, newest: int) -> FloatArray:
+        """Return -H G by the two loops of L-BFGS; where nothing is remembered, a step of length 1 down the gradient."""
+        G, S, C = self.G, self.S, self.C
+        if self._bounds is not None:
+            low, high = self._bounds
+            free = ~((low >= self.Y) & (G > 0) | (high <= self.Y) & (G < 0))
+            G, S, C = G * free, S * free[:, None], C * free[:, None]
+        along, squares = np.einsum("ahd,ahd->ah", S, C), np.einsum("ahd,ahd->ah", C, C)
+        useful = self.known & (along > _CURVED * self.scale[:, None] * squares)
+        weights = np.where(useful, 1.0 / np.where(useful, along, 1.0), 0.0)
+        D, shares = -G, np.zeros_like(weights)
+        order = [(newest - back) % _MEMORY for back in range(_MEMORY)]
+        for slot in order:
+            shares[:, slot] = weights[:, slot] * _dots(S[:, slot], D)
+            D -= shares[:, slot, None] * C[:, slot]
+        D *= self.scale[:, None]
+        for slot in reversed(order):
+            D += (shares[:, slot] - weights[:, slot] * _dots(C[:, slot], D))[:, None] * S[:, slot]
+        length = np.sqrt(_dots(D, D))
+        D *= (_LONGEST / np.maximum(length, _LONGEST))[:, None]
+        lost = ~(_dots(D, G) < 0)  # NaN included
+        self.forget(lost)
+        # -G / |G|, and 0 where G is 0; divided by the largest entry first, because squares may vanish
+        peak = np.abs(G[lost]).max(axis=1, initial=0.0)[:, None]
+        downhill = -G[lost] / np.where(peak > 0, peak, 1.0)
+        D[lost] = downhill / np.maximum(np.sqrt(_dots(downhill, downhill)), 1.0)[:, None]
+        return D
 
-def descend(function: Function, start: Point, bounds: Bounds | None, *, max_iter: int, tol: float) -> Found:
+    def search(self, D: FloatArray, pending: Flags, slot: int) -> Flags:
+        """Move the pending rows along D, by shorter steps until it is downhill; return which have moved."""
+        Y, F, G = self.Y.copy(), self.F.copy(), self.G.copy()
+        steps, longest = np.ones(len(D)), np.abs(D).max(axis=1, initial=0.0)
+        moved = np.zeros(len(D), dtype=bool)
+        for _ in range(_TRIALS):
+            which = np.flatnonzero(pending)
+            if not len(which):
+                break
+            trial = self.Y[which] + steps[which, None] * D[which]
+            if self._bounds is not None:
+                trial = trial.clip(*self._bounds)
+            values, gradients = self._function(trial, self.numbers[which])
+            moves, before = trial - self.Y[which], self.F[which]
+            promise, kept = _dots(self.G[which], moves), _dots(gradients, moves)
+            rise = values - before
+            lower = rise <= _DECREASE * promise
+            level = (rise <= _ROUNDING * np.abs(before)) & (np.abs(kept) <= -0.9 * promise)
+            good = (lower | level) & (promise < 0) & np.isfinite(values) & np.isfinite(gradients).all(axis=1)
+            accepted = which[good]
+            Y[accepted], F[accepted], G[accepted] = trial[good], values[good], gradients[good]
+            moved[accepted] = True
+            # the minimum of the parabola through what is known, within reason; also where there is none
+            excess = rise - promise
+            shorter = np.where(excess > 0, -0.5 * promise / np.where(excess > 0, excess, 1.0), 0.1)
+            steps[which] *= shorter.clip(0.1, 0.5)
+            pending = pending & ~moved & (steps * longest > _SHORTEST * self._tol)
+        self.move(moved, Y, F, G, slot)
+        return moved
+
+
+def descend(function: Function, start: Point, bounds: Box | None, *, max_iter: int, tol: float) -> Found:
     """Return rows where the function has a local minimum; lengths are in units of about the spread of the data.
 
     The start lies within the bounds, and so do all rows that the function is asked about.
@@ -90,16 +149,16 @@ def descend(function: Function, start: Point, bounds: Bounds | None, *, max_iter
     steps as short as that. NaN and infinity count as too high; a row that starts there stays there.
     """
     m = len(start.rows)
-    rows = _Descending(start)
+    rows = _Descending(function, start, bounds, tol)
     found = Found(start.rows.copy(), np.zeros(m, dtype=np.intp), np.zeros(m, dtype=bool))
     rows.keep(start.finite)
     for iteration in range(max_iter + 1):
         slot = iteration % _MEMORY
-        D = _direction(rows, bounds, newest=slot - 1)
+        D = rows.direction(newest=slot - 1)
         done = np.abs(D).max(axis=1, initial=0.0) <= tol
         if iteration < max_iter and not done.all():
             found.iterations[rows.numbers] += ~done
-            moved = done | _search(function, rows, D, ~done, bounds=bounds, tol=tol, slot=slot)
+            moved = done | rows.search(D, ~done, slot)
             # nothing lower along a quasi-Newton step: once more down the gradient; nothing lower there: the end
             done |= ~moved & (rows.scale == 0)
             rows.forget(~moved)
@@ -108,80 +167,6 @@ def descend(function: Function, start: Point, bounds: Bounds | None, *, max_iter
         if not len(rows.numbers):
             break
     return found
-
-
-def _direction(rows: _Descending, bounds: Bounds | None, newest: int) -> FloatArray:
-    """Return -H G by the two loops of L-BFGS; where nothing is remembered, a step of length 1 down the gradient."""
-    G, S, C = rows.G, rows.S, rows.C
-    if bounds is not None:
-        low, high = bounds
-        free = ~((low >= rows.Y) & (G > 0) | (high <= rows.Y) & (G < 0))
-        G, S, C = G * free, S * free[:, None], C * free[:, None]
-    along, squares = np.einsum("ahd,ahd->ah", S, C), np.einsum("ahd,ahd->ah", C, C)
-    useful = rows.known & (along > _CURVED * rows.scale[:, None] * squares)
-    weights = np.where(useful, 1.0 / np.where(useful, along, 1.0), 0.0)
-    D, shares = -G, np.zeros_like(weights)
-    order = [(newest - back) % _MEMORY for back in range(_MEMORY)]
-    for slot in order:
-        shares[:, slot] = weights[:, slot] * _dots(S[:, slot], D)
-        D -= shares[:, slot, None] * C[:, slot]
-    D *= rows.scale[:, None]
-    for slot in reversed(order):
-        D += (shares[:, slot] - weights[:, slot] * _dots(C[:, slot], D))[:, None] * S[:, slot]
-    length = np.sqrt(_dots(D, D))
-    D *= (_LONGEST / np.maximum(length, _LONGEST))[:, None]
-    lost = ~(_dots(D, G) < 0)  # NaN included
-    rows.forget(lost)
-    D[lost] = _downhill(G[lost])
-    return D
-
-
-def _downhill(G: FloatArray) -> FloatArray:
-    """Return -G / |G|, and 0 where G is 0; divided by the largest entry first, because squares may vanish."""
-    peak = np.abs(G).max(axis=1, initial=0.0)[:, None]
-    D = -G / np.where(peak > 0, peak, 1.0)
-    D /= np.maximum(np.sqrt(_dots(D, D)), 1.0)[:, None]
-    return D
-
-
-def _search(
-    function: Function,
-    rows: _Descending,
-    D: FloatArray,
-    pending: Flags,
-    *,
-    bounds: Bounds | None,
-    tol: float,
-    slot: int,
-) -> Flags:
-    """Move the pending rows along D, by shorter steps until it is downhill; return which have moved."""
-    Y, F, G = rows.Y.copy(), rows.F.copy(), rows.G.copy()
-    steps, longest = np.ones(len(D)), np.abs(D).max(axis=1, initial=0.0)
-    moved = np.zeros(len(D), dtype=bool)
-    for _ in range(_TRIALS):
-        which = np.flatnonzero(pending)
-        if not len(which):
-            break
-        trial = rows.Y[which] + steps[which, None] * D[which]
-        if bounds is not None:
-            trial = trial.clip(*bounds)
-        values, gradients = function(trial, rows.numbers[which])
-        moves, before = trial - rows.Y[which], rows.F[which]
-        promise, kept = _dots(rows.G[which], moves), _dots(gradients, moves)
-        rise = values - before
-        lower = rise <= _DECREASE * promise
-        level = (rise <= _ROUNDING * np.abs(before)) & (np.abs(kept) <= -0.9 * promise)
-        good = (lower | level) & (promise < 0) & np.isfinite(values) & np.isfinite(gradients).all(axis=1)
-        accepted = which[good]
-        Y[accepted], F[accepted], G[accepted] = trial[good], values[good], gradients[good]
-        moved[accepted] = True
-        # the minimum of the parabola through what is known, within reason; also where there is none
-        excess = rise - promise
-        shorter = np.where(excess > 0, -0.5 * promise / np.where(excess > 0, excess, 1.0), 0.1)
-        steps[which] *= shorter.clip(0.1, 0.5)
-        pending = pending & ~moved & (steps * longest > _SHORTEST * tol)
-    rows.move(moved, Y, F, G, slot)
-    return moved
 
 
 def _dots(A: FloatArray, B: FloatArray) -> FloatArray:

@@ -119,18 +119,9 @@ class _Known:
         size = expansion.diagonal[index] - 2.0 * expansion.levels[index] + expansion.centre_square
         eps = float(np.finfo(expansion.scores.dtype).eps)
         parts = np.abs(expansion.diagonal[index]) + 2.0 * np.abs(expansion.levels[index]) + expansion.centre_square
-        return cls(
-            index,
-            (rows - centre) * scale,
-            centre,
-            scale,
-            np.square(rows * scale).sum(axis=1),
-            scores,
-            np.maximum(size - own, 0.0),
-            np.maximum(size, own),
-            expansion.diagonal[index],
-            _ROUNDINGS * (float(np.finfo(np.float64).eps) * parts + eps * own),
-        )
+        rounding = _ROUNDINGS * (float(np.finfo(np.float64).eps) * parts + eps * own)
+        images = scores, np.maximum(size - own, 0.0), np.maximum(size, own), expansion.diagonal[index], rounding
+        return cls(index, (rows - centre) * scale, centre, scale, np.square(rows * scale).sum(axis=1), *images)
 
 
 @dataclass(frozen=True)
@@ -162,8 +153,8 @@ class DistanceWay:
         assert turn is not None  # or the kernel would have been refused
         near, gaps = self._nearest(scores)  # shapes: (m, q), (m, q)
         with np.errstate(over="ignore", invalid="ignore"):
-            length = self.expansion.squares(scores)[:, None]
-            squares = turn(gaps, length, known.diagonal[near], known.norms[near])
+            length = self.expansion.squares(scores)  # |P phi|^2
+            squares = turn(gaps, length[:, None], known.diagonal[near], known.norms[near])
         usable = np.isfinite(squares)
         too_far: NDArray[np.bool_] = ~np.asarray(usable.any(axis=1))
         squares = np.where(usable, squares, 0.0)
@@ -174,7 +165,21 @@ class DistanceWay:
         nearest = self.expansion.rows[known.index[near[:, 0]]]
         rows = (points / known.scale + known.centre).astype(self.dtype)
         rows[exact] = nearest[exact]
-        worse = ~exact & self._worse(rows, scores, gaps[:, 0] + known.rounding[near[:, 0]], memo)
+        # |phi(z) - P phi|^2 = k(z, z) - 2 sum_j g_j k(z, b_j) + |P phi|^2 of rows z. What a row leaves outside the
+        # components it may: a row with just these scores is at k(z, z) - |P phi|^2, which for a rough kernel is more
+        # than the nearest row is.
+        z, base = rows.astype(np.float64), self.expansion.rows
+        values = np.empty((len(z), len(base)))
+        source = evaluator(self.expansion.kernel, z, base, values.dtype, memo=memo)
+        source.fill(slice(0, len(z)), slice(0, len(base)), values)
+        own = self.expansion.kernel.diagonal(z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values *= self.expansion.coefficients(scores)
+            distances = own - 2.0 * values.sum(axis=1) + length
+            # g is large where a kernel is wide, and the terms cancel
+            rounding = _ROUNDINGS * float(np.finfo(np.float64).eps) * np.abs(values).sum(axis=1)
+            limits = np.maximum(gaps[:, 0] + known.rounding[near[:, 0]], own - length)
+            worse: NDArray[np.bool_] = ~exact & (distances > limits + rounding)
         rows[worse] = nearest[worse]
         return Found.mapped(rows, inputs, self.box, self.penalty, {TOO_FAR: too_far, WORSE: worse})
 
@@ -192,27 +197,6 @@ class DistanceWay:
                 gaps[:, column] += np.einsum("ij,ij->i", difference, difference)
         order = np.argsort(gaps, axis=1, kind="stable")
         return np.take_along_axis(near, order, axis=1), np.take_along_axis(gaps, order, axis=1)
-
-    def _worse(
-        self, rows: FloatArray, scores: FloatArray, limits: FloatArray, memo: dict[Any, Any]
-    ) -> NDArray[np.bool_]:
-        """Return where |phi(z) - P phi|^2 = k(z, z) - 2 sum_j g_j k(z, b_j) + |P phi|^2 of rows z exceeds its limit."""
-        # What a row leaves outside the components it may: a row with just these scores is at k(z, z) - |P phi|^2, which
-        # for a rough kernel is more than the nearest row is.
-        z = rows.astype(np.float64)
-        base = self.expansion.rows
-        values = np.empty((len(z), len(base)))
-        source = evaluator(self.expansion.kernel, z, base, values.dtype, memo=memo)
-        source.fill(slice(0, len(z)), slice(0, len(base)), values)
-        own = self.expansion.kernel.diagonal(z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            values *= self.expansion.coefficients(scores)
-            squares = self.expansion.squares(scores)
-            gaps = own - 2.0 * values.sum(axis=1) + squares
-            # g is large where a kernel is wide, and the terms cancel
-            rounding = _ROUNDINGS * float(np.finfo(np.float64).eps) * np.abs(values).sum(axis=1)
-            worse: NDArray[np.bool_] = gaps > np.maximum(limits, own - squares) + rounding
-        return worse
 
 
 def located(neighbours: FloatArray, squares: FloatArray, usable: NDArray[np.bool_]) -> FloatArray:

@@ -36,8 +36,8 @@ _SINGLE_TOL = 1e-3
 _USUAL_ROWS, _USUAL_TOL = 200, 1e-2
 # A row this many times farther from the mean than any known row is no weighted mean of them any more.
 _TOO_FAR = 3.0
-# What float32 kernel values may do to scores, whose size is about 1.
-_SINGLE_SCORE_ERROR = 1e-4
+# What float32 may do to scores, whose size is about 1, to distances and to weights.
+_SINGLE_SCORE_ERROR, _SINGLE_DISTANCE_ERROR, _SINGLE_WEIGHT_ERROR = 1e-4, 1e-4, 1e-3
 OUT_OF_REACH = "no training row is near enough to the input to pull it: started from the nearest training row instead"
 LEFT = "the search left the data far behind, and the nearest training row is returned"
 NOTHING_LEFT = "the components hold nothing of the row to rescale: its scores were taken as they are"
@@ -90,22 +90,36 @@ class FixedPoint(PreimageMethod):
         limits, rescale = self.limits(expansion.rows.shape[1]), self.rescales()
         base = Base.of(kernel, expansion.rows)
         way = FixedPointWay(expansion, base, factor or 1.0, *limits, rescale, *counts, float(self.tol))
-        return way if not rescale else replace(way, usual=way.usual_gain(target, threads=threads))
+        if not rescale:
+            return way
+        # The gain of some training rows, the median: what the components leave out makes it more than 1.
+        some = np.linspace(0, len(target.rows) - 1, min(len(target.rows), _USUAL_ROWS)).astype(np.intp)
+        free = replace(way, box=None, penalty=0.0, starts=1, tol=_USUAL_TOL)
+        gains = free(target.scores[some], inputs=target.rows[some], threads=threads).gains
+        if gains is None or not len(gains):
+            return way
+        order = np.argsort(gains, kind="stable")
+        below = np.cumsum(np.ones(len(some)) if target.weights is None else target.weights[some][order])
+        return replace(way, usual=float(gains[order][np.searchsorted(below, 0.5 * below[-1])]))
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What is known of inputs before the search."""
+class _Case:
+    """What is known of some rows before the search; None is what takes inputs to know, where there are none."""
 
     scores: FloatArray  # shape: (m, k)
-    known: Known  # at the inputs, shapes: (m, n), (m, n)
-    squares: FloatArray  # |u|^2, shape: (m,)
-    largest: FloatArray  # the gain that makes the part in the components as long as the whole, shape: (m,)
-    nothing: NDArray[np.bool_]  # where that part is rounding, shape: (m,)
+    inputs: FloatArray | None = None  # shape: (m, d)
+    values: FloatArray | None = None  # of the kernel at the inputs, shape: (m, n)
+    slopes: FloatArray | None = None  # of the kernel at the inputs, shape: (m, n)
+    squares: FloatArray | None = None  # |u|^2, shape: (m,)
+    largest: FloatArray | None = None  # gain, that makes the part in the components as long as the whole, shape: (m,)
+    nothing: NDArray[np.bool_] | None = None  # where that part is rounding, shape: (m,)
 
-    def some(self, which: NDArray[np.bool_]) -> _Look:
-        scores, (values, slopes), *others = vars(self).values()
-        return _Look(scores[which], (values[which], slopes[which]), *(other[which] for other in others))
+    def some(self, which: NDArray[np.bool_]) -> _Case:
+        if which.all():
+            return self
+        parts: Any = (None if part is None else part[which] for part in vars(self).values())
+        return _Case(*parts)
 
 
 @dataclass(frozen=True)
@@ -122,17 +136,6 @@ class FixedPointWay:
     max_iter: int
     tol: float
     usual: float = 1.0  # the gain of rows without noise, which others are measured by
-
-    def usual_gain(self, target: PreimageTarget, *, threads: int = 1) -> float:
-        """Return the gain of some training rows, the median: what the components leave out makes it more than 1."""
-        some = np.linspace(0, len(target.rows) - 1, min(len(target.rows), _USUAL_ROWS)).astype(np.intp)
-        free = replace(self, box=None, penalty=0.0, starts=1, tol=_USUAL_TOL)
-        gains = free(target.scores[some], inputs=target.rows[some], threads=threads).gains
-        if gains is None or not len(gains):
-            return 1.0
-        order = np.argsort(gains, kind="stable")
-        below = np.cumsum(np.ones(len(some)) if target.weights is None else target.weights[some][order])
-        return float(gains[order][np.searchsorted(below, 0.5 * below[-1])])
 
     def __call__(self, scores: FloatArray | None, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return a row for each row of scores; with `inputs`, the rows the scores are of, as denoised rows.
@@ -157,31 +160,29 @@ class FixedPointWay:
 
     def _tile(self, scores: FloatArray | None, inputs: FloatArray | None) -> Found:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-            look = None if inputs is None else self._look(scores, inputs)
-            if look is not None:
-                scores = look.scores
-            assert scores is not None
-            scores = scores.astype(np.float64, copy=False)
-            rough = self._hill(scores, inputs, look, SINGLE)
-            enough = rough.suits_single()
-            found = Found.empty(len(scores), self.expansion.rows, gains=True)
+            if inputs is not None:
+                case = self._look(scores, inputs)
+            else:
+                assert scores is not None
+                case = _Case(scores.astype(np.float64, copy=False))
+            rough = self._hill(case, SINGLE)
+            # float32 is enough where neither distances nor weights lose much in it
+            size = np.abs(rough.moving).sum(axis=1) + np.abs(rough.fixed).sum()
+            radius = np.maximum(self.base.radius, 0.5 * np.square(rough.inputs).sum(axis=1))
+            eps = float(np.finfo(SINGLE).eps)
+            enough = (eps * radius <= _SINGLE_DISTANCE_ERROR) & (eps * size <= _SINGLE_WEIGHT_ERROR)
+            found = Found.empty(len(case.scores), self.expansion.rows, gains=True)
             for which, single in ((enough, True), (~enough, False)):
                 if which.any():
-                    every = bool(which.all())
-                    part = self._solved(
-                        rough if every else rough.some(which),
-                        scores[which],
-                        None if inputs is None else inputs[which],
-                        None if look is None else look if every else look.some(which),
-                        single=single,
-                    )
-                    found.write(which, part)
+                    part = rough if which.all() else rough.some(which)
+                    found.write(which, self._solved(part, case.some(which), single=single))
         return found
 
-    def _look(self, scores: FloatArray | None, inputs: FloatArray) -> _Look:
+    def _look(self, scores: FloatArray | None, inputs: FloatArray) -> _Case:
         """Return the kernel at the inputs in float32, their scores, found from it if not given, and allowed gains."""
         expansion = self.expansion
-        shifted, values, slopes = self.base.shifted_at(self.base.inward(inputs))
+        values, slopes, shifted = self.base.kernel_at(self.base.inward(inputs), SINGLE, shifted=True)
+        assert shifted is not None
         eps = float(np.finfo(expansion.rows.dtype).eps)
         if scores is None:
             eps = float(np.finfo(SINGLE).eps)
@@ -200,69 +201,61 @@ class FixedPointWay:
         rounding = 100.0 * eps * float(np.linalg.norm(expansion.offset))
         nothing = np.sqrt(squares) <= max(rounding, 1e-150)
         largest = np.sqrt(1.0 + residual / np.where(nothing, np.inf, squares))
-        return _Look(scores, (values, slopes), np.where(nothing, 1.0, squares), largest, nothing)
+        return _Case(scores, inputs, values, slopes, np.where(nothing, 1.0, squares), largest, nothing)
 
-    def _solved(
-        self, rough: Hill, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, *, single: bool
-    ) -> Found:
+    def _solved(self, rough: Hill, case: _Case, *, single: bool) -> Found:
         """Return the rows at the top of a hill, found in float32 where that does, and then in float64 if asked for."""
         unit = min(1.0, self.base.spread) or 1.0
         stages = [(rough, max(self.tol, _SINGLE_TOL) * unit)] if single else []
         if not single or self.tol < _SINGLE_TOL:
-            stages.append((self._hill(scores, inputs, look, DOUBLE), self.tol * unit))
-        known = look.known if look is not None and single and self.box is None else None
-        best, lost = self._searched(stages, scores, inputs, known)
+            stages.append((self._hill(case, DOUBLE), self.tol * unit))
+        best, lost = self._searched(stages, case, known=single and self.box is None)
         limit = np.maximum(self.base.radius, 0.5 * np.square(rough.inputs).sum(axis=1) if self.penalty else 0.0)
         left = ~(0.5 * np.square(best.points).sum(axis=1) <= _TOO_FAR**2 * limit)
         if left.any():
-            best.points[left] = self._base_points(self._nearest(scores[left], 1)[:, 0])
+            best.points[left] = self._base_points(self._nearest(case.scores[left], 1)[:, 0])
             best.converged[left] = False
         fallbacks = {LEFT: left}
-        if look is not None:
-            fallbacks |= {OUT_OF_REACH: lost} | ({NOTHING_LEFT: look.nothing} if self.rescale else {})
+        if case.nothing is not None:
+            fallbacks |= {OUT_OF_REACH: lost} | ({NOTHING_LEFT: case.nothing} if self.rescale else {})
         rows = inside(self.base.outward(best.points), self.box)
         return Found(rows.astype(self.expansion.rows.dtype), best.iterations, best.converged, fallbacks, best.gains)
 
-    def _hill(self, scores: FloatArray, inputs: FloatArray | None, look: _Look | None, dtype: np.dtype[Any]) -> Hill:
-        expansion, base = self.expansion, self.base
+    def _hill(self, case: _Case, dtype: np.dtype[Any]) -> Hill:
+        expansion, base, scores, inputs = self.expansion, self.base, case.scores, case.inputs
         m, n = len(scores), len(base.rows)
         directions = expansion.directions if dtype == DOUBLE else self.single_directions
         squares, largest = None, np.ones(m)
-        if look is not None and self.rescale:
+        if case.squares is not None and case.largest is not None and self.rescale:
             moving = (scores + expansion.offset).astype(dtype) @ directions.T
             fixed = expansion.centre - expansion.directions @ expansion.offset
-            squares, largest = look.squares * (self.usual / self.factor), look.largest
+            squares, largest = case.squares * (self.usual / self.factor), case.largest
         else:
             moving, fixed = scores.astype(dtype) @ directions.T, np.zeros(n)
             moving += expansion.centre.astype(dtype)
         # of a multiple of a kernel all is the same multiple, and the largest is where it was
-        return Hill(
-            base,
-            base.double if dtype == DOUBLE else base.single,
-            moving,
-            fixed.astype(dtype),
-            squares,
-            largest,
-            np.empty((m, 0)) if inputs is None else base.inward(inputs),
-            self.penalty if inputs is not None else 0.0,
-            None if self.box is None else (base.inward(self.box[0]), base.inward(self.box[1])),
-        )
+        sums = base.double if dtype == DOUBLE else base.single, moving, fixed.astype(dtype), squares, largest
+        box = None if self.box is None else (base.inward(self.box[0]), base.inward(self.box[1]))
+        if inputs is None:
+            return Hill(base, *sums, np.empty((m, 0)), 0.0, box)
+        return Hill(base, *sums, base.inward(inputs), self.penalty, box)
 
     @cached_property
     def single_directions(self) -> FloatArray:
         return self.expansion.directions.astype(SINGLE)
 
-    def _searched(
-        self, stages: Stages, scores: FloatArray, inputs: FloatArray | None, known: Known | None
-    ) -> tuple[Climb, NDArray[np.bool_]]:
-        """Return the best of climbs from the input, where there is one, and from the base rows nearest to P phi."""
-        lost = np.zeros(len(scores), bool)
-        if inputs is None:
+    def _searched(self, stages: Stages, case: _Case, *, known: bool) -> tuple[Climb, NDArray[np.bool_]]:
+        """Return the best of climbs from the input, where there is one, and from the base rows nearest to P phi.
+
+        And which inputs no base row pulls; `known` tells whether the kernel at the inputs serves the first stage.
+        """
+        scores, lost = case.scores, np.zeros(len(case.scores), bool)
+        if case.values is None or case.slopes is None:
             nearest = self._nearest(scores, self.starts)
             best = self._climbed(stages, self._base_points(nearest[:, 0]))
             rest = nearest[:, 1:]
         else:
-            best = self._climbed(stages, stages[0][0].inputs, known)
+            best = self._climbed(stages, stages[0][0].inputs, (case.values, case.slopes) if known else None)
             lost = best.lost.copy()
             if lost.any():
                 first = self._nearest(scores[lost], 1)[:, 0]
@@ -292,7 +285,9 @@ class FixedPointWay:
 
     def _climbed(self, stages: Stages, start: FloatArray, known: Known | None = None) -> Climb:
         """Return where fixed-point steps lead; `known` is the kernel at the start."""
-        climb = Climb.begun(stages[0][0].inside(start))
+        m = len(start)
+        points, heights, counts = stages[0][0].inside(start).copy(), np.full(m, -np.inf), np.zeros(m, np.intp)
+        climb = Climb(points, heights, np.ones(m), counts, *np.zeros((2, m), bool))
         for hill, tol in stages:
             climb.go(hill, tol, self.max_iter, known)
             known = None

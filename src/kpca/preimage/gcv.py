@@ -95,26 +95,23 @@ def fit(
 def _chosen(
     scores: FloatArray, Y: FloatArray, scale: FloatArray, alphas: list[float], gammas: list[float]
 ) -> tuple[float, float, list[Trial]]:
+    """Return the best gamma and alpha, and all that were tried, by all eigenpairs of M for each gamma."""
     table: list[Trial] = []
     best = (math.inf, alphas[0], gammas[0])
+    penalties = np.array(alphas)[:, None]
     for gamma in gammas:
-        values = by_spectrum(Gram(RBF(gamma=gamma), scores, scale=scale).matrix(), Y, scale, np.array(alphas))
-        for alpha, value in zip(alphas, values.tolist(), strict=True):
+        M = Gram(RBF(gamma=gamma), scores, scale=scale).matrix()
+        values, vectors = eigh(M.T, lower=True, driver="evd", overwrite_a=True, check_finite=False)
+        energies = np.square(vectors.T @ (Y * scale[:, None])).sum(axis=1)  # shape: (n,)
+        inside = np.square(vectors.T @ scale) / np.sum(scale**2)  # of u, shape: (n,)
+        # R is the identity on what M does not see, and penalty 0 takes away all that it does
+        shrunk = penalties / np.maximum(np.maximum(values, 0.0) + penalties, np.finfo(np.float64).tiny)  # shape: (q, n)
+        found = _criterion(len(Y), shrunk**2 @ energies, shrunk @ (1.0 - inside))
+        for alpha, value in zip(alphas, found.tolist(), strict=True):
             table.append((gamma, alpha, value, len(Y)))
             if value < best[0] * _TIE:
                 best = (value, alpha, gamma)
     return best[2], best[1], table
-
-
-def by_spectrum(M: FloatArray, Y: FloatArray, scale: FloatArray, alphas: FloatArray) -> FloatArray:
-    """Return the criterion for each penalty, from all eigenpairs of M, which is overwritten.  # shape: (q,)"""
-    values, vectors = eigh(M.T, lower=True, driver="evd", overwrite_a=True, check_finite=False)
-    energies = np.square(vectors.T @ (Y * scale[:, None])).sum(axis=1)  # shape: (n,)
-    inside = np.square(vectors.T @ scale) / np.sum(scale**2)  # of u, shape: (n,)
-    values = np.maximum(values, 0.0)
-    # R is the identity on what M does not see, and penalty 0 takes away all that it does
-    shrunk = alphas[:, None] / np.maximum(values + alphas[:, None], np.finfo(np.float64).tiny)  # shape: (q, n)
-    return _criterion(len(Y), shrunk**2 @ energies, shrunk @ (1.0 - inside))
 
 
 def _criterion(n: int, squares: FloatArray, traces: FloatArray) -> FloatArray:

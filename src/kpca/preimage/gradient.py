@@ -87,20 +87,15 @@ class GradientWay:
         inputs: FloatArray | None = None,
         threads: int = 1,
         start: FloatArray | None = None,
-        gains: FloatArray | None = None,
     ) -> Found:
-        """Return a row for each row of scores, found from `start`, or else from the better of input and known rows.
-
-        `gains` multiply the part of phi(x) in the components before its pre-image is looked for (see Expansion).
-        """
+        """Return a row for each row of scores, found from `start`, or else from the better of input and known rows."""
         m, (n, d) = len(scores), self.expansion.rows.shape
         scores = scores.astype(np.float64, copy=False)
-        wanted = scores if gains is None else self.expansion.amplified(scores, gains)
-        problem = _Problem(self.expansion, self.box, self.penalty)
+        problem = _Problem(self)
 
         def work(part: slice) -> Found:
             given = (None if array is None else array[part] for array in (inputs, start))
-            return problem.solve(wanted[part], *given, max_iter=self.max_iter, tol=self.tol)
+            return problem.solve(scores[part], *given)
 
         pieces = slices(m, min(tile_rows(n, threads), rows_per_descent(d)))
         return Found.in_tiles(pieces, work, self.expansion.rows, threads)
@@ -112,15 +107,25 @@ class _Problem:
     With a kernel that does not see where the origin is, the mean row is: no digits go into an offset.
     """
 
-    def __init__(self, expansion: Expansion, box: Box | None, penalty: float) -> None:
-        self._expansion, kernel, self._asked = expansion, expansion.kernel, box
-        known = expansion.rows.astype(np.float64, copy=False)
+    def __init__(self, way: GradientWay) -> None:
+        self._way, self._expansion, kernel, box = way, way.expansion, way.expansion.kernel, way.box
+        known = way.expansion.rows.astype(np.float64, copy=False)
         self._origin = mean_of_rows(known) if kernel.shift_invariant else np.zeros(known.shape[1])
         self._known = known - self._origin
         self._units, scale = _units(kernel, self._known)
-        box = box if kernel.psd else _near_data(known, box)
-        self._slopes = Slopes(kernel, self._known, shifted=_is_wide(kernel, known))
-        self._pull = 2.0 * penalty * scale * scale
+        if not kernel.psd:
+            # What an indefinite kernel makes of rows is no distance, and may fall for ever: a box around the data, half
+            # as wide again on either side, within the user's box where they meet.
+            low, high = known.min(axis=0), known.max(axis=0)
+            low, high = 1.5 * low - 0.5 * high, 1.5 * high - 0.5 * low
+            near, far = (low, high) if box is None else box
+            apart = (low > far) | (high < near)
+            box = np.where(apart, near, np.maximum(low, near)), np.where(apart, far, np.minimum(high, far))
+        # Where most kernel values are near those at distance 0, it is their difference from it that matters.
+        some = known[:: max(1, len(known) // _SAMPLE)]
+        wide = bool(kernel.block(some, some).mean() > 0.5 * kernel.diagonal(some).mean())
+        self._slopes = Slopes(kernel, self._known, shifted=wide)
+        self._pull = 2.0 * way.penalty * scale * scale
         self._box, self._bounds = box, None if box is None else (self._inner(box[0]), self._inner(box[1]))
         self._ignores_length = _ignores_length(kernel)
         # What does not grow with z may be least at infinity.
@@ -130,18 +135,7 @@ class _Problem:
     def _inner(self, rows: FloatArray) -> FloatArray:
         return np.asarray((rows - self._origin) / self._units)
 
-    def _outer(self, Y: FloatArray) -> FloatArray:
-        """Return rows in the coordinates of the data; what is at an edge of the box is there to the last bit."""
-        rows: FloatArray = Y * self._units + self._origin
-        if self._box is None or self._bounds is None:
-            return rows
-        (low, high), edges = self._bounds, self._box
-        rows = np.where(low >= Y, edges[0], rows)
-        return np.where(high <= Y, edges[1], rows)
-
-    def solve(
-        self, scores: FloatArray, inputs: FloatArray | None, start: FloatArray | None, *, max_iter: int, tol: float
-    ) -> Found:
+    def solve(self, scores: FloatArray, inputs: FloatArray | None, start: FloatArray | None) -> Found:
         weights = self._expansion.coefficients(scores)
         wanted = self._inner(inputs) if inputs is not None and self._pull > 0.0 else None
 
@@ -157,14 +151,23 @@ class _Problem:
             return values, gradients
 
         first, lost = self._start(objective, scores, inputs, start)
-        found = descend(objective, first, self._bounds, max_iter=max_iter, tol=tol)
-        ends = found.rows if wanted is not None else self._with_length(found.rows, first.rows)
+        found = descend(objective, first, self._bounds, max_iter=self._way.max_iter, tol=self._way.tol)
+        ends = found.rows
+        if wanted is None and self._ignores_length:  # the ends are as long as the starts where the box allows it
+            lengths = _lengths(ends)
+            ratio = (_lengths(first.rows) / np.where(lengths > 0, lengths, 1.0))[:, None]
+            scaled = ends * np.where(ratio > 0, ratio, 1.0)
+            ends = np.where((self._within(scaled) == scaled).all(axis=1, keepdims=True), scaled, ends)
         farthest = _lengths(first.rows if wanted is None else np.concatenate([first.rows, wanted], axis=1))
         left = _lengths(ends) > _TOO_FAR * np.maximum(self._radius, farthest)
         ends = np.where(left[:, None], first.rows, ends)
         no_start = np.zeros(len(ends), bool) if start is None else ~np.asarray(np.isfinite(start).all(axis=1))
         failures = {_NO_START: no_start, _NOT_FINITE: ~first.finite, _OUT_OF_REACH: lost, _LEFT: left}
-        rows = inside(self._outer(ends).astype(self._expansion.rows.dtype), self._asked)
+        rows = ends * self._units + self._origin
+        if self._box is not None and self._bounds is not None:  # what is at an edge is there to the last bit
+            rows = np.where(self._bounds[0] >= ends, self._box[0], rows)
+            rows = np.where(self._bounds[1] <= ends, self._box[1], rows)
+        rows = inside(rows.astype(self._expansion.rows.dtype), self._way.box)
         return Found(rows, found.iterations, found.converged & ~left, failures)
 
     def _start(
@@ -195,16 +198,6 @@ class _Problem:
     def _within(self, Y: FloatArray) -> FloatArray:
         return Y if self._bounds is None else Y.clip(*self._bounds)
 
-    def _with_length(self, ends: FloatArray, starts: FloatArray) -> FloatArray:
-        """Return the ends as long as the starts where the kernel does not see lengths and the box allows it."""
-        if not self._ignores_length:
-            return ends
-        lengths = _lengths(ends)
-        ratio = (_lengths(starts) / np.where(lengths > 0, lengths, 1.0))[:, None]
-        scaled = ends * np.where(ratio > 0, ratio, 1.0)
-        allowed = (self._within(scaled) == scaled).all(axis=1, keepdims=True)
-        return np.where(allowed, scaled, ends)
-
 
 def _units(kernel: Kernel, known: FloatArray) -> tuple[FloatArray, float]:
     """Return the unit of length of each feature, and what it is in the scale of the kernel.  # shape: (d,)"""
@@ -224,25 +217,8 @@ def _units(kernel: Kernel, known: FloatArray) -> tuple[FloatArray, float]:
     return length / factors[0], length if scaled else 1.0
 
 
-def _near_data(known: FloatArray, box: Box | None) -> Box:
-    """Return the box around the data, half as wide again on either side, within the user's box where they meet."""
-    # What an indefinite kernel makes of rows is no distance, and may fall for ever.
-    low, high = known.min(axis=0), known.max(axis=0)
-    low, high = 1.5 * low - 0.5 * high, 1.5 * high - 0.5 * low
-    if box is None:
-        return low, high
-    apart = (low > box[1]) | (high < box[0])
-    return np.where(apart, box[0], np.maximum(low, box[0])), np.where(apart, box[1], np.minimum(high, box[1]))
-
-
 def _lengths(rows: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.norm(rows, axis=1))
-
-
-def _is_wide(kernel: Kernel, rows: FloatArray) -> bool:
-    """Return True if most kernel values are near those at distance 0, so that their difference from it matters."""
-    some = rows[:: max(1, len(rows) // _SAMPLE)]
-    return bool(kernel.block(some, some).mean() > 0.5 * kernel.diagonal(some).mean())
 
 
 def _ignores_length(kernel: Kernel) -> bool:

@@ -126,7 +126,11 @@ class Ridge(PreimageMethod):
         fit = gcv.fit(target.scores, target.rows - mean, target.weights, alpha=alpha, gamma=gamma, threads=threads)
         if fit is None:
             return RidgeWay(None, mean, target.rows.dtype, 0.0, 0.0, np.empty((0, 4)), *limits)
-        dtype = _precision(target, mean, fit.coefficients)
+        # float32 if the scores have it, and coefficients are not so large that its rounding would show
+        spread = float(np.sqrt(np.square(target.rows - mean).mean()))
+        size = float(np.sqrt(np.square(fit.coefficients).sum() / max(d, 1)))
+        harmless = float(np.finfo(np.float32).eps) * size <= _SINGLE_ERROR * spread
+        dtype = np.float32 if target.scores.dtype == np.float32 and harmless else np.float64
         scores = target.scores.astype(dtype, copy=False)
         solved = RidgeMap(RBF(gamma=fit.gamma), scores, fit.coefficients.astype(dtype), mean)
         return RidgeWay(solved, mean, target.rows.dtype, fit.alpha, fit.gamma, fit.table, *limits)
@@ -143,14 +147,6 @@ def _distinct(target: PreimageTarget) -> PreimageTarget:
     order = np.argsort(first)
     first, weights = first[order], weights[order].astype(np.float64)
     return replace(target, rows=rows[first], scores=target.scores[first], weights=weights)
-
-
-def _precision(target: PreimageTarget, mean: FloatArray, coefficients: FloatArray) -> np.dtype[Any]:
-    """Return float32 if the scores have it, and coefficients are not so large that its rounding would show."""
-    spread = float(np.sqrt(np.square(target.rows - mean).mean()))
-    size = float(np.sqrt(np.square(coefficients).sum() / max(coefficients.shape[1], 1)))
-    harmless = float(np.finfo(np.float32).eps) * size <= _SINGLE_ERROR * spread
-    return np.dtype(np.float32 if target.scores.dtype == np.float32 and harmless else np.float64)
 
 
 @dataclass(frozen=True)
@@ -201,7 +197,17 @@ class Learned(PreimageMethod):
         mean = mean_of_rows(target.rows, target.weights)
         if target.scores.shape[1] == 0:
             return LearnedWay(None, mean, target.rows.dtype, *limits)
-        regressor = _copy(self.regressor, seed)
+        if isinstance(self.regressor, type) or not all(hasattr(self.regressor, name) for name in ("fit", "predict")):
+            must, remedy = "must be an estimator with fit and predict", "give one of scikit-learn's, such as "
+            raise InputError(must, param="regressor", value=self.regressor, remedy=remedy + "KNeighborsRegressor()")
+        try:
+            regressor = clone(self.regressor)
+        except TypeError as error:
+            must = f"regressor must be an estimator that scikit-learn can clone; got {self.regressor!r}."
+            raise InputError(must) from error
+        found = regressor.get_params(deep=True).items()
+        drawn = [name for name, value in found if value is None and name.split("__")[-1] == "random_state"]
+        regressor.set_params(**dict.fromkeys(drawn, seed))
         weighted = target.weights is not None and has_fit_parameter(regressor, "sample_weight")
         rows, weights = target.rows[:, 0] if d == 1 else target.rows, {"sample_weight": target.weights}
         try:
@@ -228,9 +234,8 @@ class LearnedWay:
     def __call__(self, scores: FloatArray, *, inputs: FloatArray | None = None, threads: int = 1) -> Found:
         """Return what the regressor predicts; the mean row where that is not finite."""
         m, d = len(scores), len(self.mean)
-        if self.regressor is None:
-            return Found.mapped(np.tile(self.mean, (m, 1)).astype(self.dtype), inputs, self.box, self.penalty)
-        predicted = np.asarray(self.regressor.predict(scores)) if m else np.empty((0, d))
+        none = self.regressor is None or not m
+        predicted = np.tile(self.mean, (m, 1)) if none else np.asarray(self.regressor.predict(scores))
         if predicted.shape != (m, d) and not (d == 1 and predicted.shape == (m,)):
             if predicted.ndim == 1:
                 raise _one_column(self.regressor, d)
@@ -252,19 +257,6 @@ def _number_or_none(name: str, value: Any, *, positive: bool) -> float | None:
         must = f"must be None, to have it chosen, or a finite number {'above' if positive else 'from'} 0"
         raise InputError(must, param=name, value=value)
     return float(value)
-
-
-def _copy(regressor: Any, seed: int) -> Any:
-    if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
-        must, remedy = "must be an estimator with fit and predict", "give one of scikit-learn's, such as "
-        raise InputError(must, param="regressor", value=regressor, remedy=remedy + "KNeighborsRegressor()")
-    try:
-        copy = clone(regressor)
-    except TypeError as error:
-        raise InputError(f"regressor must be an estimator that scikit-learn can clone; got {regressor!r}.") from error
-    found = copy.get_params(deep=True).items()
-    drawn = [name for name, value in found if value is None and name.split("__")[-1] == "random_state"]
-    return copy.set_params(**dict.fromkeys(drawn, seed))
 
 
 def _fits_one_column(regressor: Any, target: PreimageTarget) -> bool:

@@ -182,9 +182,11 @@ class Expansion:
         """Return g of each row of scores.  # shape: (m, n)"""
         return np.asarray(scores @ self.directions.T + self.centre)
 
-    def amplified(self, scores: FloatArray, gains: FloatArray) -> FloatArray:
+    def amplified(self, scores: FloatArray, gains: FloatArray | None) -> FloatArray:
         """Return the scores of gain * phi(x), for scores of phi(x): A' (gain k_x) - offset.  # shape: (m, k)"""
-        return np.asarray(gains[:, None] * (scores + self.offset) - self.offset)
+        if gains is None:
+            return scores
+        return np.asarray(gains[:, None] * (scores + self.offset) - self.offset).astype(scores.dtype)
 
     def products(self, scores: FloatArray) -> FloatArray:
         """Return <P phi, phi(b_j)>; no kernel value is computed.  # shape: (m, n)"""

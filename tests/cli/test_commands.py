@@ -18,7 +18,7 @@ from scipy import sparse
 import kpca
 from kpca.cli import main
 from kpca.io import open_table
-from kpca.preimage.back import NAMES
+from kpca.preimage.back import METHODS
 
 COMMANDS = [
     "report",
@@ -319,7 +319,7 @@ def test_help_starts_without_the_libraries() -> None:
 
 def test_every_inverse_map_of_the_library_can_be_asked_for() -> None:
     preimage = next(option for option in main.commands["fit"].params if option.name == "preimage")
-    assert preimage.type.choices == ("none", *NAMES)
+    assert preimage.type.choices == ("none", *METHODS)
 
 
 def test_quiet_says_nothing(files: Files, runner: CliRunner) -> None:

@@ -11,7 +11,7 @@ from kpca.io.portable import _sklearn
 from kpca.io.portable.spec import ESTIMATOR, PLAIN, Misfit, Row, Scope, spec_of
 from kpca.kernels import RadialKernel
 from kpca.kernels.base import KERNELS
-from kpca.preimage.back import NAMES, check_preimage
+from kpca.preimage.back import METHODS, check_preimage
 
 _PART = "part of a feature map"
 
@@ -167,7 +167,7 @@ def _distance(way: Any) -> None:
 
 
 _WAYS: tuple[Row, ...] = (
-    *(Row(f"kpca.preimage:{method.__name__}", "settings", kind=ESTIMATOR) for method in NAMES.values()),
+    *(Row(f"kpca.preimage:{method.__name__}", "settings", kind=ESTIMATOR) for method in METHODS.values()),
     Row("kpca.preimage:Learned", "settings", kind=ESTIMATOR, parameters="regressor <regressor>"),
     Row(
         "kpca.preimage.expansion:Expansion",

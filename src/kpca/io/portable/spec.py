@@ -120,7 +120,6 @@ _MEANINGS = {
     "int | float": "float",
     # One number, or one per column. Kernels check the range of their parameters themselves.
     "float | tuple[float, ...]": "float or tuple d of float",
-    "Structure": "str",
     "FloatArray": "floats",
     "NDArray[np.intp]": "whole",
     "Any": "rows",

@@ -63,6 +63,10 @@ class IdentityMap(Inexact):
 class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """What transformers with a `map_` share."""
 
+    def _keep(self, of_kernel: tuple[Any, ...], random_state: Any, n_jobs: int | None) -> None:
+        self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params = of_kernel
+        self.random_state, self.n_jobs = random_state, n_jobs
+
     def _resolved(self, X: Any, rows: Any) -> tuple[Kernel, Any]:
         """Return the kernel of the parameters for X, and what gamma comes to for some rows."""
         gamma = resolve_gamma(self.gamma, rows)

@@ -87,9 +87,7 @@ class Nystroem(FeatureTransformer):
         n_jobs: int | None = None,
     ) -> None:
         self.rank, self.landmarks = rank, landmarks
-        self.kernel, self.kernel_params = kernel, kernel_params
-        self.gamma, self.degree, self.coef0 = gamma, degree, coef0
-        self.random_state, self.n_jobs = random_state, n_jobs
+        self._keep((kernel, gamma, degree, coef0, kernel_params), random_state, n_jobs)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose landmarks among the rows of X.

@@ -13,6 +13,7 @@ from sklearn.metrics import pairwise
 
 from kpca import kernels as ours
 from kpca.kernels import Kernel
+from kpca.kernels.base import has_bandwidth
 
 FEATURES = 4
 _LENGTH = math.sqrt(0.5 / 0.7)  # of gamma 0.7
@@ -265,3 +266,6 @@ def tuned_kernels(*names: str) -> dict[str, Kernel]:
     """The same kernels as objects."""
     usual = {"gamma": None, "degree": 3, "coef0": 1.0, "kernel_params": None}
     return {name: ours.resolve(name, np.ones((2, 1)), **usual | TUNED[name]) for name in names}
+
+
+WITH_BANDWIDTH = [name for name, kernel in tuned_kernels(*TUNED).items() if has_bandwidth(kernel)]

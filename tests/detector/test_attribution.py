@@ -10,6 +10,7 @@ import pytest
 import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_table import tuned_kernels
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
@@ -18,16 +19,9 @@ from kpca.detector.attribution import TOLERANCE, attribute
 from kpca.detector.limits import STATISTICS, measure_of
 
 FloatArray = NDArray[Any]
-KERNELS: dict[str, Any] = {
-    "linear": "linear",
-    "poly": kernels.Polynomial(2, 0.1, 1.0),
-    "rbf": kernels.RBF(0.05),
-    "matern12": kernels.Matern(0.5, 3.0),
-    "matern32": kernels.Matern(1.5, 3.0),
-    "matern52": kernels.Matern(2.5, 3.0),
-    "rational quadratic": kernels.RationalQuadratic(1.0, 3.0),
-    "cosine": "cosine",
-    "arc cosine 1": kernels.ArcCosine(1),
+KERNELS: dict[str, Any] = tuned_kernels(
+    "linear", "poly", "rbf", "matern12", "matern32", "matern52", "rational_quadratic", "cosine", "arc_cosine1"
+) | {
     "sum": kernels.RBF(0.05) + 0.1 * kernels.Linear(),
     "product": kernels.RBF(0.02) * kernels.Polynomial(1, 0.1, 1.0),
 }

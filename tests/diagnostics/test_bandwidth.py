@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import reference
+from kernel_table import WITH_BANDWIDTH
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
@@ -19,8 +20,7 @@ from kpca.diagnostics.report import NotLooked
 from kpca.kernels.base import has_bandwidth, widened
 from kpca.spectrum.result import unrelated_ratio
 
-KERNELS = ["rbf", "laplacian", "exponential", "matern12", "matern32", "matern52", "rational_quadratic", "chi2"]
-# What an infinite bandwidth makes of them.
+KERNELS = list(WITH_BANDWIDTH)
 LIMIT = dict.fromkeys(KERNELS, "linear") | dict.fromkeys(["laplacian", "exponential", "matern12", "chi2"], "flat")
 ABOUT_BANDWIDTH = ["narrow", "linear", "flat"]
 

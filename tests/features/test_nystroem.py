@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_table import tuned_kernels
 from numpy.testing import assert_allclose, assert_array_equal
 from reference import kernel_values, spectrum
 from scipy import sparse
@@ -27,16 +28,11 @@ import kpca.features.nystroem_map as map_module
 from kpca._base.errors import InputError
 from kpca.features import FeatureMap, Nystroem, NystroemMap, choose_landmarks, fit_nystroem, unexplained_fraction
 from kpca.gram import CrossGram
-from kpca.kernels import RBF, Chi2, Exponential, Laplacian, Linear, Matern, Polynomial, RationalQuadratic, Sigmoid
+from kpca.kernels import RBF, Exponential, Laplacian, Linear, Matern, Polynomial, RationalQuadratic, Sigmoid
 
 KERNELS = [
-    RBF(0.3),
+    *tuned_kernels("rbf", "matern32", "exponential", "poly", "laplacian", "chi2").values(),
     RBF((0.1, 0.5, 2.0)),
-    Matern(1.5, 2.0),
-    Exponential(2.0),
-    Polynomial(2, 0.5, 1.0),
-    Laplacian(0.3),
-    Chi2(0.5),
     RBF(0.3) + 2.0 * Linear(),
     RBF(0.1) * RationalQuadratic(1.0, 2.0),
 ]

@@ -7,6 +7,7 @@ import pytest
 import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_table import tuned
 from scipy import sparse
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.metrics import accuracy_score, make_scorer, r2_score
@@ -29,14 +30,7 @@ DENSE = RNG.normal(size=(N, 6)) * [4.0, 3.0, 2.0, 1.0, 1.0, 1.0]
 POSITIVE = np.abs(DENSE)
 CLASSES = (DENSE[:, 0] > 0).astype(int) + (DENSE[:, 1] > 1)
 NUMBERS = DENSE[:, 0] - 2 * DENSE[:, 1] + RNG.normal(size=N)
-KERNELS = {
-    "linear": {},
-    "rbf": {"gamma": 0.05},
-    "poly": {"gamma": 0.1, "degree": 2, "coef0": 1.0},
-    "cosine": {},
-    "laplacian": {"gamma": 0.05},
-    "matern52": {"gamma": 0.05},
-}
+KERNELS = tuned("linear", "rbf", "poly", "cosine", "laplacian", "matern52")
 LABELS = {
     "classes": CLASSES,
     "text": np.array(["ant", "bee", "cow"])[CLASSES],

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_table import tuned_kernels
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 from scipy import sparse
@@ -17,12 +18,7 @@ from kpca import KernelPCA, kernels
 from kpca.selection.stability import Stability, _draw, bootstrap_stability
 
 FloatArray = NDArray[Any]
-KERNELS = {
-    "linear": kernels.Linear(),
-    "rbf": kernels.RBF(0.1),
-    "poly": kernels.Polynomial(2, 0.1, 1.0),
-    "laplacian": kernels.Laplacian(0.1),
-}
+KERNELS = tuned_kernels("linear", "rbf", "poly", "laplacian")
 
 
 def make_data(n: int = 80, d: int = 5, seed: int = 0) -> FloatArray:

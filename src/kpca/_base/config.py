@@ -48,7 +48,8 @@ _UNSET: Any = object()
 
 def _now() -> Settings:
     """Return the settings in force: those of the process, changed by the `with` blocks around this call."""
-    return replace(_process[0], **(_block.get() or {}))
+    inside = _block.get()
+    return replace(_process[0], **inside) if inside else _process[0]
 
 
 def get_config() -> dict[str, Any]:

@@ -29,7 +29,7 @@ from kpca.estimators.kernel_pca import KernelPCA
 from kpca.explain.subject import Explained, chosen_components, different_numbers, finite, kept_rows, number, subject_of
 from kpca.features.derivatives import why_no_derivatives
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection
-from kpca.gram.slopes import Slopes
+from kpca.gram.engine import engine_for
 
 FloatArray = NDArray[Any]
 Indices = NDArray[np.intp]
@@ -196,7 +196,7 @@ def _strengths(
     if isinstance(projection, LinearProjection) or not pairs:
         return np.zeros(len(pairs)), np.zeros((c, len(pairs))), None
     assert isinstance(projection, KernelProjection)  # others have been refused
-    curvature = Slopes(projection.kernel, projection.X)
+    curvature = engine_for(projection.X).slopes(projection.kernel, projection.X)
     A = projection.coefficients[:, components]
     overall, each, means = np.empty(len(pairs)), np.empty((c, len(pairs))), np.empty((c, len(pairs)))
     step = max(1, _NUMBERS_AT_ONCE // max(len(subject.rows) * c, 1))

@@ -97,7 +97,7 @@ class Engine(Protocol):
         """(kernel, X, Y, dtype, *, shifted, memo): blocks, and the arguments t of a kernel that is a profile."""
 
     def slopes(self, *rows: Any, **options: Any) -> Slopes:
-        """(kernel, rows, dtype, *, shifted): contractions of gradients and second derivatives."""
+        """(kernel, rows, *, shifted): contractions of gradients and second derivatives."""
 
     def takes(self, X: Any) -> bool:
         """Return True if the rows live where this engine computes."""

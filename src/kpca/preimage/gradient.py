@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.validation import whole_number
-from kpca.gram.slopes import Slopes, why_not
+from kpca.gram.engine import engine_for
+from kpca.gram.slopes import why_not
 from kpca.gram.tiles import slices
 from kpca.kernels import ArcCosine, Constant, Cosine, Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
 from kpca.preimage.descent import Function, Point, descend, rows_per_descent
@@ -124,7 +125,7 @@ class _Problem:
         # Where most kernel values are near those at distance 0, it is their difference from it that matters.
         some = known[:: max(1, len(known) // _SAMPLE)]
         wide = bool(kernel.block(some, some).mean() > 0.5 * kernel.diagonal(some).mean())
-        self._slopes = Slopes(kernel, self._known, shifted=wide)
+        self._slopes = engine_for(self._known).slopes(kernel, self._known, shifted=wide)
         self._pull = 2.0 * way.penalty * scale * scale
         self._box, self._bounds = box, None if box is None else (self._inner(box[0]), self._inner(box[1]))
         self._ignores_length = _ignores_length(kernel)

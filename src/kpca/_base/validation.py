@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -192,11 +193,19 @@ def check_jobs(jobs: Any) -> None:
 
 def seed_of(random_state: Any) -> int:
     """Return the seed that a random_state stands for; 0 for None, so that results repeat."""
+    draw = _drawn_by_number if type(random_state) is int else _drawn
     try:
-        return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+        return 0 if random_state is None else draw(random_state)
     except ValueError as error:
         allowed = ("must be ", InPython("None, "), "a whole number from 0 to 2**32 - 1", InPython(" or a RandomState"))
         raise InputError(allowed, param="random_state", value=random_state) from error
+
+
+def _drawn(random_state: Any) -> int:
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+_drawn_by_number = lru_cache(_drawn)  # to make the generator takes a tenth of a small fit
 
 
 @contextmanager

@@ -129,7 +129,7 @@ class NumpyTiles:
                 # the same bits whether or not the moments are asked for.
                 inside = np.vecdot(tile, tile) if weights is None else (tile * tile) @ w[columns]
                 total = float(np.dot(inside, w[rows].astype(np.float64)))
-                return left, right, tile @ w[columns], w[rows] @ tile, total
+                return left, right, tile @ w[columns], None if right is None else w[rows] @ tile, total
 
             return multiply
 

@@ -31,7 +31,8 @@ from kpca.gram import CrossGram
 from kpca.kernels import RBF, Exponential, Laplacian, Linear, Matern, Polynomial, RationalQuadratic, Sigmoid
 
 KERNELS = [
-    *tuned_kernels("rbf", "matern32", "exponential", "poly", "laplacian", "chi2").values(),
+    *tuned_kernels("matern32", "exponential", "poly", "laplacian", "chi2").values(),
+    RBF(0.3),
     RBF((0.1, 0.5, 2.0)),
     RBF(0.3) + 2.0 * Linear(),
     RBF(0.1) * RationalQuadratic(1.0, 2.0),

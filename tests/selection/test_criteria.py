@@ -158,7 +158,7 @@ def test_radial_kernels_do_not_see_a_shift(shift: float, name: str) -> None:
 def test_scores_have_no_units(scale: float) -> None:
     for criterion in (Restoration(), HeldOutVariance()):
         here = trial_of("rbf", criterion, DENSE).losses
-        there = trial_of("rbf", criterion, DENSE * scale, gamma=0.05 / scale**2).losses
+        there = trial_of("rbf", criterion, DENSE * scale, gamma=KERNELS["rbf"]["gamma"] / scale**2).losses
         assert np.allclose(here, there, rtol=1e-5, atol=1e-9)
 
 

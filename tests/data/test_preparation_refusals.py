@@ -64,7 +64,7 @@ def test_missing_numbers_are_named() -> None:
     table = MemoryTable(rows, "data.csv")
     assert refusal(lambda: Preparation(encode="onehot").fit(table)) == (
         "data.csv must have a number in every row; 3 are missing or NaN ('a' 1, 'c' 2), the first in row 3 (id 'r3') "
-        "of column 'c': use impute='median', mean or drop."
+        "of column 'c': use impute='median', 'mean' or 'drop'."
     )
     fitted = Preparation(encode="onehot").fit(mixed_rows(20, holes=False))
     message = refusal(lambda: fitted.transform(table))
@@ -182,7 +182,10 @@ def test_columns_that_are_not_there_are_named() -> None:
     preparation = Preparation(encode="onehot").fit(rows)
     renamed = replace(rows, layout=replace(rows.layout, numbers=("a", "b_b", "c", "x")))
     message = refusal(lambda: preparation.select(MemoryTable(renamed, "new.csv")))
-    assert message == ("new.csv must have the columns of the fit; it lacks 'b b', 'd' (did you mean 'b_b'?): add them.")
+    assert message == (
+        "new.csv must have the columns of the fit; it lacks 'b b', 'd' (did you mean 'b_b'?): "
+        "add them, or fit a model without them."
+    )
     names = tuple(f"gene {number}" for number in range(5000))
     wide = Preparation().fit(Rows(Layout(names), np.zeros((2, 5000))))
     assert "and 4,986 more" in refusal(lambda: wide.transform(Rows(Layout(names[:2]), np.zeros((2, 2)))))

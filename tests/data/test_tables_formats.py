@@ -344,7 +344,8 @@ def test_index_of_a_frame_is_the_id() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_matrix, lambda X: X.tolist()]
+    "make",
+    [np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_matrix, sparse.dok_matrix, lambda X: X.tolist()],
 )
 def test_arrays_in_memory(make: Callable[[Any], Any]) -> None:
     rows = np.arange(12.0).reshape(4, 3)

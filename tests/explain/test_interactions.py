@@ -114,6 +114,8 @@ def test_wrong_arguments_are_named() -> None:
     model = KernelPCA(2, kernel=RBF(0.2)).fit(rows())
     with pytest.raises(InputError, match="measure must be one of 'joint'"):
         interactions(model, measure="mean")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="measure must be one of 'joint'"):
+        interactions(model, measure=[])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="components must be different whole numbers from 0 to 1"):
         interactions(model, components=[0, 2])
     with pytest.raises(InputError, match="variables must be different whole numbers from 0 to 3"):

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from kpca import KernelPCA, KernelPCADetector
+from kpca import InputError, KernelPCA, KernelPCADetector
 from kpca.data.rows import Layout, Rows
 from kpca.io import table_of, write_anomalies
 from kpca.io.card import model_card
@@ -78,3 +78,5 @@ def test_rows_are_judged_with_as_many_causes_as_asked_for(causes: int, tmp_path:
     assert found.top[0]["causes"] == ["x0", "x1"][:causes]
     header, *lines = (tmp_path / "alarms.csv").read_text().splitlines()
     assert header.count("cause") == causes and len(lines) == N + 1
+    with pytest.raises(InputError, match="causes must be a whole number from 0; got -1"):
+        write_anomalies(model, table_of(rows), causes=-1)

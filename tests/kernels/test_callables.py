@@ -134,6 +134,8 @@ def test_exceptions_come_back_in_words() -> None:
     ) as caught:
         from_callable(raising, None, data())
     assert isinstance(caught.value.__cause__, KeyError)
+    with pytest.raises(InputError, match="kernel 3 cannot be used: it raised TypeError"):
+        from_callable(3, None, data())  # type: ignore[arg-type]
 
 
 def test_missing_parameters_say_so() -> None:

@@ -109,5 +109,7 @@ def test_what_cannot_be_walked(arguments: dict[str, Any], message: str) -> None:
 
 
 def test_no_way_back() -> None:
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        plots.traversal(KernelPCA(2))
     with pytest.raises(NotFittedError, match="set it and fit again"):
         plots.traversal(KernelPCA(2).fit(WINE.data))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kpca._base.errors import InputError, Setting
+from kpca._base.errors import InputError, InPython, Setting
 from kpca.data.rows import (
     NUMBER,
     Columns,
@@ -26,6 +26,7 @@ from kpca.data.rows import (
 )
 
 _ROWS_TAKEN_AT_ONCE = 256  # of a memory map: each row may bring in pages of its own
+_OR_ALONE = ", for instance, or save it alone"
 _WIDEST_BLOCK = 4  # a block is at most this many times longer than asked, to save decoding a stored chunk again
 
 
@@ -86,7 +87,7 @@ def chosen_array(path: str, array: str | None, matrices: list[str], shapes: Mapp
     one = (matrices or list(shapes) or ["X"])[0]
     raise InputError(
         f"{path!r} must hold one 2-D array of numbers, or be told which holds the rows; it holds {has}",
-        remedy=("name one by ", Setting("array", one), ", for instance, or save it alone"),
+        remedy=("name one by ", InPython(f"kpca.io.open_table(..., array={one!r})", Setting("array", one)), _OR_ALONE),
     )
 
 
@@ -148,9 +149,8 @@ class SlicedReader(MatrixReader):
             raise
         except Exception as error:  # a stored chunk that cannot be decoded: codecs raise what they like
             reason = printable(error, 160).rstrip(".") or type(error).__name__
-            raise InputError(
-                f"Rows {start} to {stop - 1} of {self._where} must be readable, but {reason}: write it again."
-            ) from error
+            told = f"Rows {start} to {stop - 1} of {self._where} must be readable; that failed ({reason})"
+            raise InputError(told, remedy="check how they are stored") from error
         if block.shape[:1] != (stop - start,):
             raise InputError(f"{self._where} must not change while it is read; got shape {block.shape}: read it again.")
         return block
@@ -197,7 +197,8 @@ class NumbersReader:
                 slip = getattr(table, "slip", lambda _: None)(name)
                 if slip:
                     raise InputError(f"{slip}: correct it or drop the column.")
-                raise InputError(f"{path!r} must hold numbers only; {label(column, names)} is of type {kind}.")
+                said = f"{path!r} must hold numbers only; {label(column, names)} is of type {kind}"
+                raise InputError(said, remedy="encode or drop it")
         self.names: list[str] | None = names
         self.n_rows, self.n_columns = table.n_rows, len(names)
         self.dtype = np.dtype(np.float32 if all(map(table.is_single, names)) else np.float64)

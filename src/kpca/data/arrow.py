@@ -139,7 +139,8 @@ class ParquetTable(_ArrowColumns):
             # only whether columns may be null need not agree
             if list(schema.names) != list(first.names) or list(schema.types) != list(first.types):
                 raise InputError(
-                    f"The files of {path!r} must have the same columns; {file!r} differs from the first: drop it."
+                    f"The files of {path!r} must have the same columns in the same order; {file!r} differs from "
+                    f"{self._paths[0]!r}: give each kind a folder of its own."
                 )
         super().__init__(self._arrow, first, sum(self._counts))
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kpca._base.errors import InputError, Setting
+from kpca._base.errors import InputError, InPython, Setting
 from kpca.data.rows import ROWS, Writer, quoted
 
 STANDARD_INPUT = "standard input"
@@ -79,6 +79,7 @@ _MARKS = [(mark, format.name, words) for format in _TABLE for mark, words in for
     (b"\x89PNG", "", "a picture"),
     *((bytes([0x80, version]), "", "a pickle") for version in range(2, 6)),
 ]
+_OR_SAY = ("rename it, or give ", InPython("kpca.io.open_table its format", Setting("format")))
 _FAMILY = {"tsv": "csv", "feather": "arrow"}  # formats that have the same first bytes
 _PICKLE = "pickles are never read, as they may run code: save it as .npy, .npz or .parquet"
 _FOREIGN = {
@@ -161,7 +162,8 @@ def format_of(path: str, format: str | None = None) -> str:
             remedy = "save the sheet as CSV, or rename an .npz" if words.startswith("a ZIP") else remedy
             raise InputError(f"{path!r} must be of the format its name says, {found}; it is {words}: {remedy}.")
     if wanted != "csv" and not any(head.startswith(mark) for mark, other, _ in _MARKS if other == wanted):
-        raise InputError(f"{path!r} must be {found}, as its name says; its first bytes are not: rename it.")
+        told = f"{path!r} must be a file of {found}; its first bytes are not those of one"
+        raise InputError(told, remedy="check how it was written, or name its true format")
     return found
 
 
@@ -169,7 +171,7 @@ def unknown_suffix(path: str) -> InputError:
     """Return the sentence for a path whose name says no format."""
     known = f"{path!r} must end in {', '.join(_SUFFIXES)} (text also in .gz); it does not"
     remedy = _FOREIGN.get(os.path.splitext(path.lower())[1])
-    return InputError(known, remedy=remedy or ("rename it, or name its ", Setting("format")))
+    return InputError(known, remedy=remedy or _OR_SAY)
 
 
 def digest_of(path: str) -> str:

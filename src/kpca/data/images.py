@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kpca._base.errors import InputError, Setting
+from kpca._base.errors import InputError, InPython, Setting
 from kpca._base.files import temporary_name
 from kpca.data.arrays import MatrixReader
 from kpca.data.formats import feed
@@ -83,6 +83,7 @@ def _levels(pil: Any, image: Any, path: str) -> Grey:
 
 _LONGEST_NAME = 200  # bytes of the name of a file that is written; file systems stop at 255
 _MOST_PIXELS = 1 << 22  # each is a column with a name
+_PAIR = InPython("(height, width)", "HEIGHTxWIDTH")
 
 
 class _Picture(NamedTuple):
@@ -130,8 +131,8 @@ class ImageReader(MatrixReader):
         if size is not None:
             whole = isinstance(size, tuple | list) and [isinstance(n, int | np.integer) for n in size] == [True, True]
             if not whole or min(size) < 1 or size[0] * size[1] > _MOST_PIXELS:
-                must = f"must be (height, width), whole numbers from 1, {_MOST_PIXELS:,} pixels at most"
-                raise InputError(must, param="size", value=size)
+                limits = f", whole numbers from 1, {_MOST_PIXELS:,} pixels at most; got {size!r}"
+                raise InputError(("must be ", _PAIR, limits), param="size")
             self._resized = int(size[0]), int(size[1])
         self._pictures, others = _pictures(path)
         if not self._pictures:
@@ -144,7 +145,7 @@ class ImageReader(MatrixReader):
         if height * width > _MOST_PIXELS:
             raise InputError(
                 f"Images must have at most {_MOST_PIXELS:,} pixels, each is a column; {first!r} has {height} × {width}",
-                remedy=("give a smaller ", Setting("size"), " (height, width)"),
+                remedy=("give a smaller ", Setting("size"), " ", _PAIR),
             )
         self.image_shape: tuple[int, int] = (int(height), int(width))
         self.n_rows, self.n_columns = len(self._pictures), height * width
@@ -171,7 +172,7 @@ class ImageReader(MatrixReader):
                 raise InputError(
                     f"All images must have the size of the first, {expected[0]} × {expected[1]} pixels (height × "
                     f"width); {picture.path!r} has {height} × {width}",
-                    remedy=("resize it, or give a ", Setting("size"), " (height, width)"),
+                    remedy=("resize it, or give a ", Setting("size"), " ", _PAIR),
                 )
             numbers[row] = levels.ravel()
         return numbers
@@ -199,7 +200,8 @@ class ImageWriter:
         self._done = 0
         empty = os.path.isdir(self._target) and not os.listdir(self._target)  # which a rename replaces
         if os.path.lexists(self._target) and not empty:
-            raise InputError(f"{self._target!r} must be a new folder; there is something of that name: choose another.")
+            told = f"{os.fsdecode(folder)!r} must be a new folder for the images; there is something of that name"
+            raise InputError(told, remedy="choose another")
         self._temporary = temporary_name(self._target)
         try:
             os.mkdir(self._temporary)

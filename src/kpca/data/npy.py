@@ -50,7 +50,7 @@ def _read_header(file: Any) -> _Header:
 
 def _check_dtype(dtype: np.dtype[Any], where: str) -> None:
     if dtype.hasobject:
-        raise InputError(f"{where} must hold numbers or texts, not Python objects, which may run code: save it anew.")
+        raise InputError(f"{where} must hold numbers or texts, not Python objects, which may run code: save numbers.")
     if dtype.names is not None:
         raise InputError(f"{where} must be a plain array; it has fields ({quoted(dtype)}): save each as a column.")
 
@@ -99,7 +99,8 @@ class _Archive:
         if self._taken > self._limit:
             count = header.n_bytes
             size = f"{count / 2**30:.1f} GiB" if count >= 2**29 else f"{count / 2**20:.1f} MiB"
-            raise InputError(f"{where} takes {size}, more than the memory allowed: save it as .npy.")
+            told = f"{where} takes {size}, more than the {self._limit / 2**20:,.1f} MiB of memory allowed"
+            raise InputError(told, remedy="save it as .npy, which is read in parts, or allow more memory")
 
     def load(self, name: str) -> NDArray[Any]:
         """Return an array, if it is a plain one and there is room for it."""

@@ -106,12 +106,14 @@ def open_table(
     for option in options:
         if option not in found.options:
             takers = [other.name for other in formats.BY_NAME.values() if option in other.options]
-            raise InputError(f"is for {' and '.join(takers)}; {name!r} is {found.name}: leave it out", param=option)
+            said = f"is for {' and '.join(takers)}; {name!r} is of format {found.name}: leave it out"
+            raise InputError(said, param=option)
     roles = roles_of(columns, drop, label, id, text, optional=optional)
     if found.name == "images":
         beside = [None if role in roles.optional else getattr(roles, role) for role in ("label", "id")]
         if (roles.columns, roles.drop, roles.text, *beside) != (None,) * 5:
-            raise InputError(f"{name!r} is a folder of images, whose columns are pixels: leave out their roles.")
+            told = "whose columns are pixels, whose labels are subfolders and whose ids are names of files"
+            raise InputError(f"{name!r} is a folder of images, {told}: name no columns.")
         roles = Roles()
     if "beside" in found.options:
         options["beside"] = [str(side) for side in (roles.label, roles.id) if side is not None]
@@ -141,7 +143,7 @@ def table_of(
     if is_any_frame(X):
         table = table_of_columns(name, FrameColumns(X), roles, lambda: digest_of_rows(table))
         return table
-    if isinstance(X, str | bytes | os.PathLike | Mapping):
+    if isinstance(X, str | bytes | os.PathLike | Mapping) and not sparse.issparse(X):
         what = "open_table opens files" if not isinstance(X, Mapping) else "make it a data frame"
         raise InputError(f"X must be a data frame, an array or a sparse matrix; got {type(X).__name__}: {what}.")
     if isinstance(X, np.ma.MaskedArray):  # masked means missing
@@ -235,7 +237,8 @@ def table_of_columns(
     for column, kind in kinds.items():
         if kind not in (NUMBER, TEXT):
             told = f"Column {quoted(column)} of {where} must be numbers or texts, not of type {quoted(kind)}"
-            raise InputError(told, remedy="choose another" if column in beside else "drop it")
+            drop = "drop it, or store each number of it in a column of its own"
+            raise InputError(told, remedy="choose another" if column in beside else drop)
     numbers = tuple(column for column in used if kinds[column] == NUMBER)
     categories = tuple(column for column in used if kinds[column] == TEXT)
     for column in numbers if scanned is not None else ():
@@ -264,6 +267,10 @@ class MatrixTable(_StoredTable):
         self._reader, self.sparse, self.image_shape = reader, reader.sparse, reader.image_shape
         if reader.n_columns > _MOST_COLUMNS:
             raise InputError(f"{name!r} must have at most {_MOST_COLUMNS} columns; got {reader.n_columns}: drop some.")
+        if roles.text is not None:
+            raise InputError(
+                (f"{name!r} has no column of documents, as it holds numbers: leave ", Setting("text"), " out")
+            )
         label = reader.beside.get("label") if roles.label is None else roles.label
         id = reader.beside.get("id") if roles.id is None else roles.id
         both = roles.id is None and id is not None and id == label  # the default id may be the label, too
@@ -271,8 +278,6 @@ class MatrixTable(_StoredTable):
         names = default_names(reader.n_columns) if reader.names is None else reader.names
         where, named, only = repr(name), reader.names is not None, bool(reader.beside)
         chosen = assign(where, names, roles, named=named, sides=reader.sides, only_sides=only)
-        if chosen.text is not None:
-            raise InputError(f"Column {quoted(chosen.text)} of {where} must hold texts, not numbers: choose another.")
         self.layout = replace(chosen, id=id) if both else chosen
         places = {column: place for place, column in reversed(list(enumerate(names)))}
         self._used = np.array([places[column] for column in chosen.numbers])

@@ -19,7 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from kpca._base.config import memory_budget
-from kpca._base.errors import InputError, Setting
+from kpca._base.errors import InputError, InPython, Setting
 from kpca._base.validation import seed_of, unchanged_on_error, whole_number
 from kpca.data import survey
 from kpca.data.arrays import plain
@@ -30,6 +30,7 @@ from kpca.data.survey import MemoryTable, Survey, WordCounts
 
 IMPUTES = (None, "median", "mean", "drop")
 ENCODES = (None, "onehot")
+_OR_OTHERS = (", ", InPython("'mean'", "mean"), " or ", InPython("'drop'", "drop"))
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"{found.name} must have a number in every row; {found.missing.sum():,} "
                 f"{'is' if found.missing.sum() == 1 else 'are'} missing or NaN ({listed(holes, raw=True)}), the first "
                 f"in {found.first_missing}",
-                remedy=("use ", Setting("impute", "median"), ", mean or drop"),
+                remedy=("use ", Setting("impute", "median"), *_OR_OTHERS),
             )
         check_kept(found.n_kept, found)
 

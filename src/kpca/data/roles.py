@@ -96,15 +96,16 @@ def assign(
     for (one, first), (another, second) in itertools.combinations(claims, 2):
         for name in first:
             if name is not None and name in second:
-                told = f"A column of {where} must have one role; {quoted(name)} is {one} and {another}: leave one out."
-                raise InputError(told)
+                told = f"A column of {where} must have one role; {quoted(name)} is {one} and {another}"
+                raise InputError(told, remedy="take it out of one of the two")
     taken = {*hidden, *dropped, *beside}
     used = tuple(name for name in names if name not in taken) if chosen is None else tuple(chosen)
     if id is None and len(hidden) == 1 and hidden[0] not in used and hidden[0] not in dropped | {label, text}:
         id = hidden[0]
     _check_names(where, names, {*used, label, id, text} - {None})
     if not used and text is None:
-        raise InputError(f"{where} must have a column left to analyse; all {len(names)} are left out: drop fewer.")
+        said = f"{where} must have a column left to analyse; all {len(names)} are left out or have another role"
+        raise InputError(said, remedy="name other columns, or drop fewer")
     return Layout(used, (), text, id, label)
 
 
@@ -161,7 +162,8 @@ def layout_for(wanted: Layout, table: Table) -> Layout:
     if lacking:
         known = hint(lacking[0], sorted(str(name) for name in present))
         meant = f" ({known[2:]})" if "did you mean" in known else ""
-        raise InputError(f"{table.name} must have the columns of the fit; it lacks {listed(lacking)}{meant}: add them.")
+        said = f"{table.name} must have the columns of the fit; it lacks {listed(lacking)}{meant}"
+        raise InputError(said, remedy="add them, or fit a model without them")
     taken = set(inputs_of(wanted))
     free = [None if name in taken else name for name in (there.id, there.label)]
     id = free[0] or (wanted.id if wanted.id in present else None)

@@ -21,7 +21,7 @@ from kpca._base.validation import check_finite
 from kpca.data.arrays import MatrixReader, NumbersReader, SlicedReader
 from kpca.data.formats import BY_NAME, by_name, format_of, unknown_suffix
 from kpca.data.frames import FrameReader, is_any_frame
-from kpca.data.rows import Indices, Reader, check_rows, float_dtype, regrouped, stacked
+from kpca.data.rows import Indices, Reader, check_rows, float_dtype, quoted, regrouped, stacked
 
 CHUNK_BYTES = 8 << 20
 _MOST_ROWS = 1 << 16  # thin data: what is computed from a chunk is wider than the chunk
@@ -105,7 +105,12 @@ def _reader(X: Any) -> Reader:
         path = os.fsdecode(X)
         if by_name(path)[0] is None and not os.path.lexists(path):  # a text that is no path, more likely
             raise unknown_suffix(path)
-        opened = BY_NAME[format_of(path)].open(path)
+        format = format_of(path)
+        opened = BY_NAME[format].open(path)
+        if format == "npz" and opened.sides:  # a label, perhaps, of which nobody here would know
+            has = ", ".join(quoted(name, 30) for name in opened.sides)
+            said = f"{path!r} must hold one array or a SciPy sparse matrix to be read as rows; it holds {has}, too"
+            raise InputError(said, remedy="save the rows alone, or open it by kpca.io.open_table")
         return NumbersReader(opened, path) if hasattr(opened, "kind") else opened
     if sparse.issparse(X) or isinstance(X, np.ndarray):
         return MatrixReader(X)

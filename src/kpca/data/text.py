@@ -81,7 +81,8 @@ class TextTable:
         parts = entry.split()
         if len(parts) > 1 and all(re.fullmatch(r"[+-]?[\d.]+([eE][+-]?\d+)?", part) for part in parts):
             raise InputError(  # its delimiter is a run of blanks
-                f"{self.path!r} must have commas; line {line} separates {len(parts)} numbers by blanks: save it anew."
+                f"{self.path!r} must separate its columns by commas, semicolons, tabs or bars; line {line} separates "
+                f"{len(parts)} numbers by blanks: save it with commas."
             )
 
     def _data_blocks(self) -> Iterator[Block]:

@@ -282,7 +282,8 @@ class TextFile:
         zero = data.find(b"\0")
         if zero >= 0:
             where = line + data[:zero].count(newline)
-            raise InputError(f"{self.path!r} must be a text table; line {where} has a NUL byte: save it as UTF-8.")
+            told = f"{self.path!r} must be a text table; line {where} has a NUL byte, so it is binary or damaged"
+            raise InputError(told, remedy="save it as UTF-8")
         if not data.isascii():
             try:
                 data.decode()

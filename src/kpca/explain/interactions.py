@@ -130,7 +130,7 @@ def interactions(
     permutations : how many fits to permuted columns the null is the mean of; 0: none. They are fits to the rows of the
         model (at most 2000), or to X where the model does not keep them.
     """
-    if measure not in _TITLES:
+    if not isinstance(measure, str) or measure not in _TITLES:
         raise InputError(f"measure must be one of {', '.join(map(repr, _TITLES))}; got {measure!r}.")
     most, times = whole_number("max_rows", max_rows, 1), whole_number("permutations", permutations, 0)
     subject = subject_of(model, X, names, most=most)

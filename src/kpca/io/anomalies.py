@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kpca._base.validation import whole_number
 from kpca.data.preparation import Prepared
 from kpca.data.rows import Table
 from kpca.data.sinks import open_writer
@@ -42,7 +43,8 @@ def write_anomalies(pipeline: Any, table: Table, path: Any = None, *, causes: in
     path : where to write; None writes nothing.
     causes : how many columns to name for each row beyond the limit.
     """
-    detector, (layout, beside) = pipeline[-1], beside_of(pipeline, table)
+    causes, detector = whole_number("causes", causes, 0), pipeline[-1]
+    layout, beside = beside_of(pipeline, table)
     limit = -float(detector.offset_)
     named = [f"cause {number}" for number in range(1, causes + 1)]
     extras = [*beside, "alarm", *named]

@@ -272,7 +272,7 @@ class _Aligned:
         while sum(map(len, taken)) < count:
             part = next(self._parts, None)
             if part is None:
-                raise InputError(f"{self._name!r} must have a row for each row of scores; it has fewer.")
+                raise self._other_rows("fewer")
             taken.append(part)
         whole = np.concatenate(taken)
         self._left = whole[count:]
@@ -281,7 +281,11 @@ class _Aligned:
     def finish(self) -> None:
         """Refuse rows that are left over."""
         if (self._left is not None and len(self._left)) or next(self._parts, None) is not None:
-            raise InputError(f"{self._name!r} must have a row for each row of scores; it has more.")
+            raise self._other_rows("more")
+
+    def _other_rows(self, how_many: str) -> InputError:
+        said = f"{self._name!r} must have a row for each row of scores; it has {how_many}"
+        return InputError(said, remedy="give the same rows")
 
 
 def _places(scores: Table, wanted: list[str]) -> list[int]:
@@ -296,4 +300,5 @@ def _places(scores: Table, wanted: list[str]) -> list[int]:
         return list(range(len(found)))
     else:
         wrong = f"{next(name for name in wanted if name not in found)!r} is missing"
-    raise InputError(f"{scores.name!r} must have the scores {wanted[0]} to {wanted[-1]} of this model; {wrong}.")
+    said = f"{scores.name!r} must have the scores {wanted[0]} to {wanted[-1]} of this model; {wrong}"
+    raise InputError(said, remedy="give a file of scores that this model made")

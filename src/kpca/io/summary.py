@@ -71,7 +71,8 @@ class _Numbers:
             gaps = np.isnan(X).sum(axis=0)
             low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)  # NaN only where all are
             sums = np.asarray(np.nansum(X, axis=0, dtype=np.float64))
-        self._low, self._high = np.fmin(self._low, low), np.fmax(self._high, high)
+        lower, higher = (np.minimum, np.maximum) if sparse.issparse(X) else (np.fmin, np.fmax)
+        self._low, self._high = lower(self._low, low), higher(self._high, high)
         seen = self._seen + len(rows) - gaps
         count = np.maximum(seen, 1)
         self._mean = self._mean * (self._seen / count) + sums / count

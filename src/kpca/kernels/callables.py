@@ -6,7 +6,6 @@ import itertools
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -103,7 +102,11 @@ def from_callable(function: Callable[..., Any], kernel_params: Mapping[str, Any]
     that pair alone: a shape can be right by accident (x @ y on three features), all six values cannot.
     """
     params = dict(kernel_params or {})
-    call, rows = partial(function, **params), np.arange(5) % X.shape[0]
+    rows = np.arange(5) % X.shape[0]
+
+    def call(*pair: Any) -> Any:
+        return function(*pair, **params)
+
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         vectorised, cause = _tried(_vectorised_fault, call, X[rows[:2]], X[rows[2:]])

@@ -54,7 +54,10 @@ class _Decaying(Kernel):
 @registered("laplacian")
 @dataclass(frozen=True)
 class Laplacian(_Decaying):
-    """exp(-gamma ||x - y||_1): positive definite, as a product over features of exponential kernels."""
+    """exp(-gamma ||x - y||_1).
+
+    Positive definite, as a product over features of exponential kernels.
+    """
 
     gamma: float = checked(positive, 1.0)
     name: ClassVar[str] = "laplacian"
@@ -135,7 +138,10 @@ class AdditiveChi2(_Histogram):
 @registered("chi2")
 @dataclass(frozen=True)
 class Chi2(_Histogram, _Decaying):
-    """exp(-gamma sum (x - y)^2 / (x + y)): the exponential of a conditionally positive definite kernel (Schoenberg)."""
+    """exp(-gamma sum (x - y)^2 / (x + y)).
+
+    Positive definite, as the exponential of a conditionally positive definite kernel (Schoenberg).
+    """
 
     gamma: float = checked(positive, 1.0)
     name: ClassVar[str] = "chi2"

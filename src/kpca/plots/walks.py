@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.errors import InputError
 from kpca.data.frames import column_names
@@ -187,6 +188,7 @@ class TraversalDisplay:
         options : those of `plot`.
         """
         head, final = final_step(model)
+        check_is_fitted(final)
         words = "how many to go along, 1 or more, or some"
         chosen = components_of(components, int(getattr(final, "n_components_", 0)), words, np.inf, counted=True)
         if head is not None and around is not None:

@@ -34,7 +34,8 @@ FloatArray = NDArray[Any]
 def _preparation(step: Preparation, X: Value) -> Value:
     """Numbers imputed and scaled; columns of 0 and 1, which come after them, as they are."""
     if step.vectorizer_ is not None:
-        raise InputError("An ONNX file takes numbers; this model weighs words: export it without its preparation.")
+        said = "An ONNX file takes numbers; this model weighs the words of documents"
+        raise InputError(said, remedy="export the model without its preparation, and give it the weights")
     total, count = len(step.get_feature_names_out()), len(step.layout_.numbers)
     numbers = X if total == count else X.columns(np.arange(count))
     for part in (step.numbers_imputer_, step.scaler_) if count else ():

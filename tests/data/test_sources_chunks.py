@@ -330,7 +330,7 @@ def test_foreign_zarr_and_folders(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"it holds 'a' of shape \(2, 2\), 'b'"):
         as_source(tmp_path / "two.npz")
     np.savez(tmp_path / "two.npz", a=np.ones((2, 3)), b=np.ones(2))
-    with pytest.raises(InputError, match="must hold one array .* it holds 'b', too: save the rows alone"):
+    with pytest.raises(InputError, match=r"must hold one array .* it holds 'b', too: save the rows alone"):
         as_source(tmp_path / "two.npz")
 
 

@@ -162,7 +162,7 @@ def format_of(path: str, format: str | None = None) -> str:
             remedy = "save the sheet as CSV, or rename an .npz" if words.startswith("a ZIP") else remedy
             raise InputError(f"{path!r} must be of the format its name says, {found}; it is {words}: {remedy}.")
     if wanted != "csv" and not any(head.startswith(mark) for mark, other, _ in _MARKS if other == wanted):
-        told = f"{path!r} must be a file of {found}; its first bytes are not those of one"
+        told = f"{path!r} must be of format {found}; its first bytes are not those of one"
         raise InputError(told, remedy="check how it was written, or name its true format")
     return found
 

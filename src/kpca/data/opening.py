@@ -268,9 +268,8 @@ class MatrixTable(_StoredTable):
         if reader.n_columns > _MOST_COLUMNS:
             raise InputError(f"{name!r} must have at most {_MOST_COLUMNS} columns; got {reader.n_columns}: drop some.")
         if roles.text is not None:
-            raise InputError(
-                (f"{name!r} has no column of documents, as it holds numbers: leave ", Setting("text"), " out")
-            )
+            said = f"{name!r} must hold texts to have a column of documents; it holds numbers: leave "
+            raise InputError((said, Setting("text"), " out"))
         label = reader.beside.get("label") if roles.label is None else roles.label
         id = reader.beside.get("id") if roles.id is None else roles.id
         both = roles.id is None and id is not None and id == label  # the default id may be the label, too

@@ -44,6 +44,8 @@ class Run:
     def __init__(self, options: dict[str, Any], *, reads: Sequence[str | None] = (), data: str | None = None) -> None:
         if list(reads).count("-") > 1:
             raise click.UsageError("Standard input can be read only once: give - for one file, names for the others.")
+        if data == "-" and sys.stdout is None:
+            raise click.UsageError("Standard output is closed: give -o a file.")
         if data == "-" and options["json"]:
             raise click.UsageError("--json and an output to - both want standard output: give -o a file.")
         self.seed, self._options, self._taken = int(options["seed"]), options, data == "-"

@@ -24,6 +24,8 @@ from kpca.data.rows import Table, hint, is_missing
 from kpca.estimators.kernel_pca import KernelPCA
 
 FloatArray = NDArray[Any]
+__all__ = ["kpca", "open_h5ad"]
+
 _KEY = "X_kpca"
 _HIGHLY_VARIABLE = "highly_variable"
 

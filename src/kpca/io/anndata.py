@@ -23,9 +23,9 @@ from kpca.data.roles import roles_of
 from kpca.data.rows import Table, hint, is_missing
 from kpca.estimators.kernel_pca import KernelPCA
 
-FloatArray = NDArray[Any]
 __all__ = ["kpca", "open_h5ad"]
 
+FloatArray = NDArray[Any]
 _KEY = "X_kpca"
 _HIGHLY_VARIABLE = "highly_variable"
 

@@ -185,7 +185,7 @@ class SpectrumDisplay:
         title = f"{name}{whole if self.total is not None else f': {count} eigenvalues'}"
         notes = []
         if self.estimate:
-            notes.append("random features: all values are estimates")
+            notes.append("the kernel is approximated: all values are estimates")
         if shown < count:
             notes.append(f"the first {shown} are shown")
         if self._hidden:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from kpca.estimators.incremental import IncrementalKernelPCA
-from kpca.features import IdentityMap
 from kpca.report.material import FloatArray, Material, Refusal, attempt
 from kpca.report.packing import Markup, bullets, classes_or_numbers, numbers, packed, plot, shortened, table, tag, whole
 from kpca.report.words import count, number, percent, sentence, visible
@@ -194,10 +193,9 @@ def shares_of(model: Any) -> Shares:
     bounds = np.asarray(model.eigenvalue_bounds_, dtype=np.float64)
     ratio = float(np.asarray(model.explained_variance_ratio_, dtype=np.float64).sum())
     trace = float(values.sum()) / ratio if ratio > 0 else 1.0
-    feature_map = getattr(model, "feature_map_", None)
-    chance = feature_map is not None and not (hasattr(feature_map, "landmarks") or isinstance(feature_map, IdentityMap))
+    proven = bool(getattr(getattr(model, "feature_map_", None), "exact", True))
     word = "variance" if model.center else "mean square"
-    return Shares(values, np.maximum(bounds, 0.0), trace, bool(chance), word)
+    return Shares(values, np.maximum(bounds, 0.0), trace, not proven, word)
 
 
 def spectrum(material: Material) -> Iterator[Markup]:
@@ -237,12 +235,13 @@ def spectrum(material: Material) -> Iterator[Markup]:
 
 def _certificate(model: Any, shares: Shares) -> str:
     width = float(np.max((shares.bounds[:, 1] - shares.bounds[:, 0]) / shares.trace, initial=0.0))
+    landmarks = getattr(getattr(model, "feature_map_", None), "landmarks", None)
     if shares.estimated:
+        by = "random features" if landmarks is None else f"{landmarks.shape[0]:,} landmarks, and it is not definite"
         return (
-            "The kernel was approximated by random features: the bounds are estimates from pairs of rows, not proofs. "
+            f"The kernel was approximated by {by}: the bounds are estimates from pairs of rows, not proofs. "
             f"The widest is {percent(width)} of the {shares.word} wide."
         )
-    landmarks = getattr(getattr(model, "feature_map_", None), "landmarks", None)
     if landmarks is not None:
         return (
             f"The kernel was approximated by {landmarks.shape[0]:,} landmarks. The bounds hold for the exact "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
@@ -113,8 +114,7 @@ class Fitted:
 
 def checked_rows(estimator: Any, X: Any, *, copied: bool = False) -> tuple[Any, dict[str, Any]]:
     """Return the rows of a fit and what scikit-learn keeps of their columns, with the estimator left as it is."""
-    aside = object.__new__(type(estimator))  # takes what scikit-learn's checks write down
-    aside.__dict__.update(vars(estimator))
+    aside = copy(estimator)  # takes what scikit-learn's checks write down
     X = check_data(aside, X, reset=True, copy=copied)
     return X, {name: vars(aside)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(aside)}
 

@@ -94,7 +94,7 @@ def config(
     checkpoint : path or None
         File in which a fit by block Krylov keeps its state, one for each fit that may run at the same time. Killed at
         any moment and started again with the same data and parameters, it goes on where the file says and ends with
-        the same result; with others it is refused. See `kpca.checkpoint` for when the file is written. It is removed
+        the same result; with others it is refused. Writing takes at most about a tenth of the time. The file is removed
         when the fit has converged. Fits that take another way (few rows, many components, the linear kernel) are short
         and do not use it.
     device : str or None

@@ -42,7 +42,7 @@ bench:  ## list the benchmarks and how to run each
 venv: $(BIN)/pip  ## make an empty .venv
 
 clean:  ## remove .venv, caches and build output
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/kpca.egg-info src/kpca/kernels/_simd.*.so
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip is the last thing venv writes, so a half-made .venv is made again.
@@ -51,7 +51,7 @@ $(BIN)/pip:
 		% sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp per extra: pip runs only when pyproject.toml is newer.
-$(VENV)/.installed-%: pyproject.toml | $(BIN)/pip
+# One stamp per extra: pip runs only when what it installs or compiles is newer.
+$(VENV)/.installed-%: pyproject.toml setup.py src/kpca/kernels/_simd.c | $(BIN)/pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@

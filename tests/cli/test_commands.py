@@ -18,6 +18,7 @@ from scipy import sparse
 import kpca
 from kpca.cli import main
 from kpca.io import open_table
+from kpca.kernels import profiles
 from kpca.preimage.back import METHODS
 
 COMMANDS = [
@@ -406,3 +407,7 @@ def test_shown_code_is_printed_after_the_result(files: Files, runner: CliRunner)
     assert text.rstrip().endswith("print(column)")
     found = json.loads(ran(runner, "info", files.rows, "--json").stdout)
     assert "code" not in found
+
+
+def test_info_without_a_file_says_what_computes_here(runner: CliRunner) -> None:
+    assert f"Kernel values: by {profiles.in_use()}." in ran(runner, "info").stdout

@@ -52,7 +52,6 @@ def table(runner: CliRunner, tmp_path: Path) -> str:
         (["export", "t.csv", "-o", "m.onnx"], "t.csv"),
         (["export", "t.csv", "-o", "m.pkl"], ".onnx"),
         (["report", "t.csv", "--label", "ring", "--drop", "name", "-o", "r.pdf"], ".html"),
-        (["info"], "FILE"),
         (["info", "."], "."),
         (["nonsense"], "nonsense"),
         (["fit", "t.csv", "--drop", "name,ring", "-o", "-"], ".kpca"),

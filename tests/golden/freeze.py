@@ -24,6 +24,7 @@ import sklearn
 from threadpoolctl import threadpool_info
 
 import kpca
+from kpca.kernels import profiles
 from tests.golden import cases
 
 FOLDER = Path(__file__).parent
@@ -42,6 +43,7 @@ def fingerprint() -> dict[str, Any]:
         "numpy dispatches to": [name for name in numpy_core.__cpu_dispatch__ if features.get(name)],
         "fused multiply-add": bool(features.get("FMA3")),  # the C library dispatches, too
         "blas": sorted(f"{pool['internal_api']} {pool['version']} {pool.get('architecture')}" for pool in blas),
+        "kernel values by": profiles.in_use(),
         "c library": " ".join(platform.libc_ver()),
         "numpy": np.__version__,
         "scipy": scipy.__version__,

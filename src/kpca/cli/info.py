@@ -21,9 +21,10 @@ _DTYPES = click.Choice(["float32", "float64"])
 @option("--kernels", section="Output", is_flag=True, help="List the kernels, with their formulas.")
 @new_data
 def info(*, file: File, kernels: bool, data: Options, run: Options) -> None:
-    """Tell what is in FILE: the columns of a table, or the model in a .kpca file.
+    """Tell what is in FILE: the columns of a table, or the model in a .kpca file; without one, what computes here.
 
     \b
+    kpca info
     kpca info flowers.csv
     kpca info flowers.kpca
     kpca info --kernels
@@ -32,11 +33,28 @@ def info(*, file: File, kernels: bool, data: Options, run: Options) -> None:
     if kernels:
         _show_kernels(this)
     elif file is None:
-        raise click.UsageError("Missing argument 'FILE'.")
+        _show_machine(this)
     elif file.lower().endswith(".kpca"):
         _show_saved(this, file)
     else:
         _show_table(this, file, data)
+
+
+def _show_machine(this: Run) -> None:
+    """Say what computes here, and with how much."""
+    import platform
+    from importlib.metadata import version
+
+    from kpca._base.config import memory_budget, memory_limit, thread_count
+    from kpca.estimators.plan import size_words
+    from kpca.kernels import profiles
+
+    limit, how = memory_budget(), "half of what is free" if memory_limit() is None else "as set"
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
+    this.say(f"kpca {version('kpca')}, Python {platform.python_version()}, {libraries}.")
+    this.say(f"Kernel values: by {profiles.in_use()}.")
+    this.say(f"Threads: {thread_count()}. Memory: up to {size_words(limit)}, {how}.")
+    this.finish(version=version("kpca"), profiles=profiles.in_use(), threads=thread_count(), memory=limit)
 
 
 def _show_saved(this: Run, path: str) -> None:

@@ -27,6 +27,7 @@ from kpca.kernels.arrays import (
     to_dense,
 )
 from kpca.kernels.base import Argument, Kernel, ProfileKernel, Writer, checked, plainly, registered
+from kpca.kernels.profiles import compiled
 
 
 class DotKernel(ProfileKernel):
@@ -132,8 +133,7 @@ class Polynomial(_Shifted):
 
     def value(self, t: FloatArray) -> FloatArray:
         """f(t) = (t + coef0)^degree, in place; NaN where the base is negative and the degree not whole."""
-        t += self.coef0
-        return _power(t, self.degree)
+        return _power(t, self.coef0, self.degree, 1.0)
 
     def derivative(self, t: FloatArray) -> FloatArray:
         return self._falling(t, 1)
@@ -146,9 +146,8 @@ class Polynomial(_Shifted):
         if self.degree in range(order):
             zeros: FloatArray = namespace(t).zeros_like(t)
             return zeros
-        slope = _power(t + self.coef0, self.degree - order)
-        slope *= self.degree if order == 1 else self.degree * (self.degree - 1)
-        return slope
+        factor = self.degree if order == 1 else self.degree * (self.degree - 1)
+        return _power(copied(t), self.coef0, self.degree - order, float(factor))
 
 
 @registered("sigmoid")
@@ -174,15 +173,19 @@ class Sigmoid(_Shifted):
 
     def value(self, t: FloatArray) -> FloatArray:
         """f(t) = tanh(t + coef0), in place."""
-        t += self.coef0
-        namespace(t).tanh(t, out=t)
+        if not compiled("tanh", t, self.coef0):
+            t += self.coef0
+            namespace(t).tanh(t, out=t)
         return t
 
     def derivative(self, t: FloatArray) -> FloatArray:
         """f'(t) = 1 / cosh(t + coef0)^2 = 4e / (1 + e)^2 with e = exp(-2 |t + coef0|), which cannot overflow."""
+        slope: FloatArray = copied(t)
+        if compiled("tanh_slope", slope, self.coef0):
+            return slope
         xp = namespace(t)
         decay = xp.exp(-2.0 * xp.abs(t + self.coef0))
-        slope: FloatArray = 4.0 * decay / xp.square(1.0 + decay)
+        slope = 4.0 * decay / xp.square(1.0 + decay)
         return slope
 
     def curvature(self, t: FloatArray) -> FloatArray:
@@ -224,23 +227,31 @@ class Cosine(DotKernel):
         return _divide_rows(unit, np.sqrt(squared_norms(unit)))
 
 
-def _power(base: FloatArray, exponent: float) -> FloatArray:
-    """Overwrite base by its power: by squaring for whole exponents (np.power is ten times slower), else np.power."""
-    if not isinstance(exponent, int):
+def _power(t: FloatArray, origin: float, exponent: float, factor: float) -> FloatArray:
+    """Overwrite t by factor (t + origin)^exponent: by squaring for whole exponents (np.power is ten times slower)."""
+    if isinstance(exponent, int):
+        if exponent > 0 and compiled("whole_power", t, origin, exponent, factor):
+            return t
+        t += origin
+        base = copied(t) if exponent > 1 else t
+        if exponent == 0:
+            t[...] = 1.0
+        for bit in bin(exponent)[3:]:  # the bits after the leading one, highest first
+            t *= t
+            if bit == "1":
+                t *= base
+    else:
+        if compiled("power", t, origin, 1.0, exponent, factor):
+            return t
+        t += origin
         with np.errstate(invalid="ignore", divide="ignore"):
-            if not isinstance(base, np.ndarray):
-                base **= exponent
-                return base
-            return np.power(base, exponent, out=base)  # not **=, which takes square roots by another function
-    if exponent == 0:
-        base[...] = 1.0
-        return base
-    factor = copied(base) if exponent > 1 else base
-    for bit in bin(exponent)[3:]:  # the bits after the leading one, highest first
-        base *= base
-        if bit == "1":
-            base *= factor
-    return base
+            if isinstance(t, np.ndarray):
+                np.power(t, exponent, out=t)  # not **=, which takes square roots by another function
+            else:
+                t **= exponent
+    if factor != 1.0:
+        t *= factor
+    return t
 
 
 def _divide_rows(X: Matrix, divisors: NDArray[np.float64]) -> Matrix:

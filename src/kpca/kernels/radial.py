@@ -30,6 +30,7 @@ from kpca.kernels.arrays import (
     positive_or_each,
 )
 from kpca.kernels.base import Argument, Bandwidth, ProfileKernel, Writer, checked, plainly, registered
+from kpca.kernels.profiles import compiled
 
 # exp(-u) is 0 well before u = 1000 even in float64; the cap keeps inf * 0 out of polynomial times exponential.
 _FAR = 1000.0
@@ -161,17 +162,18 @@ class RBF(RadialKernel):
         return "gamma", each(math.sqrt, self.gamma)
 
     def value(self, t: FloatArray) -> FloatArray:
-        namespace(t).exp(t, out=t)
+        if not compiled("exp", t):
+            namespace(t).exp(t, out=t)
         return t
 
     def derivative(self, t: FloatArray) -> FloatArray:
-        slope: FloatArray = namespace(t).exp(t)
-        return slope
+        return self.value(copied(t))
 
     curvature = derivative
 
     def shifted(self, t: FloatArray) -> FloatArray:
-        namespace(t).expm1(t, out=t)
+        if not compiled("expm1", t):
+            namespace(t).expm1(t, out=t)
         return t
 
     def inverse(self, value: FloatArray) -> FloatArray:
@@ -183,6 +185,11 @@ class _MaternProfile(RadialKernel):
 
     nu: float
     length_scale: float | tuple[float, ...]
+
+    @property
+    def _loop(self) -> str:
+        """The name of its compiled loop: matern1, matern3 or matern5."""
+        return f"matern{int(2 * self.nu)}"
 
     @property
     def singular_at_zero(self) -> bool:
@@ -209,6 +216,8 @@ class _MaternProfile(RadialKernel):
 
     def value(self, t: FloatArray) -> FloatArray:
         """f = e^-u, (1 + u) e^-u or (1 + u + u^2/3) e^-u, in place."""
+        if compiled(self._loop, t):
+            return t
         xp = namespace(t)
         u = _root(t, out=t)
         if self.nu == 0.5:
@@ -224,6 +233,9 @@ class _MaternProfile(RadialKernel):
 
     def derivative(self, t: FloatArray) -> FloatArray:
         """f' = e^-u / (2u), e^-u / 2 or (1 + u) e^-u / 6, as du/dt = -1/(2u)."""
+        slope: FloatArray = copied(t)
+        if compiled(f"{self._loop}_slope", slope):
+            return slope
         xp = namespace(t)
         u = _root(t)
         decay: FloatArray = xp.exp(-u)
@@ -254,6 +266,8 @@ class _MaternProfile(RadialKernel):
 
     def shifted(self, t: FloatArray) -> FloatArray:
         """f - 1 in place: by series for small u (the terms of order u cancel), by expm1 elsewhere."""
+        if compiled(f"{self._loop}_minus_1", t):
+            return t
         xp = namespace(t)
         u = _root(t, out=t)
         if self.nu == 0.5:
@@ -367,12 +381,16 @@ class RationalQuadratic(RadialKernel):
 
     def value(self, t: FloatArray) -> FloatArray:
         """f(t) = (1 - t)^-alpha, in place; by log1p, because alpha may be huge and t tiny."""
-        namespace(t).exp(self._exponent(t), out=t)
+        if not compiled("power", t, 1.0, -1.0, -self.alpha, 1.0):
+            namespace(t).exp(self._exponent(t), out=t)
         return t
 
     def derivative(self, t: FloatArray) -> FloatArray:
         """f'(t) = alpha (1 - t)^-(alpha + 1)."""
-        slope = self.value(copied(t))
+        slope: FloatArray = copied(t)
+        if compiled("power", slope, 1.0, -1.0, -self.alpha - 1.0, self.alpha):
+            return slope
+        self.value(slope)
         slope *= self.alpha
         slope /= 1.0 - t
         return slope
@@ -386,7 +404,8 @@ class RationalQuadratic(RadialKernel):
 
     def shifted(self, t: FloatArray) -> FloatArray:
         """f(t) - 1 = expm1(-alpha log1p(-t)), in place."""
-        namespace(t).expm1(self._exponent(t), out=t)
+        if not compiled("power_minus_1", t, 1.0, -1.0, -self.alpha, 1.0):
+            namespace(t).expm1(self._exponent(t), out=t)
         return t
 
     def inverse(self, value: FloatArray) -> FloatArray:

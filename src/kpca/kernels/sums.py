@@ -16,6 +16,7 @@ from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 from kpca._base.errors import InputError
 from kpca.kernels.arrays import FloatArray, Matrix, as_float64, canonical, float_dtype, namespace, positive
 from kpca.kernels.base import Argument, Kernel, Writer, checked, plainly, registered
+from kpca.kernels.profiles import compiled
 
 
 class _Decaying(Kernel):
@@ -36,7 +37,8 @@ class _Decaying(Kernel):
         """Return -D in float64.  # shape: (n, m)"""
 
     def value(self, t: FloatArray) -> FloatArray:
-        namespace(t).exp(t, out=t)
+        if not compiled("exp", t):
+            namespace(t).exp(t, out=t)
         return t
 
     def block(self, X: Matrix, Y: Matrix) -> FloatArray:

@@ -1,0 +1,574 @@
+/* The profiles of kernels, in place on an array: plain loops that the compiler vectorises for every kind of CPU.
+
+   The file reads itself once per kind of CPU (LEVEL) and once per precision, so every loop exists for each of them and
+   the best that this CPU has is taken at run time. Products and sums are fused only where FMA() says so, never by the
+   compiler: levels that have FMA give the same bits.
+
+   Errors stay below 2 ulp (float64) and 1.5 ulp (float32). Where a profile magnifies the rounding of its own argument,
+   as exp(-u) does by a factor u, the argument is carried as a sum of two numbers, high + low. */
+#ifndef LEVEL
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_PARAMETERS 4
+typedef void (*Loop)(void *, Py_ssize_t, const double *);
+typedef struct {
+    const char *name;
+    int parameters;
+    Loop loops[2]; /* float32, float64 */
+} Profile;
+
+#if defined(__GNUC__) || defined(__clang__)
+#define INLINE static inline __attribute__((always_inline))
+#define SQRT_f32 __builtin_sqrtf
+#define SQRT_f64 __builtin_sqrt
+#else /* MSVC compiles one level, without FMA */
+#define INLINE static __forceinline
+#define SQRT_f32 sqrtf
+#define SQRT_f64 sqrt
+#endif
+
+/* What differs between the precisions; OF(NAME) is that of the one at hand. */
+#define JOIN2(a, b) a##_##b
+#define JOIN(a, b) JOIN2(a, b)
+#define OF(name) JOIN(name, PRECISION)
+#define REAL_f32 float
+#define REAL_f64 double
+#define INT_f32 int32_t
+#define INT_f64 int64_t
+#define UINT_f32 uint32_t
+#define UINT_f64 uint64_t
+#define DOUBLE_f32 0
+#define DOUBLE_f64 1
+#define FMA_f32 __builtin_fmaf
+#define FMA_f64 __builtin_fma
+#define MANTISSA_f32 23
+#define MANTISSA_f64 52
+#define BIAS_f32 127
+#define BIAS_f64 1023
+#define ROUNDER_f32 12582912.0f /* 1.5 * 2^23: what is added to it becomes whole, and lies in its lowest bits */
+#define ROUNDER_f64 6755399441055744.0
+#define LOG2E 1.4426950408889634
+#define LN2_HIGH_f32 0.693359375f /* few bits: exact times a whole number */
+#define LN2_HIGH_f64 6.93147180369123816490e-01
+#define LN2_LOW_f32 -2.12194440e-4f
+#define LN2_LOW_f64 1.90821492927058770002e-10
+#define LOWEST_f32 -130.0f /* below this exp is 0 even times u^2, above the other it is infinite */
+#define LOWEST_f64 -800.0
+#define HIGHEST_f32 89.0f
+#define HIGHEST_f64 710.0
+#define DENORMAL_f32 -86.0f /* below this exp may be a denormal */
+#define DENORMAL_f64 -707.0
+#define SATURATED_f32 -20.0f /* below this expm1 is -1 */
+#define SATURATED_f64 -40.0
+#define TINY_f32 0x1p-26f /* up to this expm1 and tanh change nothing */
+#define TINY_f64 0x1p-54
+#define SPLITTER_f32 4097.0f /* halves the digits of a number, without FMA */
+#define SPLITTER_f64 134217729.0
+#define LARGE_f32 1e34f
+#define LARGE_f64 1e290
+/* Horner's rule for a list of coefficients; spelled out, because compilers do not vectorise around an inner loop */
+#define H1(x, a) a
+#define H2(x, a, ...) AT(fused)(x, H1(x, __VA_ARGS__), a)
+#define H3(x, a, ...) AT(fused)(x, H2(x, __VA_ARGS__), a)
+#define H4(x, a, ...) AT(fused)(x, H3(x, __VA_ARGS__), a)
+#define H5(x, a, ...) AT(fused)(x, H4(x, __VA_ARGS__), a)
+#define H6(x, a, ...) AT(fused)(x, H5(x, __VA_ARGS__), a)
+#define H7(x, a, ...) AT(fused)(x, H6(x, __VA_ARGS__), a)
+#define H8(x, a, ...) AT(fused)(x, H7(x, __VA_ARGS__), a)
+#define H9(x, a, ...) AT(fused)(x, H8(x, __VA_ARGS__), a)
+#define H10(x, a, ...) AT(fused)(x, H9(x, __VA_ARGS__), a)
+#define H11(x, a, ...) AT(fused)(x, H10(x, __VA_ARGS__), a)
+#define H12(x, a, ...) AT(fused)(x, H11(x, __VA_ARGS__), a)
+#define H13(x, a, ...) AT(fused)(x, H12(x, __VA_ARGS__), a)
+#define H14(x, a, ...) AT(fused)(x, H13(x, __VA_ARGS__), a)
+#define H15(x, a, ...) AT(fused)(x, H14(x, __VA_ARGS__), a)
+#define H16(x, a, ...) AT(fused)(x, H15(x, __VA_ARGS__), a)
+#define H17(x, a, ...) AT(fused)(x, H16(x, __VA_ARGS__), a)
+
+/* (e^r - 1 - r) / r^2 for |r| <= log(2) / 2; (1 - f) / u^2 of Matern 3/2 and 5/2 about the middle of their range */
+#define EXP_f32(x) \
+    H6(x, 0.5000000046f, 0.1666666682f, 0.04166635417f, 0.008333272959f, 0.001394106575f, 0.0001991421218f)
+#define EXP_f64(x) \
+    H11(x, 0.4999999999999999999, 0.1666666666666667664, 0.04166666666666670145, 0.008333333333321565363, \
+      0.001388888888886676461, 0.000198412698863230106, 0.00002480158736074099593, 2.755724398443374608e-6, \
+      2.755724257705810461e-7, 2.510912363481846601e-8, 2.092450539228860733e-9)
+#define MATERN3_MIDDLE 0.3081929470279542445
+#define MATERN3(x) \
+    H17(x, -3.98496e-19, -0.1920257884198583757, 0.06914054167904027999, -0.01794617348695722952, \
+      0.003667702881539009864, -0.000619807357784474258, 0.000089391903329526308, -0.0000112515371526642383, \
+      1.256718667445661162e-6, -1.261846486152937838e-7, 1.150873955536869924e-8, -9.616141119496498168e-10, \
+      7.413378500199213391e-11, -5.30496750736960198e-12, 3.54255403119236198e-13, -2.234341341124322407e-14, \
+      1.303201433245399757e-15)
+#define MATERN5_MIDDLE 0.1319314935679295555
+#define MATERN5(x) \
+    H17(x, 7.98317e-18, -0.03918751159257323058, -0.0007257855656104793222, 0.003957557901764462012, \
+      -0.00157001792792943641, 0.0003930318896887619748, -0.00007501932246376744413, 0.00001174290497293696288, \
+      -1.567967746327119549e-6, 1.83135800879015361e-7, -1.904403503068790671e-8, 1.786652548304290625e-9, \
+      -1.527921754251373011e-10, 1.200663126745639295e-11, -8.738548826864802272e-13, 6.068631923729199981e-14, \
+      -3.796581182840780399e-15)
+/* (2 artanh z - 2 z - 2/3 z^3) / z^5 in powers of z^2, for the logarithm of numbers between 1/sqrt2 and sqrt2 */
+#define LOG_TAIL(x) \
+    H8(x, 0.3999999999999999982, 0.2857142857142937318, 0.2222222222165176148, 0.1818181833630457608, \
+      0.1538459486712995958, 0.1333480978924650466, 0.1170610199741317918, 0.1172456447996954223)
+#define FAR 1e6 /* of u^2: e^-u is 0 well before u = 1000, and the cap keeps 0 * infinity out */
+
+#if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
+#define X86 1
+#define LEVEL v2
+#define TARGET __attribute__((target("sse4.2")))
+#define FUSED 0
+#include "_simd.c"
+#define LEVEL v3
+#define TARGET __attribute__((target("avx2,fma")))
+#define FUSED 1
+#include "_simd.c"
+#define LEVEL v4
+#ifdef __clang__
+#define TARGET __attribute__((target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")))
+#else
+#define TARGET __attribute__((target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#endif
+#define FUSED 1
+#include "_simd.c"
+#else
+#define X86 0
+#define LEVEL baseline
+#define TARGET
+#if defined(__FP_FAST_FMA) || defined(__aarch64__)
+#define FUSED 1
+#else
+#define FUSED 0
+#endif
+#include "_simd.c"
+#endif
+
+/* -- The module: levels() lists what this CPU can run, best first; apply(level, name, array, *parameters) ---------- */
+
+typedef struct {
+    const char *name;
+    const Profile *profiles;
+} Level;
+
+static Level levels[4];
+static int level_count = 0;
+
+static void find_levels(void) {
+#if X86
+    __builtin_cpu_init();
+    int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        levels[level_count++] = (Level){"v4", profiles_v4};
+    if (v3) levels[level_count++] = (Level){"v3", profiles_v3};
+    if (__builtin_cpu_supports("sse4.2")) levels[level_count++] = (Level){"v2", profiles_v2};
+#else
+    levels[level_count++] = (Level){"baseline", profiles_baseline};
+#endif
+}
+
+static PyObject *level_names(PyObject *module, PyObject *unused) {
+    PyObject *names = PyTuple_New(level_count);
+    for (int i = 0; names && i < level_count; i++) {
+        PyObject *name = PyUnicode_FromString(levels[i].name);
+        if (!name || PyTuple_SetItem(names, i, name)) Py_CLEAR(names);
+    }
+    return names;
+}
+
+/* Apply a loop to the runs of contiguous numbers of an array of at most two dimensions. */
+static void run(Loop loop, const Py_buffer *view, const double *p) {
+    Py_ssize_t rows = view->ndim == 2 ? view->shape[0] : 1, length = view->ndim ? view->shape[view->ndim - 1] : 1;
+    if (view->ndim < 2 || view->strides[0] == length * view->itemsize)
+        loop(view->buf, rows * length, p);
+    else
+        for (Py_ssize_t i = 0; i < rows; i++) loop((char *)view->buf + i * view->strides[0], length, p);
+}
+
+static PyObject *apply(PyObject *module, PyObject *args) {
+    const char *level, *name;
+    PyObject *array;
+    double p[MOST_PARAMETERS] = {0};
+    Py_buffer view;
+    if (!PyArg_ParseTuple(args, "ssO|dddd:apply", &level, &name, &array, p, p + 1, p + 2, p + 3)) return NULL;
+    const Profile *profile = NULL;
+    for (int i = 0; i < level_count; i++)
+        if (!strcmp(level, levels[i].name)) profile = levels[i].profiles;
+    if (!profile) return PyErr_Format(PyExc_ValueError, "this CPU has no level %s", level);
+    while (profile->name && strcmp(name, profile->name)) profile++;
+    if (!profile->name) return PyErr_Format(PyExc_ValueError, "there is no profile %s", name);
+    if (PyTuple_Size(args) != 3 + profile->parameters)
+        return PyErr_Format(PyExc_TypeError, "%s takes %d parameters", name, profile->parameters);
+    if (PyObject_GetBuffer(array, &view, PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE)) return NULL;
+    int wide = view.format && !strcmp(view.format, "d");
+    int fits = (wide || (view.format && !strcmp(view.format, "f"))) && view.ndim <= 2 &&
+               (view.ndim == 0 || view.shape[view.ndim - 1] <= 1 || view.strides[view.ndim - 1] == view.itemsize);
+    if (!fits) {
+        PyBuffer_Release(&view);
+        PyErr_SetString(PyExc_ValueError, "an array of float32 or float64 with contiguous rows is needed");
+        return NULL;
+    }
+    if (view.len < 16384) /* over before another thread has started */
+        run(profile->loops[wide], &view, p);
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        run(profile->loops[wide], &view, p);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&view);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"levels", level_names, METH_NOARGS, "Return the kinds of CPU that there are loops for, best first."},
+    {"apply", apply, METH_VARARGS, "Overwrite an array by a profile of its numbers."},
+    {NULL, NULL, 0, NULL},
+};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_simd", NULL, 0, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__simd(void) {
+    if (!level_count) find_levels();
+    return PyModule_Create(&definition);
+}
+
+#elif !defined(PRECISION) /* -- one level: both precisions, and the table of their loops ------------------------- */
+
+#define PRECISION f64
+#include "_simd.c"
+#undef PRECISION
+#define PRECISION f32
+#include "_simd.c"
+#undef PRECISION
+
+#define ROW(name, count) {#name, count, {JOIN(JOIN(name, f32), LEVEL), JOIN(JOIN(name, f64), LEVEL)}}
+static const Profile JOIN(profiles, LEVEL)[] = {
+    ROW(exp, 0),           ROW(expm1, 0),           ROW(matern1, 0),       ROW(matern3, 0),
+    ROW(matern5, 0),       ROW(matern1_minus_1, 0), ROW(matern3_minus_1, 0), ROW(matern5_minus_1, 0),
+    ROW(matern1_slope, 0), ROW(matern3_slope, 0),   ROW(matern5_slope, 0), ROW(power, 4),
+    ROW(power_minus_1, 4), ROW(whole_power, 3),     ROW(tanh, 1),          ROW(tanh_slope, 1),
+    {NULL, 0, {NULL, NULL}},
+};
+#undef ROW
+#undef LEVEL
+#undef TARGET
+#undef FUSED
+
+#else /* -- one level and precision: the mathematics ---------------------------------------------------------------- */
+
+#define REAL OF(REAL)
+#define INT OF(INT)
+#define AT(name) JOIN(OF(name), LEVEL)
+#define WIDE(name) JOIN(JOIN(name, f64), LEVEL)
+#define FUNCTION TARGET INLINE
+FUNCTION REAL AT(fused)(REAL a, REAL b, REAL c) {
+#if FUSED
+    return OF(FMA)(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+/* a * b = high + low, exactly but for overflow */
+FUNCTION REAL AT(low_product)(REAL a, REAL b, REAL high) {
+#if FUSED
+    return OF(FMA)(a, b, -high);
+#else
+    REAL x = a * OF(SPLITTER), y = b * OF(SPLITTER), size = high < 0 ? -high : high;
+    REAL a1 = x - (x - a), b1 = y - (y - b), a2 = a - a1, b2 = b - b1;
+    REAL low = ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2;
+    return size < OF(LARGE) ? low : 0;
+#endif
+}
+
+/* a + b = high + low, exactly (Knuth) but for overflow */
+FUNCTION REAL AT(low_sum)(REAL a, REAL b, REAL high) {
+    REAL second = high - a, low = (a - (high - second)) + (b - second);
+    return low == low ? low : 0;
+}
+
+/* (a + a_low) / (d + d_low), of which the rounding of a / d is made up for; infinite for d = 0 */
+FUNCTION REAL AT(quotient)(REAL a, REAL a_low, REAL d, REAL d_low) {
+    REAL r = a / d, product = r * d, gap = ((a - product) - AT(low_product)(r, d, product)) + (a_low - r * d_low);
+    return gap == gap ? r + gap / d : r;
+}
+
+FUNCTION REAL AT(between)(REAL x, REAL lowest, REAL highest) { /* NaN stays NaN */
+    x = x < lowest ? lowest : x;
+    return x > highest ? highest : x;
+}
+
+/* e^(x + low) = 2^k (1 + r + tail), for x within bounds and low tiny; k in the lowest bits of `whole` */
+FUNCTION REAL AT(rest_and_tail)(REAL x, REAL low, INT *whole, REAL *tail) {
+    REAL z = AT(fused)(x, (REAL)LOG2E, OF(ROUNDER)), k = z - OF(ROUNDER), main = AT(fused)(k, -OF(LN2_HIGH), x);
+    memcpy(whole, &z, sizeof z);
+    REAL small = AT(fused)(k, -OF(LN2_LOW), low), r = main + small, r_low = (main - r) + small;
+    *tail = AT(fused)(OF(EXP)(r) * r, r, AT(fused)(r_low, r, r_low));
+    return r;
+}
+
+FUNCTION REAL AT(rest)(REAL x, REAL low, INT *whole) {
+    REAL tail, r = AT(rest_and_tail)(x, low, whole, &tail);
+    return r + tail;
+}
+
+/* The same with low = 0 and half a rounding less exact: a third faster, and good enough for e^x itself */
+FUNCTION REAL AT(quick_rest)(REAL x, INT *whole) {
+    REAL z = AT(fused)(x, (REAL)LOG2E, OF(ROUNDER)), k = z - OF(ROUNDER);
+    memcpy(whole, &z, sizeof z);
+    REAL r = AT(fused)(k, -OF(LN2_LOW), AT(fused)(k, -OF(LN2_HIGH), x));
+    return AT(fused)(OF(EXP)(r) * r, r, r);
+}
+
+FUNCTION REAL AT(power_of_two)(INT k) { /* the other bits of `whole` are shifted out; k beyond the range must not be */
+    INT bits = (INT)((OF(UINT))(k + OF(BIAS)) << OF(MANTISSA));
+    REAL scale;
+    memcpy(&scale, &bits, sizeof bits);
+    return scale;
+}
+
+/* m 2^k, for m = e^x / 2^k times something moderate. 2^k itself may be too small or too large for a number. */
+FUNCTION REAL AT(scaled)(REAL m, REAL x, INT k) {
+    int small = x < OF(DENORMAL);
+    return m * AT(power_of_two)(k + (small ? OF(BIAS) / 2 : -1)) * (small ? AT(power_of_two)(-OF(BIAS) / 2) : 2);
+}
+
+FUNCTION REAL AT(exponential)(REAL x) {
+    INT k;
+    x = AT(between)(x, OF(LOWEST), OF(HIGHEST));
+    REAL q = AT(quick_rest)(x, &k);
+    return AT(scaled)(1 + q, x, k);
+}
+
+/* 2^k (1 + q) - 1, of an x within bounds; 2^k may be infinite where this is not */
+FUNCTION REAL AT(minus_1)(REAL given, REAL q, INT k) {
+    REAL half = AT(power_of_two)(k - 1), size = given < 0 ? -given : given;
+    return size < OF(TINY) ? given : 2 * AT(fused)(half, q, half - (REAL)0.5);
+}
+
+FUNCTION REAL AT(exponential_minus_1)(REAL x) {
+    INT k;
+    REAL q = AT(quick_rest)(AT(between)(x, OF(SATURATED), OF(HIGHEST)), &k);
+    return AT(minus_1)(x, q, k);
+}
+
+FUNCTION REAL AT(sum_minus_1)(REAL x, REAL low) {
+    INT k;
+    REAL q = AT(rest)(AT(between)(x, OF(SATURATED), OF(HIGHEST)), low, &k);
+    return AT(minus_1)(x + low, q, k);
+}
+
+/* u = sqrt(-t) as a sum of two numbers, where the second one matters */
+FUNCTION REAL AT(root)(REAL t, REAL *low) {
+    REAL s = 0 - t; /* 0, not -0, for t = 0 */
+    s = s > (REAL)FAR ? (REAL)FAR : s;
+    REAL u = OF(SQRT)(s), square = u * u, gap = (s - square) - AT(low_product)(u, u, square);
+    *low = s > (REAL)1e-20 ? gap / (u + u) : 0;
+    return u;
+}
+
+#define LOOP(name, formula) \
+    TARGET static void AT(name)(void *data, Py_ssize_t n, const double *p) { \
+        REAL *x = data; \
+        for (Py_ssize_t i = 0; i < n; i++) { \
+            REAL t = x[i]; \
+            x[i] = formula; \
+        } \
+    }
+
+LOOP(exp, AT(exponential)(t))
+LOOP(expm1, AT(exponential_minus_1)(t))
+
+/* -- Matern: e^-u times 1, 1 + u or 1 + u + u^2/3; `nu` is twice the order --------------------------------------- */
+
+/* 1, 1 + u or 1 + u + u^2/3 as a sum of two numbers */
+FUNCTION REAL AT(matern_factor)(REAL t, REAL u, REAL u_low, int nu, REAL *low) {
+    REAL linear = 1 + u, linear_low = AT(low_sum)(1, u, linear) + u_low;
+    REAL square = t < (REAL)-FAR ? (REAL)FAR : -t, third = square / 3, sum = linear + third;
+    REAL third_low = ((square - 2 * third) - third) / 3;
+    *low = nu == 1 ? 0 : nu == 3 ? linear_low : AT(low_sum)(linear, third, sum) + (third_low + linear_low);
+    return nu == 1 ? 1 : nu == 3 ? linear : sum;
+}
+
+FUNCTION REAL AT(matern)(REAL t, int nu) {
+    INT k;
+    REAL low, u = AT(root)(t, &low), x = AT(between)(-u, OF(LOWEST), 0), tail, r = AT(rest_and_tail)(x, -low, &k, &tail);
+    REAL factor_low, factor = AT(matern_factor)(t, u, low, nu, &factor_low);
+    return AT(scaled)(factor + AT(fused)(factor, r, AT(fused)(factor, tail, factor_low)), x, k);
+}
+
+FUNCTION REAL AT(matern1_shifted)(REAL t) {
+    REAL low, u = AT(root)(t, &low);
+    return AT(sum_minus_1)(-u, -low);
+}
+
+#if OF(DOUBLE)
+/* f - 1 of nu = 3 and 5: t times a polynomial for small u, where the terms of order u cancel */
+FUNCTION double AT(matern_shifted)(double t, int nu) {
+    int64_t k;
+    double low, u = AT(root)(t, &low), middle = nu == 3 ? 0.75 : 1.25, v = (u - middle) + low;
+    v = v > middle ? middle : v;
+    double value = nu == 3 ? MATERN3_MIDDLE : MATERN5_MIDDLE, main = t * value;
+    double near = main + (AT(low_product)(t, value, main) + t * (nu == 3 ? MATERN3(v) : MATERN5(v)));
+    double x = AT(between)(-u, LOWEST_f64 / 2, 0), q = AT(rest)(x, -low, &k), scale = AT(power_of_two)(k);
+    double factor_low, factor = AT(matern_factor)(t, u, low, nu, &factor_low);
+    double far = AT(fused)(scale, factor, -1) + scale * AT(fused)(factor, q, factor_low);
+    return u > (nu == 3 ? 1.25 : 2.0) ? far : near;
+}
+
+/* f' = e^-u / (2u), e^-u / 2 or (1 + u) e^-u / 6, as du/dt = -1/(2u) */
+FUNCTION double AT(matern_slope)(double t, int nu) {
+    int64_t k;
+    double low, u = AT(root)(t, &low), x = AT(between)(-u, LOWEST_f64, 0), q = AT(rest)(x, -low, &k);
+    double linear_low, linear = AT(matern_factor)(t, u, low, nu == 5 ? 3 : 1, &linear_low);
+    double rest = AT(fused)(linear, q, linear_low), m = linear + rest, m_low = rest - (m - linear);
+    m = nu == 1 ? AT(quotient)(m, m_low, u + u, low + low) : nu == 3 ? m / 2 : AT(quotient)(m, m_low, 6, 0);
+    return AT(scaled)(m, x, k);
+}
+#endif
+
+#if FUSED /* without FMA float32 alone is not exact enough */
+#define MATERN AT
+#else
+#define MATERN WIDE
+#endif
+LOOP(matern1, (REAL)MATERN(matern)(t, 1))
+LOOP(matern3, (REAL)MATERN(matern)(t, 3))
+LOOP(matern5, (REAL)WIDE(matern)(t, 5))
+LOOP(matern1_slope, (REAL)WIDE(matern_slope)(t, 1))
+LOOP(matern3_slope, (REAL)WIDE(matern_slope)(t, 3))
+LOOP(matern5_slope, (REAL)WIDE(matern_slope)(t, 5))
+LOOP(matern1_minus_1, (REAL)MATERN(matern1_shifted)(t))
+LOOP(matern3_minus_1, (REAL)WIDE(matern_shifted)(t, 3))
+LOOP(matern5_minus_1, (REAL)WIDE(matern_shifted)(t, 5))
+
+
+/* -- Powers and tanh, in float64 for float32 numbers too: their own digits do not suffice ------------------------ */
+
+#if OF(DOUBLE)
+
+/* log(y + y_low) as a sum of two numbers, to some 66 bits: a power magnifies its error by up to 700 */
+FUNCTION double AT(logarithm)(double y, double y_low, double *low) {
+    int small = y < 0x1p-1022;
+    double scaled = small ? y * 0x1p54 : y, m;
+    uint64_t bits;
+    memcpy(&bits, &scaled, sizeof bits);
+    uint64_t mantissa = (bits & 0xfffffffffffffu) | 0x3ff0000000000000u, exponent = (bits >> 52) | 0x4330000000000000u;
+    double e;
+    memcpy(&m, &mantissa, sizeof m);
+    memcpy(&e, &exponent, sizeof e);
+    e -= 4503599627370496.0 + 1023 + (small ? 54 : 0);
+    int upper = m > 1.4142135623730951;
+    m = upper ? m * 0.5 : m;
+    e = upper ? e + 1 : e;
+    /* log m = 2 artanh z with z = f / (2 + f), the terms of order z and z^3 in two numbers each */
+    double f = m - 1, d = 2 + f, d_low = (2 - d) + f, z = f / d, product = z * d;
+    double z_low = (((f - product) - AT(low_product)(z, d, product)) - z * d_low) / d;
+    double w = z * z, w_low = AT(low_product)(z, z, w) + 2 * z * z_low;
+    double c = z * w, c_low = AT(low_product)(z, w, c) + (z * w_low + z_low * w);
+    double third = c * (2.0 / 3), third_low = AT(low_product)(c, 2.0 / 3, third) + (c_low * (2.0 / 3) + c * 3.7007434154171886e-17);
+    double whole = e * LN2_HIGH_f64, first = whole + 2 * z, second = first + third;
+    double tail = c * w * LOG_TAIL(w) + third_low + 2 * z_low + e * LN2_LOW_f64 + y_low / y;
+    tail += AT(low_sum)(whole, 2 * z, first) + AT(low_sum)(first, third, second);
+    double high = second + tail;
+    *low = tail - (high - second);
+    high = y > 0 ? high : y == 0 ? -INFINITY : NAN;
+    high = y == INFINITY || y == -INFINITY ? INFINITY : high; /* as IEEE has it */
+    *low = y > 0 && y < INFINITY ? *low : 0;
+    return high;
+}
+
+/* The exponent of (origin + sign t)^power = e^(high + low) */
+FUNCTION double AT(exponent)(double t, const double *p, double *low) {
+    double signed_t = p[1] * t, y = p[0] + signed_t, log_low, log = AT(logarithm)(y, AT(low_sum)(p[0], signed_t, y), &log_low);
+    double x = p[2] * log, size = x < 0 ? -x : x;
+    *low = size < 2000 ? AT(low_product)(p[2], log, x) + p[2] * log_low : 0;
+    return p[2] == 0 && y == y ? 0 : x;
+}
+
+/* origin, sign, power, factor */
+FUNCTION double AT(powered)(double t, const double *p) {
+    int64_t k;
+    double low, x = AT(between)(AT(exponent)(t, p, &low), LOWEST_f64, HIGHEST_f64), q = AT(rest)(x, low, &k);
+    return AT(scaled)(AT(fused)(p[3], q, p[3]), x, k);
+}
+
+FUNCTION double AT(powered_minus_1)(double t, const double *p) {
+    double low, x = AT(exponent)(t, p, &low);
+    return p[3] * AT(sum_minus_1)(x, low);
+}
+
+/* tanh of |t + origin| is -m / (2 + m) with m = e^(-2 |t + origin|) - 1 */
+FUNCTION double AT(hyperbolic)(double t, const double *p) {
+    double x = t + p[0], low = AT(low_sum)(t, p[0], x), size = x < 0 ? -x : x, size_low = x < 0 ? -low : low;
+    double m = AT(sum_minus_1)(-2 * size, -2 * size_low);
+    double d = 2 + m, result = AT(quotient)(-m, 0, d, (2 - d) + m);
+    result = x < 0 ? -result : result;
+    return size < TINY_f64 ? x : result;
+}
+
+/* 1 / cosh^2 = 4e / (1 + e)^2 with e = e^(-2 |t + origin|) */
+FUNCTION double AT(hyperbolic_slope)(double t, const double *p) {
+    int64_t k;
+    double x = t + p[0], low = AT(low_sum)(t, p[0], x), size = x < 0 ? -x : x, size_low = x < 0 ? -low : low;
+    double y = AT(between)(-2 * size, LOWEST_f64, 0), q = AT(rest)(y, -2 * size_low, &k);
+    double e = AT(scaled)(1 + q, y, k), w = 1 + e, w_low = e - (w - 1), square = w * w;
+    double square_low = AT(low_product)(w, w, square) + 2 * w * w_low, m = 1 + q;
+    return AT(scaled)(4 * AT(quotient)(m, q - (m - 1), square, square_low), y, k);
+}
+
+#endif
+
+LOOP(power, (REAL)WIDE(powered)(t, p))
+LOOP(power_minus_1, (REAL)WIDE(powered_minus_1)(t, p))
+LOOP(tanh, (REAL)WIDE(hyperbolic)(t, p))
+LOOP(tanh_slope, (REAL)WIDE(hyperbolic_slope)(t, p))
+
+/* factor (t + origin)^power of a whole power > 0, by squaring: a few numbers at a time, each as a sum of two */
+TARGET static void AT(whole_power)(void *data, Py_ssize_t n, const double *p) {
+    enum { CHUNK = 256 };
+    double base[CHUNK], base_low[CHUNK], high[CHUNK], low[CHUNK];
+    REAL *x = data;
+    unsigned long power = (unsigned long)p[1], leading = 1;
+    while (leading <= power / 2) leading *= 2;
+    for (Py_ssize_t start = 0; start < n; start += CHUNK, x += CHUNK) {
+        int count = n - start < CHUNK ? (int)(n - start) : CHUNK;
+        for (int i = 0; i < count; i++) {
+            high[i] = base[i] = x[i] + p[0];
+            low[i] = base_low[i] = WIDE(low_sum)(x[i], p[0], base[i]);
+        }
+        for (unsigned long bit = leading / 2; bit; bit /= 2) {
+            for (int i = 0; i < count; i++) {
+                double square = high[i] * high[i];
+                low[i] = WIDE(low_product)(high[i], high[i], square) + 2 * high[i] * low[i];
+                high[i] = square;
+            }
+            if (power & bit)
+                for (int i = 0; i < count; i++) {
+                    double product = high[i] * base[i];
+                    low[i] = WIDE(low_product)(high[i], base[i], product) + (high[i] * base_low[i] + low[i] * base[i]);
+                    high[i] = product;
+                }
+        }
+        for (int i = 0; i < count; i++) {
+            double product = p[2] * high[i], size = product < 0 ? -product : product;
+            double rest = WIDE(low_product)(p[2], high[i], product) + p[2] * low[i];
+            x[i] = (REAL)(size < INFINITY ? product + rest : product);
+        }
+    }
+}
+
+#undef REAL
+#undef INT
+#undef AT
+#undef WIDE
+#undef FUNCTION
+#undef LOOP
+#undef MATERN
+
+#endif

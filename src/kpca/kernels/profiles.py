@@ -1,0 +1,67 @@
+"""Profiles of kernels by compiled loops (`_simd.c`) where these could be built; elsewhere NumPy does the work.
+
+NumPy vectorises expm1, and float64 exp, only for CPUs with AVX-512. Which loops run follows from the CPU and from the
+environment alone, never from a stopwatch: the same machine always gives the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+_VARIABLE = "KPCA_SIMD"
+_TITLES = {"v4": "CPUs with AVX-512", "v3": "CPUs with AVX2", "v2": "CPUs with SSE4", "baseline": "this kind of CPU"}
+# Loops that NumPy's own functions outrun where they use AVX-512.
+_NUMPY_FIRST = frozenset({"tanh", "power", "power_minus_1"})
+
+
+@cache
+def _loops() -> tuple[Any, str, str]:
+    """Return the compiled module (None if it is not in use), the level of its loops, and why it is not in use."""
+    asked = os.environ.get(_VARIABLE, "")
+    if asked == "0":
+        return None, "", f"{_VARIABLE}=0 is set in the environment"
+    try:
+        from kpca.kernels import _simd  # type: ignore[attr-defined]
+    except ImportError as error:
+        missing = isinstance(error, ModuleNotFoundError) or "cannot import name" in str(error)
+        return None, "", "they were not built when kpca was installed" if missing else f"they do not load: {error}"
+    levels: tuple[str, ...] = _simd.levels()
+    if not levels:
+        return None, "", "there are none for a CPU this old"
+    if asked and asked not in levels:
+        return None, "", f"{_VARIABLE} must be 0, {', '.join(levels)} or absent here; it is {asked!r}"
+    return _simd, asked or levels[0], ""
+
+
+@cache
+def _numpy_is_wide() -> bool:
+    """Return True if NumPy's transcendental functions use AVX-512."""
+    used = np.lib.introspect.opt_func_info(func_name="^log1p$", signature="float64")
+    ways = [str(way.get("current")) for found in used.values() for way in found.values()]
+    return any("V4" in way or "AVX512" in way for way in ways)
+
+
+def in_use() -> str:
+    """Return how kernel values are computed, and if by NumPy alone, why."""
+    module, level, reason = _loops()
+    return f"compiled loops for {_TITLES[level]}" if module else f"NumPy alone ({reason})"
+
+
+def compiled(name: str, t: Any, *parameters: float) -> bool:
+    """Overwrite t by a profile and return True; return False, and leave t alone, where there is no loop for it."""
+    module, level, _ = _loops()
+    if module is None or not isinstance(t, np.ndarray) or t.dtype.char not in "fd" or not t.dtype.isnative:
+        return False
+    if name in _NUMPY_FIRST and _numpy_is_wide():
+        return False
+    if t.flags.c_contiguous or (t.ndim == 2 and t.strides[1] == t.itemsize):
+        module.apply(level, name, t if t.ndim <= 2 else t.reshape(-1), *parameters)
+    else:
+        packed = np.ascontiguousarray(t)
+        module.apply(level, name, packed.reshape(-1), *parameters)
+        t[...] = packed
+    return True

@@ -123,14 +123,14 @@ def test_words_carry_the_numbers():
     with kpca.config(memory_limit="300MiB", threads=2):
         plan = kpca.plan((20_000, 50), 10, kernel="rbf", tol=1e-6)
     text = str(plan)
-    assert 4 <= len(text.splitlines()) <= 8
+    assert 4 <= len(text.splitlines()) <= 9
     for word in ("krylov", "20,000 rows", "50 columns", "10 components", "2 threads", "of the 300 MiB allowed"):
         assert word in text
     assert size_words(plan.memory_bytes) in text
     assert time_words(plan.seconds) in text
     assert f"{plan.tiles_kept:,} of them kept" in text
     assert plan.precision in text
-    assert plan.reason in text
+    assert plan.reason in text and plan.tiles_reason in text and plan.profiles in text
 
 
 def test_units():
@@ -259,8 +259,20 @@ def tile_budget(n, k, budget, held=0):
 def test_what_is_left_for_tiles_never_exceeds_the_budget():
     for n, k in ((2000, 2), (20_000, 10), (30_000, 100)):
         needed = memory.krylov_bytes(n, k, basis_size(k, n), 0, 1)
-        assert tile_budget(n, k, needed + 10**6) == 10**6
-        assert tile_budget(n, k, 2 * needed, held=needed // 2) == needed - needed // 2
+        with kpca.config(memory_limit=needed + 10**6):
+            assert tile_budget(n, k, needed + 10**6) == 10**6
+            assert tile_budget(n, k, 2 * needed, held=needed // 2) == needed - needed // 2
+
+
+def test_without_a_limit_little_memory_is_taken_for_tiles():
+    plenty = 2**40
+    for n in (5000, 20_000, 60_000):
+        needed = memory.krylov_bytes(n, 10, basis_size(10, n), 0, 1)
+        assert tile_budget(n, 10, plenty) + needed == 2 * 2**30
+        assert tile_budget(n, 10, 4 * needed + 4 * n * n) + needed <= needed * 2 + 2 * n * n  # half of what was free
+    assert tile_budget(100_000, 10, plenty) == 0  # there is room for a tenth of them only
+    with kpca.config(memory_limit="8GiB"):
+        assert tile_budget(100_000, 10, 8 * 2**30) > 6 * 2**30
 
 
 def test_approximation_is_needed_only_beyond_the_limits():

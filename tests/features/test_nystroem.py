@@ -98,11 +98,11 @@ def test_bits_repeat_whatever_the_threads(dtype: Any, rank: int) -> None:
     assert_array_equal(features(X, threads=1), features(X, threads=3))
 
 
-def test_slabs_join(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_join(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rows(1000, 3)
     features = NystroemMap(RBF(1.0), X[:50])
     whole = features(X)
-    monkeypatch.setattr(map_module, "_SLAB", 1700)  # 340 rows of three columns
+    monkeypatch.setattr(map_module, "_ROWS", {8: 96})
     assert_allclose(features(X, threads=2), whole, rtol=0, atol=1e-9)
     assert features(X[:0]).shape == (0, features.rank)
 

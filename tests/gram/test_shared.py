@@ -43,6 +43,20 @@ def test_values_are_those_of_the_kernel_alone(kind: str, budget: int) -> None:
             assert np.abs(K - truth).max() <= 1e-7 * np.abs(truth).max(), kernel
 
 
+@pytest.mark.parametrize(("kind", "form"), [*((kind, np.asarray) for kind in FAMILIES), ("dot", sparse.csr_array)])
+def test_new_rows_against_known_ones(kind: str, form) -> None:
+    X, new = rows(kind), rows(kind, n=40)[::-1]
+    V = np.random.default_rng(0).normal(size=(len(X), 2))
+    for budget in (0, 2**24):
+        shared = SharedArguments(FAMILIES[kind], form(X), budget=budget, new=form(new))
+        for kernel in FAMILIES[kind]:
+            truth = kernel.block(new, X) @ V
+            for single, error in ((True, 1e-5), (False, 1e-7)):
+                for threads in (1, 2):
+                    found = shared.new_times(kernel, V, single=single, shifted=False, threads=threads)
+                    assert np.abs(found - truth).max() <= error * np.abs(kernel.block(new, X)).max() * len(X), kernel
+
+
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_bits_do_not_depend_on_what_is_kept(kind: str) -> None:
     X = rows(kind, n=900)

@@ -16,17 +16,20 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from kpca._base.config import thread_count
 from kpca._base.errors import InputError, InPython, Setting
+from kpca._base.threads import in_order
 
 FloatArray = NDArray[Any]
 # The centred form of a precomputed matrix may be asymmetric by this much of its largest entry.
 _ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 _ROWS_AT_ONCE = 512
+_NUMBERS_AT_ONCE = 1_000_000  # that a thread copies and looks at
 _COMPLEX = "Complex data not supported: X must hold real numbers; give real and imaginary parts as columns."
 _X = Setting("X")
 
 
-def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> Any:
+def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False, threads: int | None = None) -> Any:
     """Return X as a float32/float64 array or CSR matrix without NaN or infinity, or raise InputError."""
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind == "c":
@@ -35,7 +38,7 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> An
     names = None if columns is None else [str(name) for name in columns]
     try:
         wanted: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
-        checked = validate_data(estimator, X, reset=reset, copy=copy and not isinstance(X, np.memmap), **wanted)
+        checked = validate_data(estimator, X, reset=reset, copy=copy and not isinstance(X, np.ndarray), **wanted)
     except TypeError as error:
         if "complex" in str(error):  # in a list, which has no dtype
             raise InputError(_COMPLEX) from error
@@ -52,8 +55,13 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False) -> An
         if "inhomogeneous" in text:
             raise InputError("must have rows of one length; got some longer than others", param="X") from error
         raise InputError(text) from error
-    check_finite(checked, names)
-    return checked
+    shared = isinstance(X, np.ndarray) and not isinstance(X, np.memmap) and np.may_share_memory(X, checked)
+    copied = np.empty_like(checked) if copy and shared else None
+    if threads is None:
+        many = checked.shape[0] * checked.shape[1] > _NUMBERS_AT_ONCE
+        threads = thread_count(getattr(estimator, "n_jobs", None)) if many else 1
+    check_finite(checked, names, threads=threads, copied=copied)
+    return checked if copied is None else copied
 
 
 def _no_rows(X: Any) -> InputError:
@@ -61,15 +69,23 @@ def _no_rows(X: Any) -> InputError:
     return InputError(said, param="X", remedy="give the numbers in it, such as adata.X of an AnnData")
 
 
-def check_finite(X: Any, names: list[str] | None, numbers: Any = None) -> None:
-    """Refuse NaN and infinity in an array or CSR; `numbers` are those of its rows, if a message is to name one."""
+def all_finite(values: FloatArray, threads: int = 1, copied: FloatArray | None = None) -> bool:
+    """Return False if some number is NaN or infinite; the array is written to `copied` on the way, if that is given."""
+    # Cheaper than a look at each, and false alarms only cost that second look.
+    return math.isfinite(_sum_of_squares(values, copied, threads)) or bool(np.isfinite(values).all())
+
+
+def check_finite(
+    X: Any, names: list[str] | None, numbers: Any = None, *, threads: int = 1, copied: FloatArray | None = None
+) -> None:
+    """Refuse NaN and infinity in an array or CSR; `numbers` are those of its rows, if a message is to name one.
+
+    An array is written to `copied`, if that is given, on the way.
+    """
     values = X.data if sparse.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        if math.isfinite(float(np.sum(values, dtype=np.float64))):  # cheap, and false alarms only cost the second look
-            return
-    bad = ~np.isfinite(values)
-    if not bad.any():
+    if all_finite(values, threads, copied):
         return
+    bad = ~np.isfinite(values)
     places = np.argwhere(bad) if not sparse.issparse(X) else np.column_stack(X.tocoo().coords)[bad]
     column = int(places[:, 1].min())
     there = places[:, 1] == column
@@ -79,6 +95,22 @@ def check_finite(X: Any, names: list[str] | None, numbers: Any = None) -> None:
     label += "" if numbers is None else f", row {numbers[places[there][0, 0]]}"
     remedy = "remove or impute such rows (infinity, NaN)"
     raise InputError(f"must be finite; got {what} first in {label}", param="X", remedy=remedy)
+
+
+def _sum_of_squares(values: FloatArray, copied: FloatArray | None, threads: int) -> float:
+    if values.flags.f_contiguous:
+        values, copied = values.T, None if copied is None else copied.T
+    step = max(1, _NUMBERS_AT_ONCE * len(values) // max(values.size, 1))
+    sums: list[float] = []
+
+    def work(start: int) -> float:
+        part = values[start : start + step]
+        if copied is not None:
+            copied[start : start + step] = part
+        return float(np.vdot(part, part))
+
+    in_order(list(range(0, len(values), step)), lambda: work, lambda _, found: sums.append(found), threads)
+    return sum(sums)
 
 
 def check_rows(n: int, what: str | Setting = _X) -> None:

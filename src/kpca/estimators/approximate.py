@@ -30,9 +30,10 @@ from kpca.features import (
     fit_random,
     scatter_of,
 )
-from kpca.features.projection import Centre, FeatureProjection, KernelProjection, LinearProjection
+from kpca.features.projection import SCORES_AT_ONCE, Centre, FeatureProjection, KernelProjection, LinearProjection
 from kpca.features.random import kernel_error
 from kpca.features.scatter import FEW
+from kpca.gram.tiles import over_slices
 from kpca.kernels import Kernel, Linear
 from kpca.kernels.base import has_bandwidth
 from kpca.spectrum import Spectrum
@@ -82,11 +83,12 @@ def fit_map(
         if settings.rank < wanted:
             raise _too_few(settings.rank, wanted)
         _refuse_second_kernel(settings)
-        drawn = fit_random(kernel, X, settings.rank, settings.structure, seed=seed)
+        drawn = fit_random(kernel, X, settings.rank, settings.structure, seed=seed, threads=request.threads)
         if drawn.centred_only and not request.center:
             message = f"Random features of the {kernel.name} kernel need centring; for center=False take "
             raise InputError((message, Setting("approximation", "nystroem"), " or another kernel"))
-        return FittedMap(drawn, kernel_error(drawn, X, seed=seed).rms, "random features")
+        error = kernel_error(drawn, X, seed=seed, threads=request.threads).rms
+        return FittedMap(drawn, error, "random features")
     settings = Nystroem(min(rank, X.shape[0])) if named else approximation
     if isinstance(settings.rank, int) and settings.rank < wanted:
         raise _too_few(settings.rank, wanted)
@@ -248,24 +250,28 @@ def decompose_features(
 
     `chunks()` gives rows with their weights, all positive, or None; `n_rows` is for the progress that is reported.
     """
-    feature_map, wanted = fitted.feature_map, request.n_components
+    feature_map, wanted, threads = fitted.feature_map, request.n_components, request.threads
     # Where few components are asked for only the upper end of the features' spectrum matters: cheaper sums may do.
     few = isinstance(wanted, int) and wanted * FEW <= feature_map.rank
     for leading in (True, False) if few else (False,):
         scatter = _scatter(feature_map, chunks, request, n_rows, leading=leading)
         components = components_of(scatter, fitted, wanted, centred=request.center, dtype=dtype)
         spectrum, projection = components.spectrum, components.projection(dtype)
-        vectors, scale = _scores(projection, chunks, scatter.rows, request.threads)
-        if not leading or scatter.rounding <= 0.0 or _confirmed(spectrum.values, vectors, scale, dtype):
+        vectors, scale = _scores(projection, chunks, scatter.rows, threads)
+        if not leading or scatter.rounding <= 0.0 or _confirmed(spectrum.values, vectors, scale, dtype, threads):
             break
     if request.center:
         _warn_of_flat_features(scatter, components)
     roots = np.sqrt(spectrum.values)
-    vectors *= np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
-    if scale is not None:
-        vectors *= scale[:, None]
-    signs = signs_of(vectors, scale)
-    vectors *= signs
+    signs = np.where(roots > 0, signs_of(vectors, None, threads), 1.0)
+    factors = np.divide(signs, roots, out=np.zeros_like(roots), where=roots > 0)
+
+    def normalise(rows: slice) -> None:
+        vectors[rows] *= factors
+        if scale is not None:
+            vectors[rows] *= scale[rows, None]
+
+    over_slices(normalise, len(vectors), SCORES_AT_ONCE, threads)
     return Decomposition(settled(replace(spectrum, vectors=vectors), dtype), projection.flipped(signs))
 
 
@@ -320,14 +326,20 @@ def _scores(
     return scores, scale
 
 
-def _confirmed(values: FloatArray, scores: FloatArray, scale: FloatArray | None, dtype: np.dtype[Any]) -> bool:
+def _confirmed(
+    values: FloatArray, scores: FloatArray, scale: FloatArray | None, dtype: np.dtype[Any], threads: int
+) -> bool:
     """Return True if the sums of squared scores are the eigenvalues: sums of kernel values were exact enough for them.
 
     With E what rounding did to the scatter C, eigenvectors of C + E were found. Scores are computed row by row and do
     not know of E: their sum of squares is v'Cv = lambda - v'Ev. A direction that rounding has turned by an angle a
     overstates its eigenvalue by about 2 a^2 lambda, and is found out.
     """
-    weights = np.ones(len(scores)) if scale is None else np.square(scale)
-    found = np.einsum("i,ij,ij->j", weights, scores, scores)
+
+    def squares(rows: slice) -> FloatArray:
+        weighted = scores[rows] if scale is None else scores[rows] * scale[rows, None]
+        return np.asarray(np.einsum("ij,ij->j", weighted, weighted))
+
+    found = np.sum(over_slices(squares, len(scores), SCORES_AT_ONCE, threads), axis=0)
     allowed = _MISMATCH[dtype] * values + float(np.finfo(dtype).eps) * float(values.max(initial=0.0))
     return bool((np.abs(found - values) <= allowed).all())

@@ -21,10 +21,18 @@ from kpca.estimators.cost import FIRST_TRY, Request, better_shifted, count_for_s
 from kpca.estimators.memory import held_by, linear_bytes
 from kpca.estimators.plan import first_count, first_linear_count, kernel_route, linear_route
 from kpca.estimators.solvers import SOLVERS, Near, limits
-from kpca.features.projection import Centre, KernelProjection, LinearProjection, MatrixProjection, Projection
+from kpca.features.projection import (
+    SCORES_AT_ONCE,
+    Centre,
+    KernelProjection,
+    LinearProjection,
+    MatrixProjection,
+    Projection,
+)
 from kpca.gram import Centered, Gram, MatrixGram
 from kpca.gram.factored import Factored
 from kpca.gram.shared import SharedArguments
+from kpca.gram.tiles import over_slices
 from kpca.kernels import Kernel, Linear
 from kpca.kernels.base import has_bandwidth
 from kpca.spectrum import Spectrum, solve_factored
@@ -243,10 +251,15 @@ def _padded(spectrum: Spectrum, count: int) -> Spectrum:
     return replace(spectrum, values=values, vectors=vectors, residuals=residuals, bounds=bounds)
 
 
-def signs_of(vectors: FloatArray, scale: FloatArray | None) -> FloatArray:
+def signs_of(vectors: FloatArray, scale: FloatArray | None, threads: int = 1) -> FloatArray:
     """Return +-1 per component so that the training score of largest size is positive, ties to the lowest index."""
     scores = vectors if scale is None else vectors / scale[:, None]
-    highest, lowest = scores.max(axis=0), -scores.min(axis=0)
+
+    def ends(rows: slice) -> FloatArray:
+        return np.stack([scores[rows].max(axis=0), -scores[rows].min(axis=0)])
+
+    n, one = len(scores), len(scores) <= SCORES_AT_ONCE  # threads would not have met
+    highest, lowest = ends(slice(n)) if one else np.max(over_slices(ends, n, SCORES_AT_ONCE, threads), axis=0)
     signs = np.where(highest >= lowest, 1.0, -1.0)
     almost = 1.0 - np.sqrt(np.finfo(np.float64).eps)
     for j in np.flatnonzero(np.minimum(highest, lowest) >= np.maximum(highest, lowest) * almost):

@@ -20,11 +20,11 @@ from kpca._base.config import memory_limit, thread_count
 from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import no_openmp_threads
-from kpca._base.validation import check_data, check_operator_rows, check_scores
+from kpca._base.validation import all_finite, check_data, check_operator_rows, check_scores
 from kpca.data.sinks import scores_in_chunks
 from kpca.data.sources import Source, as_source, in_memory
 from kpca.estimators.summary import NotebookMixin
-from kpca.features.projection import LinearProjection, MatrixProjection, Projection
+from kpca.features.projection import LinearProjection, MatrixProjection, Projection, converted
 from kpca.kernels import Kernel
 from kpca.preimage.back import Back, PreimageReport
 from kpca.preimage.learned import RidgeMapWay
@@ -78,7 +78,7 @@ class Fitted:
             return {}
         return {"components_": self.projection.components, "mean_": self.projection.mean.astype(self.dtype)}
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self, threads: int = 1) -> dict[str, Any]:
         """Return the attributes of a fitted KernelPCA by their names, which model files know."""
         spectrum, weights = self.spectrum, self.weights
         top = float(spectrum.values.max(initial=0.0)) or 1.0
@@ -90,7 +90,7 @@ class Fitted:
             "gamma_": self.gamma,
             "X_fit_": self.X_fit,
             "eigenvalues_": self.eigenvalues,
-            "eigenvectors_": np.ascontiguousarray(spectrum.vectors, dtype=self.dtype),
+            "eigenvectors_": np.asarray(converted(spectrum.vectors, self.dtype, threads), order="A"),
             "explained_variance_": self.explained_variance,
             "explained_variance_ratio_": self.explained_variance_ratio,
             "residuals_": spectrum.residuals / top + rounding,
@@ -115,7 +115,7 @@ class Fitted:
 def checked_rows(estimator: Any, X: Any, *, copied: bool = False) -> tuple[Any, dict[str, Any]]:
     """Return the rows of a fit and what scikit-learn keeps of their columns, with the estimator left as it is."""
     aside = copy(estimator)  # takes what scikit-learn's checks write down
-    X = check_data(aside, X, reset=True, copy=copied)
+    X = check_data(aside, X, reset=True, copy=copied, threads=thread_count(estimator.n_jobs))
     return X, {name: vars(aside)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(aside)}
 
 
@@ -183,7 +183,7 @@ class BaseKernelPCA(
         if isinstance(X, LinearOperator):
             check_operator_rows(X, self.n_features_in_, precomputed=kernel is None)
             return X
-        X = check_data(self, X, reset=False)
+        X = check_data(self, X, reset=False, threads=thread_count(self.n_jobs))
         if kernel is None:
             return X
         kernel.check(X)
@@ -191,10 +191,11 @@ class BaseKernelPCA(
 
     def _scores_of(self, X: Any) -> FloatArray:
         """Return the scores of rows that have been checked.  # shape: (m, k)"""
+        threads = thread_count(self.n_jobs)
         with np.errstate(over="ignore", invalid="ignore"):
-            scores: FloatArray = self._projecting()(X, threads=thread_count(self.n_jobs))
-            scores = scores.astype(self._score_dtype, copy=False)
-        if not np.isfinite(scores).all():
+            scores: FloatArray = self._projecting()(X, threads=threads)
+            scores = converted(scores, self._score_dtype, threads)
+        if not all_finite(scores, threads):
             remedy = "scale them" if self.kernel_ is None else self.kernel_.remedy
             raise InputError(f"Kernel values of new rows must be finite; some are NaN or too large: {remedy}.")
         return scores

@@ -43,8 +43,9 @@ from kpca.estimators.plan import (
     plan,
     plan_like,
 )
-from kpca.features.projection import LinearProjection, MatrixProjection
+from kpca.features.projection import SCORES_AT_ONCE, LinearProjection, MatrixProjection
 from kpca.gram.factored import Factored
+from kpca.gram.tiles import by_slices
 from kpca.preimage.back import Back, check_preimage, fit_back
 from kpca.preimage.learned import RidgeMapWay, fit_ridge_map
 
@@ -222,7 +223,7 @@ class KernelPCA(BaseKernelPCA):
         """
         task = self._task(X, sample_weight)
         fitted = self._run_features(task) if task.features else self._run_exact(task)
-        return self._keep(fitted.attributes())
+        return self._keep(fitted.attributes(task.request.threads))
 
     def _task(self, X: Any, sample_weight: Any) -> FitTask:
         check_parameters(self)
@@ -389,10 +390,16 @@ class KernelPCA(BaseKernelPCA):
 
     def _fitted_scores(self) -> FloatArray:
         """Return the scores of the rows of positive weight that were fitted."""
-        scores: FloatArray = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
-        if self._roots.size > 1:
-            scores /= self._roots.astype(scores.dtype)
-        return scores
+        vectors, roots = self.eigenvectors_, np.sqrt(self.eigenvalues_)
+        own = self._roots.astype(vectors.dtype)
+
+        def work(rows: slice) -> FloatArray:
+            scores: FloatArray = vectors[rows] * roots
+            return scores if len(own) == 1 else scores / own[rows]
+
+        if len(vectors) <= SCORES_AT_ONCE:
+            return work(slice(len(vectors)))
+        return by_slices(work, np.empty_like(vectors), SCORES_AT_ONCE, thread_count(self.n_jobs))
 
     @property
     def _keeps_rows(self) -> bool:

@@ -24,6 +24,9 @@ _NUMBERS, _FEWEST_ROWS = 5_000_000, 200
 # Numbers in a chunk of rows of the linear kernel, with a temporary.
 _CHUNK_NUMBERS = 200_000
 _SPARSE_COLUMNS = 64
+# Without a limit set, what a fit takes so that tiles can be kept: at most this, and no more than a quarter of the free
+# memory; and the share of all (float32) tiles for which it does so.
+_UNASKED_BYTES, _WORTH_KEEPING = 2 * 2**30, 0.25
 
 
 def deciding_rows(n: int, d: int) -> int:
@@ -92,6 +95,7 @@ class KrylovLayout:
 
     room: int  # vectors of the basis, as many images
     tiles: int  # bytes for tiles that are kept
+    why: str  # no more than that
 
 
 def krylov_layout(n: int, k: int, budget: Callable[[], int], held: int, threads: int) -> KrylovLayout:
@@ -106,7 +110,11 @@ def krylov_layout(n: int, k: int, budget: Callable[[], int], held: int, threads:
         room = min(room, max(least, spare // (16 * n + 32 * room)))
     needed = krylov_bytes(n, k, room, held, threads)
     require(needed, lambda: allowed)
-    return KrylovLayout(room, max(0, allowed - needed))
+    if memory_limit() is not None:
+        return KrylovLayout(room, max(0, allowed - needed), "memory_limit has room for no more")
+    # Nobody said that memory may be had: a fit takes little of it, and only where that saves much time.
+    spare, enough = min(_UNASKED_BYTES, allowed // 2) - needed, _WORTH_KEEPING * 2 * n * n
+    return KrylovLayout(room, spare if spare >= enough else 0, "more only where memory_limit allows it")
 
 
 # -- the linear kernel ------------------------------------------------------------------------------------------------

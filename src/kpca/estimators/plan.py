@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +27,7 @@ from kpca.estimators.cost import FIRST_TRY, Problem, Request
 from kpca.estimators.solvers import LARGE_SHARE, SOLVERS, require_whole
 from kpca.features import RandomFeatures
 from kpca.kernels import Kernel, Linear
+from kpca.kernels.profiles import in_use
 from kpca.preimage.back import LEARNED_ROWS
 from kpca.preimage.learned import ridge_bytes
 from kpca.spectrum.factored import FEW_SPARSE
@@ -217,6 +218,7 @@ class Plan:
     tile_rows: int = 0  # rows and columns of a tile, 0 where there are none
     tiles: int = 0
     tiles_kept: int = 0  # that are computed only once
+    tiles_reason: str = ""  # why no more of them
     passes: float = 1.0  # expected
     passes_range: tuple[int, int] = (1, 1)
     memory_bytes: int  # expected peak above what the process holds before
@@ -225,6 +227,7 @@ class Plan:
     seconds: float  # expected
     threads: int
     rank: int | None = None  # of explicit features
+    profiles: str = field(default_factory=in_use)  # how kernel values are computed
 
     @property
     def precision(self) -> str:
@@ -245,12 +248,14 @@ class Plan:
             f"Size: {about}{self.k:,} components of {self.n:,} rows and {self.d:,} columns, on "
             f"{self.threads} thread{'' if self.threads == 1 else 's'}.",
             f"Precision: {self.precision}.",
+            f"Kernel values: by {self.profiles}.",
         ]
         if self.rank is not None:
             lines.append(f"Features: {self.rank:,} numbers stand for each row.")
         if self.tiles:
+            why = f" ({self.tiles_reason})" if self.tiles_reason else ""
             lines.append(
-                f"Tiles: {self.tiles:,} of {self.tile_rows:,} rows, {self.tiles_kept:,} of them kept; blocks of "
+                f"Tiles: {self.tiles:,} of {self.tile_rows:,} rows, {self.tiles_kept:,} of them kept{why}; blocks of "
                 f"{self.block} columns, a basis of {self.basis:,}."
             )
         if self.block:

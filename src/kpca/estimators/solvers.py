@@ -20,7 +20,7 @@ from kpca.estimators.checkpoint import Checkpoint
 from kpca.estimators.cost import Problem, Request
 from kpca.features.guess import leading_eigenvectors
 from kpca.gram import Centered
-from kpca.gram.tiles import EDGE, SLAB_BYTES, edges, workers_bytes
+from kpca.gram.tiles import JUDGED, edges, tile_edge, workers_bytes
 from kpca.spectrum import Spectrum, solve_dense, solve_krylov
 from kpca.spectrum.krylov import block_size, step_size
 
@@ -117,17 +117,20 @@ def _expected_by_blocks(problem: Problem, k: int) -> dict[str, Any]:
     ahead = cost.outlook(problem, k)
     layout = memory.krylov_layout(n, k, problem.budget, problem.held, threads)
     rows = count = kept = kept_bytes = 0
+    why = ""
     if problem.kernel is None:  # a matrix that is there needs no tiles
         seconds = cost.matrix_seconds(problem, k, layout.room, ahead)
     else:
         item = 4 if problem.single else 8
         tile = cost.cost_of_tiles(problem, step_size(k), single=ahead.single)
-        cuts = edges(n, EDGE[item])
+        cuts = edges(n, tile_edge(n, item))
         rows, count = cuts[0].stop, len(cuts) * (len(cuts) + 1) // 2
         worth = cost.machine_rates().fresh <= _reuses(problem.tol) * tile.fill / item
-        # Fresh memory is judged by two slabs. With float64 passes throughout there are no float32 tiles.
-        most = count if worth else 2 * SLAB_BYTES // (rows * rows * item)
-        kept = min(most, count, layout.tiles // (rows * rows * item)) if ahead.single or not problem.single else 0
+        most = count if worth else JUDGED
+        room = layout.tiles // (rows * rows * item)
+        why = "fresh memory costs more time here than it saves" if not worth else layout.why if room < count else ""
+        # With float64 passes throughout there are no float32 tiles.
+        kept = min(most, count, room) if ahead.single or not problem.single else 0
         seconds = cost.krylov_seconds(problem, k, layout.room, ahead, tile, kept=kept / count)
         kept_bytes = int(kept / count * (n * n / 2 + n * rows / 2) * item)
     vectors = min(layout.room, block_size(k) + step_size(k) * (ahead.passes - 1))
@@ -139,6 +142,7 @@ def _expected_by_blocks(problem: Problem, k: int) -> dict[str, Any]:
         "tile_rows": rows,
         "tiles": count,
         "tiles_kept": kept,
+        "tiles_reason": why,
         "pass_precision": "float32" if ahead.single else "float64",
         "refresh": ahead.refresh,
         "passes": ahead.passes,

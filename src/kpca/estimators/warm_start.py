@@ -21,6 +21,7 @@ from kpca._base.threads import kept_single_threaded
 from kpca.estimators.cost import Request
 from kpca.estimators.exact import Decomposition, decompose
 from kpca.estimators.solvers import Near
+from kpca.features.projection import KernelProjection
 from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel, Linear
 from kpca.spectrum import Spectrum
@@ -35,6 +36,8 @@ _FEWEST_ROWS, _MOST_COMPONENTS = 400, 100
 _FEW_ROWS = 3000
 # Share of the memory budget that kept distances may take.
 _KEPT = 0.5
+# From this tolerance on float32 kernel values, wrong by a millionth of the largest eigenvalue, do no harm to scores.
+_LOOSE = 1e-5
 _BANDWIDTHS = ("gamma", "length_scale")
 
 
@@ -49,10 +52,15 @@ class _EarlierFit:
 
 
 class Follower:
-    """Fits kernel after kernel to the rows of X; those that share arguments share them here."""
+    """Fits kernel after kernel to the rows of X; those that share arguments share them here.
 
-    def __init__(self, kernels: Sequence[Kernel], X: Any, request: Request, *, budget: int | None = None) -> None:
-        self.X, self.request = X, request
+    `new` are rows whose scores will be asked for under every kernel.
+    """
+
+    def __init__(
+        self, kernels: Sequence[Kernel], X: Any, request: Request, *, budget: int | None = None, new: Any = None
+    ) -> None:
+        self.X, self.request, self.new = X, request, new
         n, count = X.shape[0], request.n_components
         few = isinstance(count, int) and n >= _FEWEST_ROWS and count <= min(_MOST_COMPONENTS, n // 12)
         if request.eigen_solver == "auto" and few:  # products from a good start beat solving the whole matrix anew
@@ -66,23 +74,38 @@ class Follower:
         families = {name: members for name, members in families.items() if len(members) > 1}
         room = int(_KEPT * memory_budget()) if budget is None else budget
         self._arguments = {
-            name: SharedArguments(members, X, budget=room // len(families)) for name, members in families.items()
+            name: SharedArguments(members, X, budget=room // len(families), new=new)
+            for name, members in families.items()
         }
         self._known: dict[Hashable, list[_EarlierFit]] = {}
 
     def __call__(self, kernel: Kernel) -> Decomposition:
         """Return the components under a kernel, one of those announced or another."""
-        shared = kernel.shared
-        arguments = None if shared is None else self._arguments.get(shared[0])
+        shared, arguments = kernel.shared, self._shared(kernel)
         calm = kept_single_threaded() if self.X.shape[0] <= _FEW_ROWS else nullcontext()
         with calm, config(checkpoint=None):  # a file holds the state of one fit
-            alone = arguments is None or isinstance(kernel, Linear)
-            if shared is None or alone or shared[1] > self._widest[shared[0]]:
+            if shared is None or arguments is None:
                 return decompose(kernel, self.X, None, self.request)
             near = self._near(_kind(kernel), math.log(shared[1]))
             found = decompose(kernel, self.X, None, self.request, arguments=arguments, near=near)
         self._remember(_kind(kernel), math.log(shared[1]), found.spectrum)
         return replace(found, spectrum=replace(found.spectrum, spare=None))
+
+    def scores(self, found: Decomposition) -> FloatArray:
+        """Return the scores of the new rows by components that were found here.  # shape: (m, k)"""
+        projection, threads = found.projection, self.request.threads
+        arguments = self._shared(projection.kernel) if isinstance(projection, KernelProjection) else None
+        if arguments is None or not isinstance(projection, KernelProjection):
+            return projection(self.new, threads=threads)
+        how: dict[str, Any] = {"single": self.request.tol >= _LOOSE, "shifted": projection.shifted, "threads": threads}
+        return arguments.new_times(projection.kernel, projection.coefficients, **how) - projection.offset
+
+    def _shared(self, kernel: Kernel) -> SharedArguments | None:
+        """Return the arguments that a kernel shares with others, None if it has its own or needs more precise ones."""
+        shared = kernel.shared
+        if shared is None or isinstance(kernel, Linear) or shared[1] > self._widest.get(shared[0], 0.0):
+            return None
+        return self._arguments.get(shared[0])
 
     def _near(self, kind: Hashable, place: float) -> Near | None:
         """Return what the nearest kernels know, if they are near enough."""

@@ -13,8 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
-from kpca._base.validation import check_data
+from kpca._base.validation import all_finite, check_data
 from kpca.kernels import Kernel, Linear, resolve, resolve_gamma
+
+# Numbers that a thread makes at a time, which takes milliseconds: many threads then seldom meet. But of few rows there
+# must be enough pieces for all threads.
+_PIECE_NUMBERS, _MANY_PIECES = 2_000_000, 64
+
+
+def piece_rows(n: int, width: int, shortest: int) -> int:
+    """Return how many of n rows, with so many numbers each, are a piece of work; a matter of these numbers only."""
+    return max(shortest, min(_PIECE_NUMBERS // max(width, 1), n // _MANY_PIECES))
 
 
 class FeatureMap(Protocol):
@@ -78,9 +87,10 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
         self.kernel_.check(X)
+        threads = thread_count(self.n_jobs)
         with np.errstate(over="ignore", invalid="ignore"):
-            features: FloatArray = self.map_(X, threads=thread_count(self.n_jobs))
-        if not np.isfinite(features).all():
+            features: FloatArray = self.map_(X, threads=threads)
+        if not all_finite(features, threads):
             raise InputError(
                 f"{self._what_overflows} must be finite; some are NaN or too large: {self.kernel_.remedy}."
             )

@@ -17,10 +17,12 @@ from threadpoolctl import threadpool_limits
 from kpca._base.errors import InputError, InputWarning, Setting
 from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.threads import single_threaded
+from kpca._base.validation import all_finite
+from kpca.features.base import piece_rows
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.pivots import pivoted_cholesky
 from kpca.gram import CrossGram
-from kpca.gram.tiles import slices
+from kpca.gram.tiles import by_slices, over_slices, slices
 from kpca.kernels import Kernel
 
 # Landmarks are chosen among at most this many rows, drawn once: more change the choice little and cost in proportion.
@@ -33,7 +35,7 @@ _DRAWS, _CHEAP_DRAW = 5, 1_600_000
 # A fraction of the trace that is rounding: nothing is gained by asking for less.
 _ROUNDING = 1e-13
 _FIRST_RANK = 16
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE, _SHORTEST_PIECE, _DIAGONAL_ROWS = 4096, 288, 65_536
 # Multiplications per pass of k-means from which mini-batches take over.
 _MINI_BATCHES = 2e9
 _PASSES = 50
@@ -95,7 +97,7 @@ def choose_landmarks(
     """
     # For a positive semidefinite kernel all other values are finite, too.
     with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(kernel.diagonal(X)).all():
+        if not all_finite(_diagonal(kernel, X, threads)):
             raise InputError(f"Kernel values must be finite; some are NaN or too large: {kernel.remedy}.")
     if not isinstance(method, str):
         return _given(X, method)
@@ -144,13 +146,22 @@ def unexplained_fraction(
     features: NystroemMap, X: Any, weights: FloatArray | None = None, *, threads: int = 1
 ) -> float:
     """Return the share of the (weighted) trace of K that the map leaves out, over all rows, measured in float64."""
-    left = total = 0.0
-    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
-        part = X[start : start + _ROWS_AT_ONCE].astype(np.float64, copy=False)
-        share = np.ones(part.shape[0]) if weights is None else weights[start : start + _ROWS_AT_ONCE]
-        left += float(share @ features.unexplained(part, features(part, threads=threads)))
-        total += float(share @ features.kernel.diagonal(part))
-    return left / total if total > 0 else 0.0
+    n = X.shape[0]
+    own, left = np.empty(n), np.empty(n)
+
+    def work(rows: slice) -> None:
+        part = X[rows].astype(np.float64, copy=False)
+        own[rows], left[rows] = features.kernel.diagonal(part), features.unexplained(part, features(part))
+
+    over_slices(work, n, piece_rows(n, features.rank, _SHORTEST_PIECE), threads)
+    share = np.ones(n) if weights is None else weights
+    total = float(share @ own)
+    return float(share @ left) / total if total > 0 else 0.0
+
+
+def _diagonal(kernel: Kernel, X: Any, threads: int) -> FloatArray:
+    """Return k(x, x) of all rows.  # shape: (n,)"""
+    return by_slices(lambda rows: kernel.diagonal(X[rows]), np.empty(X.shape[0]), _DIAGONAL_ROWS, threads)
 
 
 def _chooser(kernel: Kernel, method: str) -> Callable[[_Task], Landmarks]:

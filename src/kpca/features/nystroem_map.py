@@ -15,15 +15,14 @@ from scipy.linalg.blas import dtrmm
 from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order, single_threaded
+from kpca.features.base import piece_rows
 from kpca.gram.engine import Evaluator, evaluator, has_single
-from kpca.gram.tiles import edges, slices
+from kpca.gram.tiles import edges
 from kpca.kernels import Kernel
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
-# Rows of a piece of work, by bytes of an entry.
+# Rows whose kernel values are made at once, by bytes of an entry.
 _ROWS = {4: 512, 8: 288}
-# Entries of the rows that an evaluator is made for at once: it keeps a copy of them.
-_SLAB = 2**23
 # The whitening is a triangle; in this many bands of rows nearly half of the work is saved, and GEMM still runs well.
 _BANDS = 8
 _NARROWEST_BAND = 64
@@ -97,11 +96,8 @@ class NystroemMap:
         return float(np.finfo(SINGLE).eps) if np.dtype(dtype) == SINGLE else _DOUBLE_ERROR
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        dtype = self.precision(X.dtype)
         out = np.empty((X.shape[0], self.rank), dtype=SINGLE if X.dtype == SINGLE else DOUBLE)
-        step = max(_ROWS[8], _SLAB // (X.shape[1] + 2))
-        for slab in slices(X.shape[0], step):
-            self._fill(X[slab], dtype, out[slab], threads)
+        self._fill(X, self.precision(X.dtype), out, threads)
         return out
 
     def unexplained(self, X: Any, features: FloatArray) -> NDArray[np.float64]:
@@ -171,20 +167,20 @@ class NystroemMap:
         return evaluator(self._kernel, X, points, dtype, memo=self._memos.setdefault(is_sparse, {}))
 
     def _fill(self, X: Any, dtype: np.dtype[Any], out: FloatArray, threads: int) -> None:
-        values = self._evaluator(X, dtype)
-        bands, everything = self._bands[dtype], slice(0, self.rank)
-        pieces = edges(X.shape[0], _ROWS[dtype.itemsize])
+        bands, everything, height = self._bands[dtype], slice(0, self.rank), _ROWS[dtype.itemsize]
+        pieces = edges(X.shape[0], piece_rows(X.shape[0], self.rank, height))
 
         def make_worker() -> Any:
-            height = max((piece.stop - piece.start for piece in pieces), default=0)
-            scratch = np.empty((height, self.rank), dtype=dtype)
+            scratch = np.empty((min(height, X.shape[0]), self.rank), dtype=dtype)
 
             def whiten(piece: slice) -> None:
-                K = scratch[: piece.stop - piece.start]
-                values.fill(piece, everything, K)
-                for band, rows in bands:
-                    # features of a band need the landmarks up to its end only
-                    out[piece, band] = K[:, : band.stop] @ rows.T
+                values, features = self._evaluator(X[piece], dtype), out[piece]
+                for part in edges(len(features), height):
+                    K = scratch[: part.stop - part.start]
+                    values.fill(part, everything, K)
+                    for band, rows in bands:
+                        # features of a band need the landmarks up to its end only
+                        features[part, band] = K[:, : band.stop] @ rows.T
 
             return whiten
 

@@ -11,14 +11,20 @@ from scipy import sparse
 
 from kpca._base.config import BASE, memory_budget, require, row_columns
 from kpca._base.linalg import FloatArray
+from kpca._base.threads import in_order
 from kpca.features import FeatureMap
+from kpca.features.base import piece_rows
 from kpca.gram import CrossGram
 from kpca.gram.engine import like, to_host
-from kpca.gram.tiles import band_rows, by_slices, slices, workers_bytes
+from kpca.gram.tiles import CROSS_EDGE, band_rows, by_slices, edges, slices, workers_bytes
 from kpca.kernels import Kernel
 
-# Features of the rows that are projected at once.
-_PIECE_NUMBERS = 500_000
+# Numbers of rows that stay in the cache while they are centred and multiplied.
+_CENTRED_NUMBERS = 100_000
+# Features of the shortest piece of work.
+_SHORTEST_PIECE = 500_000
+# Rows of scores that a thread goes over at a time; up to so many, a single one does.
+SCORES_AT_ONCE = 8192
 # Residuals below this many units in the last place of what they are the difference of are 0.
 _ROUNDING = 16.0
 
@@ -53,23 +59,31 @@ class LinearProjection:
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         if isinstance(X, np.ndarray):
             # centred before the product, so that an offset costs no digits
-            m, step = len(X), band_rows(X.shape[1])
-            if m <= step:
-                return (X - self.mean) @ self.components.T
-            scores: FloatArray = np.empty((m, len(self.components)))
-            for here in slices(m, step):
-                scores[here] = (X[here] - self.mean) @ self.components.T
+            (m, d), scores = X.shape, np.empty((len(X), len(self.components)))
+            pieces = slices(m, max(1, _CENTRED_NUMBERS // d))
+
+            def make_worker() -> Callable[[slice], Any]:
+                memory = np.empty((pieces[0].stop, d), dtype=np.result_type(X, self.mean))
+                return lambda here: np.matmul(
+                    np.subtract(X[here], self.mean, out=memory[: here.stop - here.start]),
+                    self.components.T,
+                    out=scores[here],
+                )
+
+            in_order(pieces, make_worker, lambda *_: None, threads)
             return scores
         return np.asarray(np.asarray(X @ self.components.T) - self.mean @ self.components.T)
 
     def parts(self, X: Any, *, threads: int = 1) -> Parts:
         """Return the scores, and |x - mean|^2 - |t|^2: what the components leave of each row."""
-        scores, left = np.empty((X.shape[0], len(self.components))), np.empty(X.shape[0])
-        for here in slices(X.shape[0], band_rows(X.shape[1])):
+
+        def work(here: slice) -> FloatArray:
             part = X[here]
             rows = (part.toarray() if sparse.issparse(part) else part) - self.mean
-            scores[here], left[here] = _split(rows, self.components.T)
-        return Parts(scores, left)
+            return np.column_stack(_split(rows, self.components.T))
+
+        both = np.empty((X.shape[0], len(self.components) + 1))
+        return _parts_of(by_slices(work, both, band_rows(X.shape[1]), threads))
 
     def doubled(self) -> LinearProjection:
         directions = _orthonormal(self.components.T.astype(np.float64))
@@ -118,43 +132,61 @@ class KernelProjection(_ByComponents):
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X, never holding more than a few tiles.  # shape: (m, k)"""
-        cross, _ = self._cross(X, threads)
-        scores = cross @ self.coefficients
-        scores -= like(self.offset, scores)
-        return scores
+
+        def work(part: Any, threads: int) -> FloatArray:
+            scores = self._cross(part, threads) @ self.coefficients
+            scores -= like(self.offset, scores)
+            return scores
+
+        return self._each(X, work, len(self.offset), threads)
 
     def parts(self, X: Any, *, threads: int = 1) -> Parts:
         """Return the scores, and |phi(x) - P phi(x)|^2 = k(x, x) - 2 k_x'c + c'Kc - |t|^2.
 
         The latter is negative for some rows if the kernel is not positive semidefinite: it is no squared length then.
         """
-        cross, X = self._cross(X, threads)
-        left: FloatArray = self.kernel.diagonal(X).astype(np.float64)
-        rounding = _ROUNDING * float(np.finfo(np.float64).eps) * np.abs(left)
-        if self.centre is None:
-            scores = to_host(cross @ self.coefficients) - self.offset
-        else:
-            c = self.centre.coefficients
-            products = to_host(cross @ np.column_stack([self.coefficients, c]))
-            left += self.centre.square - 2.0 * (products[:, -1] + cross.constant * c.sum())
-            scores = products[:, :-1] - self.offset
-        left -= np.einsum("ij,ij->i", scores, scores)
-        if self.kernel.psd:
-            left[left <= rounding] = 0.0
-        return Parts(scores, left)
+
+        def work(part: Any, threads: int) -> FloatArray:
+            cross = self._cross(part, threads)
+            left: FloatArray = self.kernel.diagonal(part).astype(np.float64)
+            rounding = _ROUNDING * float(np.finfo(np.float64).eps) * np.abs(left)
+            if self.centre is None:
+                scores = to_host(cross @ self.coefficients) - self.offset
+            else:
+                c = self.centre.coefficients
+                products = to_host(cross @ np.column_stack([self.coefficients, c]))
+                left += self.centre.square - 2.0 * (products[:, -1] + cross.constant * c.sum())
+                scores = products[:, :-1] - self.offset
+            left -= np.einsum("ij,ij->i", scores, scores)
+            if self.kernel.psd:
+                left[left <= rounding] = 0.0
+            return np.column_stack([scores, left])
+
+        return _parts_of(self._each(X, work, len(self.offset) + 1, threads))
 
     def doubled(self) -> KernelProjection:
         return replace(self, precision=np.dtype(np.float64), memo={})
 
-    def _cross(self, X: Any, threads: int) -> tuple[CrossGram, Any]:
+    def _each(self, X: Any, work: Callable[[Any, int], FloatArray], width: int, threads: int) -> FloatArray:
+        """Return what `work` makes of rows on some threads, a piece of them at a time.  # shape: (m, width)"""
         if sparse.issparse(self.X) != sparse.issparse(X):
             X = X.toarray() if sparse.issparse(X) else sparse.csr_matrix(X)
-        dtype = X.dtype if self.precision is None else self.precision
-        m, d, k = X.shape[0], max(row_columns(X), row_columns(self.X)), len(self.offset)
-        needed = transform_bytes(m, self.X.shape[0], d, k, itemsize=dtype.itemsize, threads=threads)
+        m, n, d = X.shape[0], self.X.shape[0], max(row_columns(X), row_columns(self.X))
+        itemsize = self._dtype(X).itemsize
+        needed = transform_bytes(m, n, d, len(self.offset), itemsize=itemsize, threads=threads)
         require(needed, memory_budget, "or transform fewer rows at a time")
-        cross = CrossGram(self.kernel, X, self.X, dtype=dtype, shifted=self.shifted, threads=threads, memo=self.memo)
-        return cross, X
+        step = piece_rows(m, n, CROSS_EDGE[itemsize])
+        if m <= step or not (isinstance(X, np.ndarray) or sparse.issparse(X)):  # devices have threads of their own
+            return work(X, threads)
+        self._cross(X[:1], 1)  # prepares the known rows, once for all threads
+        return by_slices(lambda rows: work(X[rows], 1), np.empty((m, width)), edges(m, step)[0].stop, threads)
+
+    def _cross(self, X: Any, threads: int) -> CrossGram:
+        how: dict[str, Any] = {"dtype": self._dtype(X), "shifted": self.shifted, "threads": threads, "memo": self.memo}
+        return CrossGram(self.kernel, X, self.X, **how)
+
+    def _dtype(self, X: Any) -> np.dtype[Any]:
+        return X.dtype if self.precision is None else self.precision
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memo": {}}  # made again where it is needed
@@ -186,8 +218,8 @@ class FeatureProjection(_ByComponents):
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X; their features are made a piece at a time.  # shape: (m, k)"""
-        scores = np.empty((X.shape[0], self.directions.shape[1]))
-        return self._each(X, lambda features: features @ self.directions, scores, threads) - self.offset
+        scores, offset = np.empty((X.shape[0], self.directions.shape[1])), self.offset
+        return self._each(X, lambda features: features @ self.directions - offset, scores, threads)
 
     def parts(self, X: Any, *, threads: int = 1) -> Parts:
         """Return the scores, and |f(x) - mean|^2 - |t|^2: what the components leave of the features."""
@@ -196,15 +228,15 @@ class FeatureProjection(_ByComponents):
         def work(features: FloatArray) -> FloatArray:
             return np.column_stack(_split(features - self.mean, self.directions))
 
-        both = self._each(X, work, np.empty((X.shape[0], k + 1)), threads)
-        return Parts(both[:, :k], both[:, k])
+        return _parts_of(self._each(X, work, np.empty((X.shape[0], k + 1)), threads))
 
     def doubled(self) -> FeatureProjection:
         directions = _orthonormal(self.directions.astype(np.float64))
         return replace(self, directions=directions, mean=self.mean.astype(np.float64))
 
     def _each(self, X: Any, work: Callable[[FloatArray], FloatArray], out: FloatArray, threads: int) -> FloatArray:
-        step = max(1, _PIECE_NUMBERS // max(self.feature_map.rank, 1))
+        rank = max(self.feature_map.rank, 1)
+        step = piece_rows(len(out), rank, max(1, _SHORTEST_PIECE // rank))
         return by_slices(lambda rows: work(self.feature_map(X[rows])), out, step, threads)
 
 
@@ -217,11 +249,23 @@ def _split(rows: FloatArray, directions: FloatArray) -> Parts:
     return Parts(scores, np.where(squares > rounding, squares, 0.0))
 
 
+def converted(scores: FloatArray, dtype: np.dtype[Any], threads: int) -> FloatArray:
+    """Return scores in this dtype: themselves where they have it."""
+    if scores.dtype == dtype or len(scores) <= SCORES_AT_ONCE or not isinstance(scores, np.ndarray):
+        return scores.astype(dtype, copy=False)
+    return by_slices(lambda rows: scores[rows], np.empty(scores.shape, dtype=dtype), SCORES_AT_ONCE, threads)
+
+
+def _parts_of(both: FloatArray) -> Parts:
+    """Return scores with residuals in a last column as what they are."""
+    return Parts(both[:, :-1], both[:, -1])
+
+
 def transform_bytes(m: int, n: int, d: int, k: int, *, itemsize: int, threads: int = 1) -> int:
-    """Return what the scores of m new rows take: themselves, the prepared rows of both sides, a band at a time."""
-    band = min(m, band_rows(d))
+    """Return what the scores of m new rows take: themselves, the prepared rows of both sides, a piece per thread."""
+    pieces = min(m, threads * piece_rows(m, n, CROSS_EDGE[itemsize]))
     scores = m * k * (8 + (itemsize if itemsize == 4 else 0))
-    return scores + (d + 2) * (n + 2 * band) * itemsize + n * k * itemsize + workers_bytes(threads, n) + BASE
+    return scores + (d + 2) * (n + 2 * pieces) * itemsize + n * k * itemsize + workers_bytes(threads, n) + BASE
 
 
 def _orthonormal(V: FloatArray) -> FloatArray:

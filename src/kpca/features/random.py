@@ -15,18 +15,18 @@ from scipy import sparse
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
-from kpca._base.threads import in_order
 from kpca._base.validation import check_data, check_jobs, seed_of, unchanged_on_error
 from kpca.features.base import FeatureTransformer, Inexact
 from kpca.features.families import Draw, draw_part, offset, smallest_rank, structure_of
 from kpca.features.parts import Part
-from kpca.gram.tiles import by_slices, slices
+from kpca.gram.tiles import by_slices, over_slices, slices
 from kpca.kernels import Kernel
 
 # Features computed at once, by which the rows of a chunk are chosen: some MiB, and the same on every machine.
 _CHUNK = 2**18
 _FEWEST_ROWS, _MOST_ROWS = 64, 1024
 _PAIRS_AT_ONCE = 16
+_SUMMED_ROWS = 16_384
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class RandomMap(Inexact):
             with np.errstate(over="ignore", invalid="ignore"):  # here: other threads do not know the caller's
                 part.fill(X[rows].astype(inner, copy=False), out[rows])
 
-        in_order(slices(len(out), self._step), lambda: fill, lambda rows, done: None, threads)
+        over_slices(fill, len(out), self._step, threads)
         return out
 
     def why_no_pull(self) -> str | None:
@@ -143,10 +143,16 @@ def draw_features(
     return RandomMap(kernel, int(rank), d, found, origin, part)
 
 
-def fit_random(kernel: Kernel, X: Any, rank: int, structure: str = "orthogonal", *, seed: int = 0) -> RandomMap:
+def fit_random(
+    kernel: Kernel, X: Any, rank: int, structure: str = "orthogonal", *, seed: int = 0, threads: int = 1
+) -> RandomMap:
     """Draw features for the rows of X: their mean is the origin."""
     kernel.check(X)
-    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+
+    def total(rows: slice) -> FloatArray:
+        return np.asarray(X[rows].sum(axis=0, dtype=np.float64)).ravel()
+
+    mean = np.sum(over_slices(total, X.shape[0], _SUMMED_ROWS, threads), axis=0) / X.shape[0]
     return draw_features(kernel, X.shape[1], rank, structure=structure, seed=seed, origin=mean)
 
 
@@ -265,10 +271,10 @@ class RandomFeatures(FeatureTransformer):
             check_jobs(self.n_jobs)
             X = check_data(self, X, reset=True)
             kernel, gamma = self._resolved(X, X)
-            seed = seed_of(self.random_state)
-            drawn = fit_random(kernel, X, self.rank, self.structure, seed=seed)
+            seed, threads = seed_of(self.random_state), thread_count(self.n_jobs)
+            drawn = fit_random(kernel, X, self.rank, self.structure, seed=seed, threads=threads)
             with np.errstate(over="ignore", invalid="ignore"):
-                error = kernel_error(drawn, X, seed=seed, threads=thread_count(self.n_jobs))
+                error = kernel_error(drawn, X, seed=seed, threads=threads)
             if not np.isfinite(error.rms):
                 raise InputError(f"Features must be finite; some are NaN or too large: {kernel.remedy}.")
         self.map_: RandomMap = drawn

@@ -32,6 +32,8 @@ _FIRST_ROWS = 256
 # Features of one piece: so many that adding up r x r sums costs little beside making them.
 PIECE_NUMBERS = 2_000_000
 SHORTEST_PIECE = 256
+# A thread adds up this many pieces by itself, where there are so many runs of them: runs are added up one at a time.
+_RUN, _FEWEST_RUNS = 4, 64
 # From this many rows per landmark on, kernel values are summed and then whitened; of fewer, whitening r x r sums in
 # float64 costs more than whitening the rows.
 WHITENED_LATE = 8
@@ -133,11 +135,8 @@ def scatter_of(
         left = float((np.ones(len(F)) if w is None else w) @ feature_map.unexplained(part, F))
         return replace(_summed(F, w, diagonal, origin), unexplained=left)
 
-    def commit(rows: slice, piece: _Sums) -> None:
-        sums.add(piece)
-        report(rows.stop - rows.start, again=True)
-
-    in_order(slices(n, max(SHORTEST_PIECE, PIECE_NUMBERS // max(rank, 1))), lambda: work, commit, threads)
+    runs = _runs(n, max(SHORTEST_PIECE, PIECE_NUMBERS // max(rank, 1)))
+    _add_up(sums, runs, lambda: work, threads, lambda rows: report(rows, again=True))
     gap, second = sums.centred()
     return Scatter(sums.rows, sums.mass, origin.astype(np.float64) + gap, second, sums.trace, sums.unexplained)
 
@@ -179,6 +178,42 @@ class _Sums:
         return gap, self.second
 
 
+def _runs(n: int, step: int) -> list[list[slice]]:
+    """Return n rows in pieces of `step`, those of a run together; a matter of these numbers only."""
+    pieces = slices(n, step)
+    length = max(1, min(_RUN, len(pieces) // _FEWEST_RUNS))
+    return [pieces[start : start + length] for start in range(0, len(pieces), length)]
+
+
+def _add_up(
+    sums: _Sums,
+    runs: list[list[slice]],
+    make_worker: Callable[[], Callable[[slice], _Sums]],
+    threads: int,
+    done: Monitor,
+) -> None:
+    """Add what workers find for the rows of each piece: within a run first, then run by run, in their order."""
+
+    def make_runner() -> Callable[[list[slice]], _Sums]:
+        worker = make_worker()
+
+        def run(pieces: list[slice]) -> _Sums:
+            if len(pieces) == 1:
+                return worker(pieces[0])
+            found = _Sums.empty(len(sums.first))
+            for rows in pieces:
+                found.add(worker(rows))
+            return found
+
+        return run
+
+    def commit(pieces: list[slice], found: _Sums) -> None:
+        sums.add(found)
+        done(pieces[-1].stop - pieces[0].start)
+
+    in_order(runs, make_runner, commit, threads)
+
+
 def _summed(F: FloatArray, weights: FloatArray | None, diagonal: FloatArray, origin: FloatArray) -> _Sums:
     """Return the sums over the rows of F, which is overwritten by sqrt(w) (F - origin)."""
     w = np.ones(len(F)) if weights is None else weights
@@ -189,13 +224,17 @@ def _summed(F: FloatArray, weights: FloatArray | None, diagonal: FloatArray, ori
     return _Sums(int(np.count_nonzero(w)), float(w.sum()), first, F.T @ F, float(w @ diagonal))
 
 
+class _TooCoarseError(Exception):
+    """Sums of kernel values have lost too many digits to be whitened."""
+
+
 def _value_sums(
     landmarks: NystroemMap, X: Any, weights: FloatArray | None, *, limit: float, threads: int, monitor: Monitor
 ) -> Scatter | None:
     """Return the scatter, or None where rounding may have changed it by more than `limit` times the trace."""
     # as many bytes in a piece, also where float32 rows need float64 kernel values
     numbers = PIECE_NUMBERS * X.dtype.itemsize // landmarks.precision(X.dtype).itemsize
-    pieces = slices(X.shape[0], max(SHORTEST_PIECE, numbers // landmarks.rank))
+    runs = _runs(X.shape[0], max(SHORTEST_PIECE, numbers // landmarks.rank))
     # Relative to the median of each landmark's first kernel values: wide kernels lose no digits then, as with the mean,
     # and the many rows that are far from a landmark of a narrow one add nothing; a mean would make them add the same
     # small number again and again, which rounds the same way each time.
@@ -206,7 +245,7 @@ def _value_sums(
     directions = np.random.default_rng(0).standard_normal((landmarks.rank, _PROBES))
     probes = landmarks.coefficients(directions).astype(origin.dtype)  # k.probe = f.direction, shape: (r, s)
     sums = _Sums.empty(landmarks.rank)
-    longest = max(piece.stop - piece.start for piece in pieces)
+    longest = runs[0][0].stop
 
     def make_worker() -> Callable[[slice], _Sums]:
         scratch = np.empty((longest, landmarks.rank), dtype=origin.dtype)
@@ -220,15 +259,21 @@ def _value_sums(
 
         return work
 
-    def commit(rows: slice, piece: _Sums) -> None:
-        sums.add(piece)
-        monitor(rows.stop - rows.start)
+    first = True
 
-    in_order(pieces[:1], make_worker, commit, 1)  # tells whether it is worth going on
-    # Errors of pieces are at best independent: relative to the trace, of all of them together as much smaller.
-    if not _rounding(sums, probes) <= limit * sums.trace * math.sqrt(len(pieces)):
+    def done(rows: int) -> None:
+        nonlocal first
+        monitor(rows)
+        # The first run tells whether it is worth going on. Errors of runs are at best independent: relative to the
+        # trace, of all of them together as much smaller.
+        if first and not _rounding(sums, probes) <= limit * sums.trace * math.sqrt(len(runs)):
+            raise _TooCoarseError
+        first = False
+
+    try:
+        _add_up(sums, runs, make_worker, threads, done)
+    except _TooCoarseError:
         return None
-    in_order(pieces[1:], make_worker, commit, threads)
     rounding = _rounding(sums, probes)
     if not rounding <= limit * sums.trace:
         return None

@@ -18,7 +18,7 @@ from kpca._base.threads import in_order
 from kpca.gram._evaluators import Evaluator, Memo, evaluator, has_single
 from kpca.gram.shared import SharedArguments
 from kpca.gram.slopes import Slopes
-from kpca.gram.tiles import CROSS_EDGE, EDGE, TileStore, band_rows, edges
+from kpca.gram.tiles import CROSS_EDGE, CROSS_TILES, TileStore, band_rows, edges, tile_edge
 from kpca.kernels import Kernel
 
 # Blocks of fewer columns than this are multiplied as they are, wider ones filled up to a multiple of 8.
@@ -41,7 +41,7 @@ class NumpyTiles:
         self.dtype, self.n_evaluations = dtype, 0
         self._kernel, self._X, self._shifted, self._arguments = kernel, X, shifted, arguments
         self._n, self._threads = X.shape[0], threads
-        self._edges = edges(self._n, EDGE[dtype.itemsize])
+        self._edges = edges(self._n, tile_edge(self._n, dtype.itemsize))
         self._pieces = [(i, j) for i in range(len(self._edges)) for j in range(i, len(self._edges))]
         self._widest = max(cut.stop - cut.start for cut in self._edges)
         self.keep(0)
@@ -151,19 +151,27 @@ class NumpyTiles:
 
     def rows_times(self, rows: NDArray[np.intp], V: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
         inner, some = np.ascontiguousarray(V, dtype=dtype), self._X[rows]
-        out = np.zeros((len(rows), V.shape[1]))
-        for columns in self._edges:
+        out, diagonal = np.zeros((len(rows), V.shape[1])), self.diagonal
+        known = dtype == self.dtype or self._arguments is not None
+        values = (self.values if dtype == self.dtype else self._evaluator(dtype)) if known else None
+
+        def multiply(columns: slice) -> FloatArray:
             tile = np.empty((len(rows), columns.stop - columns.start), dtype=dtype)
-            if dtype == self.dtype or self._arguments is not None:
-                values = self.values if dtype == self.dtype else self._evaluator(dtype)
+            if values is not None:
                 values.fill(rows, columns, tile)
             else:
                 # made of these columns only: the prepared rows of all would be as large as the data, for a few values
                 local = evaluator(self._kernel, some, self._X[columns], dtype, shifted=self._shifted)
                 local.fill(slice(0, len(rows)), slice(0, columns.stop - columns.start), tile)
             inside = np.flatnonzero((rows >= columns.start) & (rows < columns.stop))
-            tile[inside, rows[inside] - columns.start] = self.diagonal[rows[inside]]
-            out += tile @ inner[columns]
+            tile[inside, rows[inside] - columns.start] = diagonal[rows[inside]]
+            product: FloatArray = tile @ inner[columns]
+            return product
+
+        def commit(_: slice, part: FloatArray) -> None:
+            np.add(out, part, out=out)
+
+        in_order(self._edges, lambda: multiply, commit, self._threads)
         return out
 
     def matrix(self) -> FloatArray:
@@ -208,13 +216,15 @@ class NumpyCross:
         return out
 
     def _multiply(self, source: Evaluator, inner: FloatArray, out: FloatArray) -> None:
-        pieces, columns = (edges(n, CROSS_EDGE[self._dtype.itemsize]) for n in (len(out), len(inner)))
-        tallest, widest = (cuts[0].stop if cuts else 0 for cuts in (pieces, columns))  # none is longer than the first
+        bands, cuts = (edges(n, CROSS_EDGE[self._dtype.itemsize]) for n in (len(out), len(inner)))
+        tallest, widest = (some[0].stop if some else 0 for some in (bands, cuts))  # none is longer than the first
+        spans = [cuts[i : i + CROSS_TILES] for i in range(0, len(cuts), CROSS_TILES)]
 
         def make_worker() -> Any:
             scratch = np.empty(tallest * widest, dtype=self._dtype)
 
-            def multiply(rows: slice) -> FloatArray:
+            def multiply(piece: tuple[slice, list[slice]]) -> FloatArray:
+                rows, columns = piece
                 height = rows.stop - rows.start
                 total = np.zeros((height, inner.shape[1]))
                 for cut in columns:
@@ -225,7 +235,11 @@ class NumpyCross:
 
             return multiply
 
-        in_order(pieces, make_worker, out.__setitem__, self._threads)
+        def commit(piece: tuple[slice, list[slice]], total: FloatArray) -> None:
+            out[piece[0]] += total
+
+        out.fill(0.0)
+        in_order([(rows, columns) for rows in bands for columns in spans], make_worker, commit, self._threads)
 
 
 class NumpyEngine:

@@ -25,7 +25,7 @@ _EPS = float(np.finfo(np.float64).eps)
 # Numbers in a chunk of rows that stays in the cache while it is centred and multiplied.
 _CHUNK = 100_000
 # Up to this many numbers a pass over the rows is done before a second thread has started.
-_ONE_THREAD_NUMBERS = 4_000_000
+_ONE_THREAD_NUMBERS = 400_000
 # Columns of the identity that a LinearOperator multiplies at a time to be written out, and rows that are squared.
 _MATRIX_COLUMNS, _ROWS_AT_ONCE = 256, 512
 # Columns of the identity that sparse rows multiply at a time, where their small side is written out.
@@ -186,8 +186,7 @@ class Factored(OfData):
     def features(self) -> FloatArray:
         """All of the dense F, for repeated products.  # shape: (n, d)"""
         whole = np.empty(self._data.shape, dtype=self._data.dtype)
-        for rows in self._chunks():
-            whole[rows] = self._relative(rows, self.mean, whole[rows])
+        self._over_chunks(self.mean, whole.__setitem__, lambda *_: None)
         return whole
 
     @cached_property
@@ -197,21 +196,22 @@ class Factored(OfData):
         return self.scale / math.sqrt(self._mass)
 
     def features_times(self, V: FloatArray) -> FloatArray:
-        """Return F V in float64.  # shape: (n, b)"""
+        """Return F V in float64, each column in one piece: what follows goes along them.  # shape: (n, b)"""
         if self.sparse:
             image: FloatArray = np.asarray(self._data @ V, dtype=np.float64) - self.mean @ V
             return image if self._scale is None else image * self._scale[:, None]
         V = V.astype(self._data.dtype, copy=False)
         if "features" in self.__dict__:
             return np.asarray(self.features @ V, dtype=np.float64)
-        image = np.empty((self._data.shape[0], V.shape[1]))
+        image = np.empty((V.shape[1], self._data.shape[0]))
         rest = (self.mean - self._origin) @ V
 
-        def commit(rows: slice, part: FloatArray) -> None:
-            image[rows] = part - (rest if self._scale is None else np.multiply.outer(self._scale[rows], rest))
+        def work(rows: slice, part: FloatArray) -> None:
+            off = rest[:, None] if self._scale is None else np.multiply.outer(rest, self._scale[rows])
+            np.subtract(V.T @ part.T, off, out=image[:, rows])
 
-        self._over_chunks(self._origin, lambda _, part: part @ V, commit)
-        return image
+        self._over_chunks(self._origin, work, lambda *_: None)
+        return image.T
 
     def transposed_times(self, U: FloatArray) -> FloatArray:
         """Return F'U in float64.  # shape: (d, b)"""

@@ -15,22 +15,24 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
-from kpca.gram._evaluators import ProfileValues, Rows, evaluator
+from kpca.gram._evaluators import DOUBLE, SINGLE, ProfileValues, Rows, evaluator, has_single
+from kpca.gram.tiles import CROSS_EDGE, by_slices, edges
 from kpca.kernels import RBF, Exponential, Kernel, Polynomial
 
 
 class SharedArguments:
     """The arguments of some kernels for all pairs of the rows of X, in tiles that are kept while `budget` bytes last.
 
-    A tile is kept when it is first asked for; what does not fit is computed anew each time, to the same bits.
+    A tile is kept when it is first asked for; what does not fit is computed anew each time, to the same bits. `new` are
+    rows that are to be multiplied against those of X.
     """
 
-    def __init__(self, kernels: Sequence[Kernel], X: Any, *, budget: int) -> None:
+    def __init__(self, kernels: Sequence[Kernel], X: Any, *, budget: int, new: Any = None) -> None:
         found = [kernel.shared for kernel in kernels]
         names = {shared[0] for shared in found if shared is not None}
         if len(names) != 1 or None in found:
             raise InputError(f"Kernels that share arguments must be of one kind; got {', '.join(map(repr, kernels))}.")
-        self._name, self.X = names.pop(), X
+        self._name, self.X, self._new = names.pop(), X, new
         # Arguments are those of the kernel that takes them with the largest factor. Its errors are the largest, too:
         # what is precise enough for it is so for all.
         factors = [shared[1] for shared in found if shared is not None]
@@ -41,18 +43,38 @@ class SharedArguments:
             self._model = Exponential(1.0 / np.sqrt(self._factor)) if singular else RBF(self._factor)
         elif self._name == "dot":
             self._model = Polynomial(1, self._factor, 0.0)
-        self._makers: dict[np.dtype[Any], Any] = {}
+        self._makers: dict[tuple[np.dtype[Any], bool], Any] = {}
+        self._memo: dict[Any, Any] = {}
         self._tiles: dict[Any, FloatArray] = {}
         self._left, self._lock = budget, threading.Lock()
 
-    def evaluator(self, kernel: Kernel, dtype: np.dtype[Any], *, shifted: bool) -> FromArguments:
+    def evaluator(self, kernel: Kernel, dtype: np.dtype[Any], *, shifted: bool, new: bool = False) -> FromArguments:
+        """Return what fills tiles of this kernel between rows of X, or between the new ones and those of X."""
         shared = kernel.shared
         if shared is None or shared[0] != self._name or shared[1] > self._factor:
             raise InputError(f"The arguments of these kernels must be shared; {kernel!r} has others.")
         with self._lock:
-            if dtype not in self._makers:
-                self._makers[dtype] = evaluator(self._model, self.X, self.X, dtype)
-        return FromArguments(self, self._makers[dtype], kernel, shared[1] / self._factor, shifted)
+            if (dtype, new) not in self._makers:
+                rows = self._new if new else self.X
+                self._makers[dtype, new] = evaluator(self._model, rows, self.X, dtype, memo=self._memo)
+        return FromArguments(self, self._makers[dtype, new], kernel, shared[1] / self._factor, shifted)
+
+    def new_times(self, kernel: Kernel, V: FloatArray, *, single: bool, shifted: bool, threads: int = 1) -> FloatArray:
+        """Return K(new, X) V, in single precision where that is enough and there is one.  # shape: (m, b)"""
+        single = single and has_single(kernel, self.X) and has_single(kernel, self._new)
+        dtype = SINGLE if single else DOUBLE
+        values, inner = self.evaluator(kernel, dtype, shifted=shifted, new=True), V.astype(dtype)
+        rows, columns = (edges(n, CROSS_EDGE[dtype.itemsize]) for n in (self._new.shape[0], len(V)))
+
+        def work(here: slice) -> FloatArray:
+            total = np.zeros((here.stop - here.start, V.shape[1]))
+            for cut in columns:
+                tile = np.empty((len(total), cut.stop - cut.start), dtype=dtype)
+                values.fill(here, cut, tile)
+                total += tile @ inner[cut]
+            return total
+
+        return by_slices(work, np.empty((self._new.shape[0], V.shape[1])), rows[0].stop, threads)
 
     def arguments(self, maker: Any, rows: Rows, columns: slice, shape: tuple[int, ...]) -> FloatArray:
         """Return the arguments of some pairs: those kept, or computed, and kept if they are a tile and there is room.
@@ -61,7 +83,7 @@ class SharedArguments:
         """
         key = None
         if isinstance(rows, slice):
-            key = (maker.argument_dtype, (rows.start, rows.stop, columns.start, columns.stop))
+            key = (id(maker), rows.start, rows.stop, columns.start, columns.stop)
             kept = self._tiles.get(key)
             if kept is not None:
                 return kept

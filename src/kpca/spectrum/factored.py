@@ -43,8 +43,8 @@ def solve_factored(
         small = solve_krylov(operator, k, tol, max_passes=max_passes, seed=seed, monitor=monitor)
     if operator.primal:
         directions = small.vectors.T
-        scores = operator.features_times(small.vectors)  # = U sqrt(lambda)
-        vectors = scores / _lengths(scores)
+        vectors = operator.features_times(small.vectors)  # = U sqrt(lambda)
+        vectors /= _lengths(vectors)
     else:
         images = operator.transposed_times(small.vectors)
         directions = (images / _lengths(images)).T

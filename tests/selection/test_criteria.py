@@ -1,6 +1,7 @@
 """Every criterion against its slow truth, over kernels, dtypes, sparse and dense rows, and kinds of labels."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,10 +20,19 @@ from kpca._base.errors import InputError
 from kpca.estimators.cost import Request
 from kpca.estimators.fitted import restoration_errors, total_variance
 from kpca.estimators.n_components import parallel_analysis
-from kpca.selection.candidates import candidates
+from kpca.selection.candidates import Candidate, candidates
 from kpca.selection.rows import check_labels, folds_of
 from kpca.selection.stability import bootstrap_stability
-from kpca.selection.trials import NAMES, Bench, Gap, HeldOutVariance, Prediction, Restoration, check_criterion
+from kpca.selection.trials import (
+    NAMES,
+    Bench,
+    Gap,
+    HeldOutVariance,
+    KernelTrial,
+    Prediction,
+    Restoration,
+    check_criterion,
+)
 
 RNG = np.random.default_rng(1)
 N, COUNTS = 45, (1, 2, 4)
@@ -44,6 +54,13 @@ def folds(n: int = N, number: int = 3):
     return folds_of(KFold(number, shuffle=True, random_state=0), n, None, 0)
 
 
+def tried(bench: Bench, *order: Candidate, threads: int = 1) -> list[KernelTrial]:
+    """What comes of candidates, by default of all there are."""
+    trials: list[KernelTrial] = []
+    replace(bench, request=replace(bench.request, threads=threads)).try_(order or bench.candidates, trials.append)
+    return trials
+
+
 def trial_of(name, criterion, X=DENSE, y=None, *, pairs=None, center=True, counts=COUNTS, **parameters):
     """One kernel, tried."""
     parameters = {**KERNELS.get(name, {}), **parameters}
@@ -53,7 +70,7 @@ def trial_of(name, criterion, X=DENSE, y=None, *, pairs=None, center=True, count
     bench = Bench([candidate], X, y, folds=pairs, criterion=criterion, counts=counts, request=request)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        trial = bench.try_(candidate)
+        (trial,) = tried(bench)
     assert trial.failure == ""
     return trial
 
@@ -272,7 +289,7 @@ def test_scorers_that_do_not_suit_say_so(criterion, labels, predictor) -> None:
     with pytest.raises(InputError, match="must be able to judge") as caught:
         (candidate,) = candidates({"rbf": [0.1]}, DENSE, 1)
         bench = Bench([candidate], DENSE, y, folds=folds(), criterion=judged, counts=(1,), request=Request(1, tol=1e-6))
-        raise InputError(bench.try_(candidate).failure)
+        raise InputError(tried(bench)[0].failure)
     assert "\n" not in str(caught.value)
 
 
@@ -422,6 +439,24 @@ def test_kernels_that_fail_are_results() -> None:
         bench = Bench([candidate], rows, None, folds=folds(), criterion=Restoration(), counts=(29,), request=request)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            trial = bench.try_(candidate)
+            (trial,) = tried(bench)
         assert why in trial.failure
         assert np.isnan(trial.losses).all()
+
+
+@pytest.mark.parametrize(
+    "criterion", [Restoration(), Prediction(False), HeldOutVariance(), Gap()], ids=lambda c: c.name
+)
+def test_threads_change_no_bit(criterion) -> None:
+    """Folds and candidates overlap in time; each fold still follows its kernels in the order they are given."""
+    X = np.random.default_rng(0).normal(size=(660, 5))
+    several = candidates({"rbf": 5, "poly": [2, 3], "linear": None}, X, 1)
+    request = Request(3 + criterion.beyond, tol=1e-3)
+    bench = Bench(several, X, (X[:, 0] > 0).astype(int), folds(len(X)), criterion, (1, 3), request)
+    alone = tried(bench)
+    assert [trial.candidate for trial in alone] == several
+    for threads in (2, 3, 7):
+        together = tried(bench, threads=threads)
+        assert [trial.candidate for trial in together] == several
+        for one, other in zip(alone, together, strict=True):
+            np.testing.assert_array_equal(one.losses, other.losses)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kpca import kernels
 from kpca._base.config import thread_count
 from kpca._base.errors import InputError, Setting
+from kpca._base.threads import in_order, kept_single_threaded
 from kpca._base.validation import check_data, check_jobs, check_n_components, seed_of, unchanged_on_error, whole_number
 from kpca.data.frames import column_names, is_frame
 from kpca.data.rows import stacked
@@ -34,6 +35,7 @@ _FEWEST_ROWS = 5  # rows that a model is made from at least
 _APART = 10.0  # how many times larger the last variance of a model may be than that of a part of its rows
 # Normal rows that are kept, for the baselines of contributions.
 _KEPT = 1000
+_LOOKED_AT = 20_000  # rows that these are taken from, at least
 _SHARES = (
     ("confidence", np.nextafter(1.0, 0.0), "a number between 0 and 1, such as 0.99"),
     ("contamination", 0.5, "'auto' or a number above 0 and at most 0.5"),
@@ -211,7 +213,10 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         self._recipe = Recipe(kernel, count, self.approximation, float(self.forgetting), seed, self.n_jobs)
         self.model_ = self._recipe.model(rows, None if streaming else rows.shape[0])
         self._measure = measure_of(self.model_)
-        own = self._judge(rows)
+        # all rows are looked at where a limit is theirs; otherwise some show what is normal
+        whole = self.limit == "theory" or not isinstance(self.contamination, str)
+        some = rows if whole else rows[:: max(1, rows.shape[0] // _LOOKED_AT)]
+        own = self._judge(some)
         held = own if self.limit == "theory" else self._held_out(rows)
         self._calibration = Calibration.of(held)
         self._set_limits(own)
@@ -219,7 +224,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         modelling.warn_of_model(self.model_, self._measure, None if self.statistic == "t2" else own.spe)
         self.centre_ = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
         normal = np.flatnonzero(own[self.statistic] <= max(-self.offset_, float(np.median(own[self.statistic]))))
-        self._normal = rows[normal[:: max(1, len(normal) // _KEPT)]]
+        self._normal = some[normal[:: max(1, len(normal) // _KEPT)]]
 
     def _set_limits(self, own: Statistics | None) -> None:
         """Set the limits, and the offset that goes with them; `own` are the statistics of the rows of a whole fit."""
@@ -242,22 +247,34 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
             self.offset_ = -self._calibration.quantile(self.statistic, 1.0 - float(self.contamination))
 
     def _held_out(self, rows: Any) -> Statistics:
-        """Return the statistics of rows by models that did not see them, nor did their scales."""
-        parts = []
+        """Return the statistics of rows by models that did not see them."""
         seed, threads = seed_of(self.random_state), thread_count(self.n_jobs)
-        for fitted, held in modelling.splits(rows, self.folds, lags=self.lags, seed=seed):
-            # of many columns and few rows the scales alone would make rows look closer than new ones are
-            scaler = modelling.fitted_scaler(self.scale, rows[fitted])
-            measure = measure_of(self._recipe.model(modelling.scaled(scaler, rows[fitted]), rows.shape[0]))
-            judged = measure(modelling.scaled(scaler, rows[held]), threads=threads)
-            fold, outside = measure.outside, self._measure.outside
-            # Where the two are far apart, a row that lies very far out has set the scales of one of them: its residuals
-            # would then set a limit that nothing exceeds, least of all that row. So they are put on one scale.
-            if not 1.0 / _APART <= fold / outside <= _APART:
-                spe = judged.spe * (outside / fold)
-                judged = Statistics(judged.t2, spe, judged.t2 + spe / outside)
-            parts.append(judged)
-        return Statistics.joined(parts)
+        parts = list(modelling.splits(rows, self.folds, lags=self.lags, seed=seed))
+        folds, found = modelling.shared_folds(self.model_, rows, parts, self.scale), []
+        if folds is None:
+            return Statistics.joined([self._held_out_alone(rows, *part) for part in parts])
+
+        def judged(fold: modelling.Fold) -> Statistics:
+            inner = max(1, threads // len(parts))
+            return modelling.measure_without(self.model_, rows, fold, threads=inner)(rows[fold.held], threads=inner)
+
+        with kept_single_threaded():
+            in_order(folds, lambda: judged, lambda fold, statistics: found.append(statistics), threads)
+        return Statistics.joined(found)
+
+    def _held_out_alone(self, rows: Any, fitted: modelling.Indices, held: modelling.Indices) -> Statistics:
+        """Return the statistics of rows by a model that shares nothing with them, not even scales."""
+        # of many columns and few rows the scales alone would make rows look closer than new ones are
+        scaler = modelling.fitted_scaler(self.scale, rows[fitted])
+        measure = measure_of(self._recipe.model(modelling.scaled(scaler, rows[fitted]), rows.shape[0]))
+        judged = measure(modelling.scaled(scaler, rows[held]), threads=thread_count(self.n_jobs))
+        fold, outside = measure.outside, self._measure.outside
+        # Where the two are far apart, a row that lies very far out has set the scales of one of them: its residuals
+        # would then set a limit that nothing exceeds, least of all that row. So they are put on one scale.
+        if not 1.0 / _APART <= fold / outside <= _APART:
+            spe = judged.spe * (outside / fold)
+            judged = Statistics(judged.t2, spe, judged.t2 + spe / outside)
+        return judged
 
     # -- judging ----------------------------------------------------------------------------------------------------
 

@@ -134,8 +134,12 @@ def measure_of(model: Any) -> Measure:
     projection: Projection = model._projecting()
     if isinstance(projection, MatrixProjection):
         raise InputError("T2 and SPE need k(x, x) of new rows; a precomputed kernel has none: take a kernel of kpca.")
-    variances = np.asarray(model.explained_variance_, dtype=np.float64)
-    smallest = _SMALLEST[np.dtype(model.eigenvalues_.dtype)] * float(variances.max(initial=0.0))
+    return measure_by(projection, np.asarray(model.explained_variance_, dtype=np.float64), model.eigenvalues_.dtype)
+
+
+def measure_by(projection: Any, variances: FloatArray, dtype: Any) -> Measure:
+    """Return the statistics by components of these variances, descending, of rows of this dtype."""
+    smallest = _SMALLEST[np.dtype(dtype)] * float(variances.max(initial=0.0))
     count = int(np.count_nonzero((variances > smallest) & (variances > 0.0)))
     return Measure(projection.head(count), variances[:count])
 

@@ -21,11 +21,15 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from kpca import kernels
 from kpca._base.errors import InputError, InputWarning, Setting
-from kpca._base.threads import kept_single_threaded
-from kpca.detector.limits import Measure
+from kpca._base.linalg import largest_eigenpairs
+from kpca._base.threads import kept_single_threaded, single_threaded
+from kpca.detector.limits import Measure, measure_by
+from kpca.estimators.approximate import landmark_projection
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.features import Nystroem
+from kpca.features.nystroem_map import NystroemMap
+from kpca.features.scatter import scatter_of
 from kpca.kernels.base import has_bandwidth, widened
 
 FloatArray = NDArray[Any]
@@ -41,6 +45,9 @@ _FEWEST_ROWS_EACH = 5
 # Rows up to which "auto" is exact, and the landmarks it takes beyond: a wide kernel needs few.
 _EXACT_ROWS = 5000
 _LANDMARKS, _LANDMARKS_PER_COMPONENT = 300, 4
+# Folds share the landmarks and scales of all rows where theirs differ by no more than this, relative to the scale, and
+# where so many landmarks are left to each component.
+_ALIKE, _LANDMARKS_LEFT = 0.05, 2
 _NEGATIVE = 1e-6  # negative residuals beyond this share of the variance are not rounding
 # Up to so many rows a fit is LAPACK's, once and for each fold; its threads gain little and lose all on a busy machine.
 _CALM_ROWS = 2000
@@ -219,6 +226,60 @@ class Recipe:
         model = IncrementalKernelPCA(count, random_state=self.seed, n_jobs=self.n_jobs, **given)
         with _silenced(".*landmarks? explains? all rows"):  # fewer will do: of a wide kernel that is to be expected
             return model.fit(rows)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Rows that are held out, and what a model that knows nothing of them can be made from."""
+
+    held: Indices
+    others: Indices  # all rows that are not fitted, those held among them
+    basis: NDArray[np.bool_]  # landmarks of the model of all rows that are none of these
+
+
+def shared_folds(
+    model: Model, rows: Any, parts: Sequence[tuple[Indices, Indices]], scale: str | None
+) -> list[Fold] | None:
+    """Return folds whose models may share landmarks and scales with the model of all rows; None if they may not.
+
+    Of many rows most say the same, and what a part of them says of scales is what all do. A row that lies so far out
+    that it decides on a scale is found out by the scale without it; folds then need models of their own.
+    """
+    n, features = rows.shape[0], None if isinstance(model, KernelPCA) else model.feature_map_
+    if n <= _EXACT_ROWS or sparse.issparse(rows) or not isinstance(features, NystroemMap):
+        return None
+    folds = []
+    for fitted, held in parts:
+        apart = np.ones(n, dtype=bool)
+        apart[fitted] = False
+        others = np.flatnonzero(apart)
+        left_out = {row.tobytes() for row in rows[others]}
+        basis = np.array([point.tobytes() not in left_out for point in features.landmarks])
+        scaler = fitted_scaler(scale, rows[fitted])
+        alike = scaler is None or np.abs(scaled(scaler, np.eye(rows.shape[1])) - np.eye(rows.shape[1])).max() <= _ALIKE
+        enough = basis.sum() >= _LANDMARKS_LEFT * model.n_components_
+        if not (alike and enough and len(fitted) + len(others) == n and 2 * len(others) <= n):
+            return None
+        folds.append(Fold(held, others, basis))
+    return folds
+
+
+def measure_without(model: IncrementalKernelPCA, rows: Any, fold: Fold, *, threads: int) -> Measure:
+    """Return the statistics by the model of all rows but some.
+
+    Sums over the rest are those over all rows less those over the others. Landmarks among the others are left out of
+    the basis: with f the features, other landmarks z span the directions f(z), and components are found among these.
+    """
+    stream = model._ready
+    features = model.feature_map_
+    assert isinstance(features, NystroemMap) and stream.scatter is not None
+    rest = stream.scatter.merged(scatter_of(features, rows[fold.others], threads=threads).faded(-1.0))
+    with single_threaded():
+        Q = np.linalg.qr(features(features.landmarks[fold.basis].astype(np.float64)).T)[0]  # shape: (r, s)
+        found = largest_eigenpairs(Q.T @ rest.operator(centred=True) @ Q, min(model.n_components_, Q.shape[1]))
+        directions, mean = Q @ found.vectors, Q @ (Q.T @ rest.mean)
+    projection = landmark_projection(features, directions, mean, features.precision(rows.dtype))
+    return measure_by(projection, found.values / (rest.mass - 1.0), rows.dtype)
 
 
 def warn_of_model(model: Model, measure: Measure, residuals: FloatArray | None) -> None:

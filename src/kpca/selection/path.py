@@ -27,7 +27,7 @@ from kpca.gram.shared import SharedArguments
 from kpca.kernels import Kernel
 from kpca.selection.candidates import Candidate, candidates
 from kpca.selection.rows import FOLDS, Clock, folds_of, searched_rows, some_rows
-from kpca.selection.trials import Bench, check_criterion
+from kpca.selection.trials import Bench, KernelTrial, check_criterion
 
 GRID, MAX_ROWS = 30, 20_000
 # Residual of the pairs: eigenvalues are then right to about its square.
@@ -153,11 +153,15 @@ def path(
             folds = folds_of(cv, rows.shape[0], labels, seed) if judged.held_out else []
             further = replace(request, n_components=k + judged.beyond)
             bench = Bench(along, rows, labels, folds, judged, [k], further, fewer=judged.held_out)
-            trials = []
-            for candidate in along:
-                trials.append(bench.try_(candidate))
+            trials: list[KernelTrial] = []
+
+            def found(trial: KernelTrial) -> None:
+                trials.append(trial)
                 if report is not None:
-                    report(label=candidate.label, score=float(judged.score(trials[-1].means)[0]))
+                    with clock.asking:
+                        report(label=trial.candidate.label, score=float(judged.score(trial.means)[0]))
+
+            bench.try_(along, found)
             if all(trial.failure for trial in trials):
                 raise InputError(trials[0].failure)
             scores = np.array([judged.score(trial.means)[0] for trial in trials])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from typing import Any
@@ -192,6 +193,7 @@ class Clock:
 
     def __init__(self, budget: float | None) -> None:
         self.budget, self._started = budget, time.perf_counter()
+        self.asking = threading.Lock()  # fits go side by side, and a callback of the user's is asked one at a time
 
     @property
     def elapsed(self) -> float:
@@ -202,7 +204,7 @@ class Clock:
         return float("inf") if self.budget is None else self.budget - self.elapsed
 
     @contextmanager
-    def stopping(self, reserve: float = 0.0) -> Iterator[None]:
+    def stopping(self, reserve: float = 0.0, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """End fits inside with `TimeUp` once no more than the reserve is left; they say nothing of themselves.
 
         A callback of the user's is still asked after every pass, so that it can stop the whole.
@@ -210,9 +212,12 @@ class Clock:
         asked = progress_callback()
 
         def go_on(state: dict[str, Any]) -> bool:
-            if callable(asked) and asked(state) is False:
-                raise Cancelled("The search was cancelled by the progress callback.")
-            if self.left <= reserve:
+            if callable(asked):
+                with self.asking:
+                    answer = asked(state)
+                if answer is False:
+                    raise Cancelled("The search was cancelled by the progress callback.")
+            if self.left <= reserve and not unless():
                 raise TimeUp("The time of the search is up.")
             return True
 

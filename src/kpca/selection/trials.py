@@ -7,7 +7,9 @@ because every kernel has a variance of its own.
 
 from __future__ import annotations
 
+import contextvars
 import difflib
+import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,19 +24,21 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from kpca._base.config import memory_budget
+from kpca._base.config import memory_budget, rows_bytes
 from kpca._base.errors import InputError, Setting
 from kpca._base.linalg import FloatArray
-from kpca._base.threads import no_openmp_threads
+from kpca._base.threads import in_order, kept_single_threaded, no_openmp_threads
 from kpca.estimators.cost import Request
 from kpca.estimators.exact import Decomposition
 from kpca.estimators.fitted import NEIGHBOURS, restoration_errors, total_variance
+from kpca.estimators.memory import dense_bytes, krylov_bytes
 from kpca.estimators.n_components import ParallelAnalysis, parallel_analysis
 from kpca.estimators.warm_start import Follower
 from kpca.features.projection import MatrixProjection
 from kpca.selection.candidates import Candidate
 from kpca.selection.rows import FOLDS, Indices, folds_of, row_sample
 from kpca.selection.stability import Stability, bootstrap_stability
+from kpca.spectrum.krylov import basis_size
 
 _RESAMPLES = 5
 
@@ -265,9 +269,19 @@ class KernelTrial:
         return float(np.std(losses, ddof=1) / np.sqrt(losses.size)) if losses.size > 1 else float("nan")
 
 
+@dataclass(frozen=True)
+class _Part:
+    """What came of a candidate on one fold."""
+
+    losses: FloatArray  # shape: (len(counts), m)
+    components: int
+    failure: str
+    seconds: float
+
+
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """Rows cut into folds, on which candidates are tried one after the other; what fits have in common is kept."""
+    """Rows cut into folds, on which candidates are tried; what fits have in common is kept."""
 
     candidates: Sequence[Candidate]
     X: Any
@@ -294,7 +308,10 @@ class Bench:
         whole = np.arange(self.X.shape[0])
         folds = self.folds if self.criterion.held_out else [(whole, whole[:0])]
         kernels, room = [candidate.kernel for candidate in self.candidates], memory_budget() // (2 * len(folds))
-        return [(fit, rest, Follower(kernels, self.X[fit], self.request, budget=room)) for fit, rest in folds]
+        request = replace(self.request, threads=max(1, self.request.threads // len(folds)))
+        return [
+            (fit, rest, Follower(kernels, self.X[fit], request, budget=room, new=self.X[rest])) for fit, rest in folds
+        ]
 
     @cached_property
     def _variances(self) -> tuple[float, FloatArray | None]:
@@ -302,36 +319,95 @@ class Bench:
             numbers = None if self.y is None or self.y.dtype.kind != "f" else self.y.reshape(len(self.y), -1)
             return total_variance(self.X), None if numbers is None else numbers.var(axis=0)
 
-    def try_(self, candidate: Candidate) -> KernelTrial:
-        """Return what comes of a candidate; a kernel that fails on these rows is a result, too."""
-        started, parts, failure = time.perf_counter(), [], ""
-        # Neighbours are found before threads have met, and of equal ones the same whatever the threads.
-        with warnings.catch_warnings(), no_openmp_threads():
-            # what there is to say of one of many kernels is said by its loss
-            warnings.simplefilter("ignore")
+    def try_(
+        self,
+        order: Sequence[Candidate],
+        found: Callable[[KernelTrial], None],
+        ready: Callable[[int], None] = lambda place: None,
+    ) -> None:
+        """Try candidates on all threads, and hand over what comes of each, in this order.
+
+        A kernel that fails on these rows is a result, too. `ready` is told the place of each before it is begun, and
+        may raise. Folds are worked on side by side, and the next candidate is begun before all of them are done. On one
+        fold candidates are fitted in this order, whatever the threads: each starts from those before it.
+        """
+        fits, _ = self._fits, self._variances  # made here, and not by several threads
+        pieces = [(candidate, number) for candidate in range(len(order)) for number in range(len(fits))]
+        followed = [[threading.Event() for _ in fits] for _ in order]
+        parts: list[_Part] = []
+        threads, context = self._side_by_side(), contextvars.copy_context()
+
+        def make_worker() -> Callable[[tuple[int, int]], _Part]:
+            inside = context.copy()  # settings of this thread hold in the others, too
+            return lambda piece: inside.run(work, *piece)
+
+        def work(place: int, number: int) -> _Part:
             try:
-                candidate.kernel.check(self.X)
-                parts = [self._losses(candidate, *fit) for fit in self._fits]
-            except ValueError as error:  # InputError, or scikit-learn's of a kernel that is far from positive
-                failure = " ".join(str(error).split())
-        losses = np.hstack([part for part, _ in parts]) if parts else np.full((len(self.counts), 1), np.nan)
-        found, seconds = min((components for _, components in parts), default=0), time.perf_counter() - started
-        return KernelTrial(candidate, tuple(self.counts), losses, self.X.shape[0], seconds, failure, found)
+                if number == 0:
+                    ready(place)
+                if place > 0:
+                    followed[place - 1][number].wait()
+                # Neighbours are found before threads have met, and of equal ones the same whatever the threads.
+                with no_openmp_threads():
+                    return self._part(order[place], *fits[number], followed[place][number].set)
+            finally:
+                followed[place][number].set()
+
+        def commit(piece: tuple[int, int], part: _Part) -> None:
+            parts.append(part)
+            if len(parts) == len(fits):
+                found(self._trial(order[piece[0]], parts, min(threads, len(fits))))
+                parts.clear()
+
+        with warnings.catch_warnings(), kept_single_threaded():
+            warnings.simplefilter("ignore")  # what there is to say of one of many kernels is said by its loss
+            in_order(pieces, make_worker, commit, threads)
+
+    def _side_by_side(self) -> int:
+        """Return how many folds are worked on at a time, by threads and memory: some are judged, others fitted."""
+        asked, n = self.request, max(follower.X.shape[0] for _, _, follower in self._fits)
+        k = n if asked.n_components is None else min(n, int(asked.n_components))
+        if all(follower.request.eigen_solver == "krylov" for _, _, follower in self._fits):
+            needed = krylov_bytes(n, k, basis_size(k, n), rows_bytes(self.X), 1)
+        else:
+            needed = dense_bytes(n, k)
+        return max(1, min(asked.threads, 2 * len(self._fits), memory_budget() // (2 * needed)))
+
+    def _part(
+        self, candidate: Candidate, fit: Indices, held_out: Indices, follower: Follower, fitted: Callable[[], None]
+    ) -> _Part:
+        """Return what comes of a candidate on one fold; `fitted` is called once the next one may be fitted."""
+        started, losses, components, failure = time.perf_counter(), np.empty((0, 0)), 0, ""
+        try:
+            candidate.kernel.check(self.X)
+            found = follower(candidate.kernel)
+            fitted()
+            losses, components = self._losses(candidate, fit, held_out, follower, found)
+        except ValueError as error:  # InputError, or scikit-learn's of a kernel that is far from positive
+            failure = " ".join(str(error).split())
+        return _Part(losses, components, failure, time.perf_counter() - started)
+
+    def _trial(self, candidate: Candidate, parts: Sequence[_Part], threads: int) -> KernelTrial:
+        failure = next((part.failure for part in parts if part.failure), "")
+        losses = np.full((len(self.counts), 1), np.nan) if failure else np.hstack([part.losses for part in parts])
+        components = 0 if failure else min(part.components for part in parts)
+        seconds = sum(part.seconds for part in parts) / threads
+        return KernelTrial(candidate, tuple(self.counts), losses, self.X.shape[0], seconds, failure, components)
 
     def _losses(
-        self, candidate: Candidate, fit: Indices, held_out: Indices, follower: Follower
+        self, candidate: Candidate, fit: Indices, held_out: Indices, follower: Follower, found: Decomposition
     ) -> tuple[FloatArray, int]:
         """Return the losses on one fold, and how many components there were.  # shape: (len(counts), m)"""
-        found = follower(candidate.kernel)
         keep = int(np.count_nonzero(found.spectrum.values > 0))
-        found, rows = found.head(keep), self.X[held_out]
+        found = found.head(keep)
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = found.projection(rows, threads=self.request.threads) if len(held_out) else np.empty((0, keep))
+            scores = follower.scores(found) if len(held_out) else np.empty((0, keep))
         if not np.isfinite(scores).all():
             raise InputError(f"Scores of held-out rows must be finite; under {candidate.label} some are not.")
         y, new_y = (None, None) if self.y is None else (self.y[fit], self.y[held_out])
         both = (found.spectrum.scores(), scores)
-        fitted = FittedFold(candidate, found, follower.X, rows, y, new_y, *self._variances, *both, self.request)
+        rows = (follower.X, follower.new)
+        fitted = FittedFold(candidate, found, *rows, y, new_y, *self._variances, *both, follower.request)
         asked = [min(count, keep) for count in self.counts] if self.fewer and keep else self.counts
         counts = [count for count in asked if count <= keep]
         judged = self.criterion.losses(fitted, counts) if counts else np.empty((0, 1))

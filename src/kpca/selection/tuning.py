@@ -316,19 +316,24 @@ def _round(
 ) -> tuple[list[KernelTrial], bool]:
     """Try one after the other while there is time; the first in any case, if a result is needed."""
     trials: list[KernelTrial] = []
-    for candidate in order:
-        must = needed and not trials
-        if not must and clock.left - reserve < expected:
-            return trials, False
-        try:
-            with clock.stopping(float("-inf") if must else reserve):
-                trials.append(bench.try_(candidate))
-        except TimeUp:
-            return trials, False
-        expected = max(trial.seconds for trial in trials)
+
+    def ready(place: int) -> None:
+        longest = max((trial.seconds for trial in trials), default=expected)
+        if (place or not needed) and clock.left - reserve < longest:
+            raise TimeUp("There is no time for another trial.")
+
+    def found(trial: KernelTrial) -> None:
+        trials.append(trial)
         if report is not None:
             best = choose(trials, "best")
-            report(label=candidate.label, score=None if best is None else best.scores(bench.criterion)[1])
+            with clock.asking:
+                report(label=trial.candidate.label, score=None if best is None else best.scores(bench.criterion)[1])
+
+    try:
+        with clock.stopping(reserve, unless=lambda: needed and not trials):
+            bench.try_(order, found, ready)
+    except TimeUp:
+        return trials, False
     return trials, True
 
 

@@ -1,5 +1,6 @@
 """The tiled operator against the matrix it stands for."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -183,16 +184,34 @@ def test_results_arrive_in_order_and_errors_stop_the_rest():
     with pytest.raises(ValueError, match="broken piece"):
         in_order(list(range(500)), lambda: fail, lambda i, _: None, 3)
     assert len(done) < 50
-    assert threading.active_count() < 20
 
 
-def test_interrupt_before_a_thread_has_started_stays_an_interrupt(monkeypatch):
-    def interrupted(thread):
-        raise KeyboardInterrupt
+def test_threads_are_used_again_and_may_use_threads_themselves():
+    def work(i):
+        found = []
+        in_order(list(range(20)), lambda: lambda j: 20 * i + j, lambda j, number: found.append(number), 3)
+        return found
 
-    monkeypatch.setattr(threading.Thread, "start", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        in_order([1, 2, 3], lambda: lambda piece: piece, lambda piece, result: None, 2)
+    for _ in range(20):
+        arrived = []
+        in_order(list(range(12)), lambda: work, lambda i, found: arrived.extend(found), 4)
+        assert arrived == list(range(240))
+    assert threading.active_count() < 100  # 4 x 3 work at a time, and 20 x 4 x 3 did
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_has_threads_of_its_own():
+    def total():
+        found = []
+        in_order(list(range(50)), lambda: lambda i: i, lambda i, number: found.append(number), 3)
+        return sum(found)
+
+    total()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if total() == 1225 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 @pytest.mark.slow

@@ -7,8 +7,10 @@ their speed.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
@@ -103,6 +105,20 @@ def kept_single_threaded() -> Iterator[None]:
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+_MOST_THREADS = max(64, 2 * (os.cpu_count() or 1))
+
+
+@cache
+def _idle() -> ThreadPoolExecutor:
+    """Threads that have nothing to do: starting one takes as long as waking fifteen.
+
+    Work that finds none of them idle is not waited for: whoever asked does it alone.
+    """
+    return ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="kpca")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.cache_clear)  # threads do not survive in a child
 
 
 def in_order(
@@ -149,17 +165,23 @@ def in_order(
             errors.append(error)
 
     with single_threaded():
-        others = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
+        others = [_idle().submit(work) for _ in range(threads - 1)]
         try:
-            for thread in others:
-                thread.start()
             work()  # the calling thread is one of them
-            for thread in others:
-                thread.join()
         except BaseException as error:  # an interrupt between two pieces of work
             errors.append(error)
-            for thread in others:
-                if thread.ident is not None:  # the interrupt may have come before it was started
-                    thread.join()
+        for other in others:
+            _wait_for(other, errors)
     if errors:
         raise errors[0]
+
+
+def _wait_for(other: Future[None], errors: list[BaseException]) -> None:
+    """Wait until a thread has handed over its last piece; one that never began is not needed any more."""
+    while not other.cancel():
+        try:
+            other.result()
+        except BaseException as error:  # an interrupt while waiting: the thread is told, and waited for again
+            errors.append(error)
+        else:
+            return

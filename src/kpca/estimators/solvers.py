@@ -20,7 +20,7 @@ from kpca.estimators.checkpoint import Checkpoint
 from kpca.estimators.cost import Problem, Request
 from kpca.features.guess import leading_eigenvectors
 from kpca.gram import Centered
-from kpca.gram.tiles import JUDGED, edges, tile_edge, workers_bytes
+from kpca.gram.tiles import JUDGED, WORTH, edges, tile_edge, workers_bytes
 from kpca.spectrum import Spectrum, solve_dense, solve_krylov
 from kpca.spectrum.krylov import block_size, step_size
 
@@ -125,7 +125,7 @@ def _expected_by_blocks(problem: Problem, k: int) -> dict[str, Any]:
         tile = cost.cost_of_tiles(problem, step_size(k), single=ahead.single)
         cuts = edges(n, tile_edge(n, item))
         rows, count = cuts[0].stop, len(cuts) * (len(cuts) + 1) // 2
-        worth = cost.machine_rates().fresh <= _reuses(problem.tol) * tile.fill / item
+        worth = cost.machine_rates().fresh <= WORTH * _reuses(problem.tol) * tile.fill / item
         most = count if worth else JUDGED
         room = layout.tiles // (rows * rows * item)
         why = "fresh memory costs more time here than it saves" if not worth else layout.why if room < count else ""

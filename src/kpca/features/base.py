@@ -16,15 +16,6 @@ from kpca._base.linalg import FloatArray
 from kpca._base.validation import all_finite, check_data
 from kpca.kernels import Kernel, Linear, resolve, resolve_gamma
 
-# Numbers that a thread makes at a time, which takes milliseconds: many threads then seldom meet. But of few rows there
-# must be enough pieces for all threads.
-_PIECE_NUMBERS, _MANY_PIECES = 2_000_000, 64
-
-
-def piece_rows(n: int, width: int, shortest: int) -> int:
-    """Return how many of n rows, with so many numbers each, are a piece of work; a matter of these numbers only."""
-    return max(shortest, min(_PIECE_NUMBERS // max(width, 1), n // _MANY_PIECES))
-
 
 class FeatureMap(Protocol):
     """f with f(x).f(y) close to k(x, y)."""

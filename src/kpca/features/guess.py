@@ -43,11 +43,7 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
     m = min(n, max(min(_LANDMARKS, n // 16), 3 * count))
     some = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
     if n > _FEW_ROWS and gram.kernel.psd:
-        columns = gram.hand(lambda X: _by_features(gram, X, some, count, centred))
-        if not columns.shape[1]:
-            return columns, 0.0
-        largest = float(np.linalg.eigvalsh(_among(gram, some, centred))[-1])  # of some of the rows: scaled up
-        return columns, largest * (n / len(some))
+        return gram.hand(lambda X: _by_features(gram, X, some, count, centred))
     found = largest_eigenpairs(_among(gram, some, centred), min(count, len(some)))
     solid = found.values > 1e-6 * max(found.values[0], 0.0)
     if not solid.any():
@@ -57,7 +53,7 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
     return columns, float(values[0]) * n / len(some)
 
 
-def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred: bool) -> FloatArray:
+def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred: bool) -> tuple[FloatArray, float]:
     features = _Rough(NystroemMap(gram.kernel, X[some], X.dtype))
     weighted = not bool((gram.scale == 1.0).all())
     scatter = scatter_of(features, X, np.square(gram.scale) if weighted else None, threads=gram.threads)
@@ -70,7 +66,7 @@ def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred
     columns = cross @ features.map.coefficients(V)
     if centred:
         columns -= scatter.mean @ V
-    return columns * gram.scale[:, None]
+    return columns * gram.scale[:, None] if weighted else columns, max(float(found.values[0]), 0.0)
 
 
 class _Rough(Inexact):

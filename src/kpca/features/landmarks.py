@@ -18,11 +18,10 @@ from kpca._base.errors import InputError, InputWarning, Setting
 from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.threads import single_threaded
 from kpca._base.validation import all_finite
-from kpca.features.base import piece_rows
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.pivots import pivoted_cholesky
 from kpca.gram import CrossGram
-from kpca.gram.tiles import by_slices, over_slices, slices
+from kpca.gram.tiles import by_slices, over_slices, piece_rows, slices
 from kpca.kernels import Kernel
 
 # Landmarks are chosen among at most this many rows, drawn once: more change the choice little and cost in proportion.

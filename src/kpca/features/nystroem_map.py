@@ -15,9 +15,8 @@ from scipy.linalg.blas import dtrmm
 from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order, single_threaded
-from kpca.features.base import piece_rows
 from kpca.gram.engine import Evaluator, evaluator, has_single
-from kpca.gram.tiles import edges
+from kpca.gram.tiles import edges, piece_rows
 from kpca.kernels import Kernel
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)

@@ -13,10 +13,9 @@ from kpca._base.config import BASE, memory_budget, require, row_columns
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order
 from kpca.features import FeatureMap
-from kpca.features.base import piece_rows
 from kpca.gram import CrossGram
 from kpca.gram.engine import like, to_host
-from kpca.gram.tiles import CROSS_EDGE, band_rows, by_slices, edges, slices, workers_bytes
+from kpca.gram.tiles import CROSS_EDGE, band_rows, by_slices, piece_rows, slices, workers_bytes
 from kpca.kernels import Kernel
 
 # Numbers of rows that stay in the cache while they are centred and multiplied.
@@ -132,61 +131,43 @@ class KernelProjection(_ByComponents):
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X, never holding more than a few tiles.  # shape: (m, k)"""
-
-        def work(part: Any, threads: int) -> FloatArray:
-            scores = self._cross(part, threads) @ self.coefficients
-            scores -= like(self.offset, scores)
-            return scores
-
-        return self._each(X, work, len(self.offset), threads)
+        cross, _ = self._cross(X, threads)
+        scores = cross @ self.coefficients
+        scores -= like(self.offset, scores)
+        return scores
 
     def parts(self, X: Any, *, threads: int = 1) -> Parts:
         """Return the scores, and |phi(x) - P phi(x)|^2 = k(x, x) - 2 k_x'c + c'Kc - |t|^2.
 
         The latter is negative for some rows if the kernel is not positive semidefinite: it is no squared length then.
         """
-
-        def work(part: Any, threads: int) -> FloatArray:
-            cross = self._cross(part, threads)
-            left: FloatArray = self.kernel.diagonal(part).astype(np.float64)
-            rounding = _ROUNDING * float(np.finfo(np.float64).eps) * np.abs(left)
-            if self.centre is None:
-                scores = to_host(cross @ self.coefficients) - self.offset
-            else:
-                c = self.centre.coefficients
-                products = to_host(cross @ np.column_stack([self.coefficients, c]))
-                left += self.centre.square - 2.0 * (products[:, -1] + cross.constant * c.sum())
-                scores = products[:, :-1] - self.offset
-            left -= np.einsum("ij,ij->i", scores, scores)
-            if self.kernel.psd:
-                left[left <= rounding] = 0.0
-            return np.column_stack([scores, left])
-
-        return _parts_of(self._each(X, work, len(self.offset) + 1, threads))
+        cross, X = self._cross(X, threads)
+        left: FloatArray = self.kernel.diagonal(X).astype(np.float64)
+        rounding = _ROUNDING * float(np.finfo(np.float64).eps) * np.abs(left)
+        if self.centre is None:
+            scores = to_host(cross @ self.coefficients) - self.offset
+        else:
+            c = self.centre.coefficients
+            products = to_host(cross @ np.column_stack([self.coefficients, c]))
+            left += self.centre.square - 2.0 * (products[:, -1] + cross.constant * c.sum())
+            scores = products[:, :-1] - self.offset
+        left -= np.einsum("ij,ij->i", scores, scores)
+        if self.kernel.psd:
+            left[left <= rounding] = 0.0
+        return Parts(scores, left)
 
     def doubled(self) -> KernelProjection:
         return replace(self, precision=np.dtype(np.float64), memo={})
 
-    def _each(self, X: Any, work: Callable[[Any, int], FloatArray], width: int, threads: int) -> FloatArray:
-        """Return what `work` makes of rows on some threads, a piece of them at a time.  # shape: (m, width)"""
+    def _cross(self, X: Any, threads: int) -> tuple[CrossGram, Any]:
         if sparse.issparse(self.X) != sparse.issparse(X):
             X = X.toarray() if sparse.issparse(X) else sparse.csr_matrix(X)
-        m, n, d = X.shape[0], self.X.shape[0], max(row_columns(X), row_columns(self.X))
-        itemsize = self._dtype(X).itemsize
-        needed = transform_bytes(m, n, d, len(self.offset), itemsize=itemsize, threads=threads)
+        dtype = X.dtype if self.precision is None else self.precision
+        m, d, k = X.shape[0], max(row_columns(X), row_columns(self.X)), len(self.offset)
+        needed = transform_bytes(m, self.X.shape[0], d, k, itemsize=dtype.itemsize, threads=threads)
         require(needed, memory_budget, "or transform fewer rows at a time")
-        step = piece_rows(m, n, CROSS_EDGE[itemsize])
-        if m <= step or not (isinstance(X, np.ndarray) or sparse.issparse(X)):  # devices have threads of their own
-            return work(X, threads)
-        self._cross(X[:1], 1)  # prepares the known rows, once for all threads
-        return by_slices(lambda rows: work(X[rows], 1), np.empty((m, width)), edges(m, step)[0].stop, threads)
-
-    def _cross(self, X: Any, threads: int) -> CrossGram:
-        how: dict[str, Any] = {"dtype": self._dtype(X), "shifted": self.shifted, "threads": threads, "memo": self.memo}
-        return CrossGram(self.kernel, X, self.X, **how)
-
-    def _dtype(self, X: Any) -> np.dtype[Any]:
-        return X.dtype if self.precision is None else self.precision
+        cross = CrossGram(self.kernel, X, self.X, dtype=dtype, shifted=self.shifted, threads=threads, memo=self.memo)
+        return cross, X
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memo": {}}  # made again where it is needed

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.linalg import FloatArray, mean_of_rows, rows_at_once
-from kpca.gram.tiles import slices
+from kpca.gram.tiles import by_slices, over_slices
 from kpca.kernels import Composite, DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled
 from kpca.kernels.arrays import pairs_of, squared_norms
 
@@ -67,21 +67,28 @@ def has_single(kernel: Kernel, X: Any) -> bool:
 
 
 def evaluator(
-    kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool = False, memo: Memo | None = None
+    kernel: Kernel,
+    X: Any,
+    Y: Any,
+    dtype: np.dtype[Any],
+    *,
+    shifted: bool = False,
+    memo: Memo | None = None,
+    threads: int = 1,
 ) -> Evaluator:
     memo = {} if memo is None else memo
+    how: dict[str, Any] = {"memo": memo, "threads": threads}
     if isinstance(kernel, Composite):
         shifted = shifted and not isinstance(kernel, Product)
-        return _CombinedValues(
-            kernel, [evaluator(member, X, Y, dtype, shifted=shifted, memo=memo) for member in kernel.members]
-        )
+        members = [evaluator(member, X, Y, dtype, shifted=shifted, **how) for member in kernel.members]
+        return _CombinedValues(kernel, members)
     if not isinstance(kernel, ProfileKernel):
         return _BlockValues(kernel, X, Y)
     if sparse.issparse(X):
         return _SparseValues(kernel, X, Y, shifted)
     if isinstance(kernel, RadialKernel):
-        return _RadialValues(kernel, X, Y, dtype, shifted=shifted, memo=memo)
-    return _DotValues(kernel, X, Y, dtype, memo)
+        return _RadialValues(kernel, X, Y, dtype, shifted=shifted, **how)
+    return _DotValues(kernel, X, Y, dtype, **how)
 
 
 def profile_of(kernel: Any, shifted: bool) -> tuple[Callable[[FloatArray], FloatArray], float]:
@@ -145,12 +152,14 @@ class ProfileValues(Evaluator):
 class _DotValues(ProfileValues):
     """f(x.y) of dense rows."""
 
-    def __init__(self, kernel: ProfileKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], memo: Memo) -> None:
+    def __init__(
+        self, kernel: ProfileKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], *, memo: Memo, threads: int
+    ) -> None:
         super().__init__(kernel, dtype, shifted=False)
         if (kernel, dtype) not in memo:
-            memo[kernel, dtype] = _prepared(kernel, Y, dtype)
+            memo[kernel, dtype] = _prepared(kernel, Y, dtype, threads)
         self._R = memo[kernel, dtype]
-        self._L = self._R if Y is X else _prepared(kernel, X, dtype)
+        self._L = self._R if Y is X else _prepared(kernel, X, dtype, threads)
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         np.matmul(self._L[rows], self._R[columns].T, out=out)
@@ -163,22 +172,32 @@ class _RadialValues(ProfileValues):
     """f(-|x - y|^2) of dense rows, which are centred first: an offset must not eat the digits of the distances."""
 
     def __init__(
-        self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], *, shifted: bool, memo: Memo
+        self,
+        kernel: RadialKernel,
+        X: FloatArray,
+        Y: FloatArray,
+        dtype: np.dtype[Any],
+        *,
+        shifted: bool,
+        memo: Memo,
+        threads: int,
     ) -> None:
         super().__init__(kernel, dtype, shifted=shifted)
-        radius = self._load(kernel, X, Y, dtype, memo)
+        self._memo, self._threads = memo, threads
+        radius = self._load(kernel, X, Y, dtype)
         if dtype == SINGLE and np.finfo(SINGLE).eps * radius > SINGLE_DISTANCE_ERROR:
             self.argument_dtype = DOUBLE  # distances in float64, rounded once the profile has made them harmless
-            self._load(kernel, X, Y, DOUBLE, memo)
+            self._load(kernel, X, Y, DOUBLE)
         self._expect_errors(kernel, radius)
 
-    def _load(self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], memo: Memo) -> float:
+    def _load(self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any]) -> float:
         """Set the two factors of t, and return the largest |x|^2 or |y|^2."""
+        memo, threads = self._memo, self._threads
         if (kernel, dtype) not in memo:
             centre = mean_of_rows(Y)
-            memo[kernel, dtype] = (centre, *_augmented(kernel, Y, centre, dtype, column=True))
+            memo[kernel, dtype] = (centre, *_augmented(kernel, Y, centre, dtype, threads, column=True))
         centre, self._R, columns = memo[kernel, dtype]
-        self._L, rows = _augmented(kernel, X, centre, dtype, column=False)
+        self._L, rows = _augmented(kernel, X, centre, dtype, threads, column=False)
         return float(max(rows, columns))
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
@@ -255,26 +274,29 @@ class _CombinedValues(Evaluator):
         return np.unique(np.concatenate([member.farthest(count) for member in self._members]))
 
 
-def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
+def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any], threads: int) -> FloatArray:
     """Return the prepared rows, rounded once to the dtype of the tiles."""
-    rows = np.empty(X.shape, dtype=dtype)
-    for part in slices(len(X), rows_at_once(X.shape[1])):
-        rows[part] = kernel.prepare(X[part].astype(np.float64, copy=False))
-    return rows
+
+    def work(part: slice) -> FloatArray:
+        return np.asarray(kernel.prepare(X[part].astype(np.float64, copy=False)))
+
+    return by_slices(work, np.empty(X.shape, dtype=dtype), rows_at_once(X.shape[1]), threads)
 
 
 def _augmented(
-    kernel: RadialKernel, X: FloatArray, centre: FloatArray, dtype: np.dtype[Any], *, column: bool
+    kernel: RadialKernel, X: FloatArray, centre: FloatArray, dtype: np.dtype[Any], threads: int, *, column: bool
 ) -> tuple[FloatArray, float]:
     """Return rows (sqrt2 x, -|x|^2, 1), or (sqrt2 y, 1, -|y|^2) for columns, and the largest |x|^2."""
-    (n, d), radius = X.shape, 0.0
+    n, d = X.shape
     rows = np.empty((n, d + 2), dtype=dtype)
-    for cut in slices(n, rows_at_once(d)):
+
+    def work(cut: slice) -> float:
         part = rows[cut]
         part[:, :d] = kernel.prepare(X[cut] - centre) * np.sqrt(2.0)
         # of the rounded rows, so that the distance of a row from itself is 0 up to the last bits
         norms = 0.5 * np.einsum("ij,ij->i", part[:, :d], part[:, :d], dtype=np.float64)
         part[:, d + column] = -norms
         part[:, d + 1 - column] = 1.0
-        radius = max(radius, float(norms.max(initial=0.0)))
-    return rows, radius
+        return float(norms.max(initial=0.0))
+
+    return rows, max(over_slices(work, n, rows_at_once(d), threads), default=0.0)

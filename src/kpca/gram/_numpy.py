@@ -18,11 +18,13 @@ from kpca._base.threads import in_order
 from kpca.gram._evaluators import Evaluator, Memo, evaluator, has_single
 from kpca.gram.shared import SharedArguments
 from kpca.gram.slopes import Slopes
-from kpca.gram.tiles import CROSS_EDGE, CROSS_TILES, TileStore, band_rows, edges, tile_edge
+from kpca.gram.tiles import CROSS_EDGE, CROSS_TILES, TileStore, edges, over_slices, piece_rows, slices, tile_edge
 from kpca.kernels import Kernel
 
 # Blocks of fewer columns than this are multiplied as they are, wider ones filled up to a multiple of 8.
 _RAGGED = 5
+_LOADED_ROWS = 4096
+_MIRRORED = 64
 
 
 class NumpyTiles:
@@ -53,7 +55,14 @@ class NumpyTiles:
     def _evaluator(self, dtype: np.dtype[Any]) -> Evaluator:
         if self._arguments is not None:
             return self._arguments.evaluator(self._kernel, dtype, shifted=self._shifted)
-        return evaluator(self._kernel, self._X, self._X, dtype, shifted=self._shifted)
+        return evaluator(self._kernel, self._X, self._X, dtype, shifted=self._shifted, threads=self._threads)
+
+    @cached_property
+    def constant(self) -> float:
+        if self.ready:
+            return self.values.constant
+        one = self._X[:1]  # that much is known without preparing all rows
+        return evaluator(self._kernel, one, one, self.dtype, shifted=self._shifted).constant
 
     @property
     def ready(self) -> bool:
@@ -65,7 +74,7 @@ class NumpyTiles:
 
     @cached_property
     def diagonal(self) -> FloatArray:
-        return self._kernel.diagonal(self._X) - self.values.constant
+        return self._kernel.diagonal(self._X) - self.constant
 
     def keep(self, budget: int, reuses: int = 2) -> None:
         self._store = TileStore(len(self._pieces), self._widest**2 * self.dtype.itemsize, budget, reuses)
@@ -77,8 +86,7 @@ class NumpyTiles:
     def fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
         self.values.fill(rows, columns, out)
         if rows == columns:  # symmetric to the bit, with an exact diagonal
-            out += out.T.copy()
-            out *= 0.5
+            _mirror(out)
         both = range(max(rows.start, columns.start), min(rows.stop, columns.stop))
         if both:
             i = np.arange(both.start, both.stop)
@@ -107,9 +115,14 @@ class NumpyTiles:
         b = V.shape[1]
         # GEMM takes up to twice as long for a ragged block as for a full one.
         width = b if b < _RAGGED else -(-b // 8) * 8
-        inner = np.zeros((self._n, width), dtype=self.dtype)
-        inner[:, :b] = V
-        across, wide = np.ascontiguousarray(inner.T), self.dtype == np.float64
+        inner, across = (np.zeros(shape, dtype=self.dtype) for shape in ((self._n, width), (width, self._n)))
+        wide = self.dtype == np.float64
+
+        def load(rows: slice) -> None:
+            inner[rows, :b] = V[rows]
+            across[:b, rows] = inner[rows, :b].T
+
+        over_slices(load, self._n, _LOADED_ROWS, self._threads)
         out, image, squares = np.zeros(V.shape), np.zeros(self._n), 0.0
         w = (np.ones(self._n) if weights is None else weights).astype(self.dtype)
         pieces = [(number, self._edges[i], self._edges[j]) for number, (i, j) in enumerate(self._pieces)]
@@ -190,47 +203,47 @@ class NumpyTiles:
         return K
 
 
+def _mirror(K: FloatArray) -> None:
+    """Overwrite the lower triangle by the upper one, some columns at a time: a whole transpose leaves the cache."""
+    for cut in slices(len(K), _MIRRORED):
+        own = K[cut, cut]
+        own[...] = np.triu(own) + np.triu(own, 1).T
+        K[cut.stop :, cut] = K[cut, cut.stop :].T
+
+
 class NumpyCross:
-    """K(X, Y) - constant in tiles; rows of X are worked on by several threads, a band of them at a time."""
+    """K(X, Y) - constant in tiles: threads work on some rows of X, and prepare them, against some columns."""
 
     def __init__(
         self, kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool, threads: int, memo: Memo | None
     ) -> None:
         self._kernel, self._X, self._Y, self._dtype, self._shifted = kernel, X, Y, dtype, shifted
         self._memo, self._threads = {} if memo is None else memo, threads
-        self._bands = edges(X.shape[0], band_rows(X.shape[1])) or [slice(0, 0)]
-        self._first: Evaluator | None = self._evaluator(self._bands[0])
-        self.constant = self._first.constant
+        self.constant = self._evaluator(X[:1], threads).constant  # and prepares Y, once for all threads
 
-    def _evaluator(self, band: slice) -> Evaluator:
-        X = self._X if len(self._bands) == 1 else self._X[band]
-        return evaluator(self._kernel, X, self._Y, self._dtype, shifted=self._shifted, memo=self._memo)
+    def _evaluator(self, some: Any, threads: int = 1) -> Evaluator:
+        how: dict[str, Any] = {"shifted": self._shifted, "memo": self._memo, "threads": threads}
+        return evaluator(self._kernel, some, self._Y, self._dtype, **how)
 
     def multiply(self, V: FloatArray) -> FloatArray:
         inner = np.ascontiguousarray(V, dtype=self._dtype)
-        out = np.empty((self._X.shape[0], V.shape[1]))
-        for band in self._bands:
-            # the evaluator of a band is not held on to: two bands at a time would be one too many
-            source, self._first = self._first, None
-            self._multiply(source or self._evaluator(band), inner, out[band])
-        return out
-
-    def _multiply(self, source: Evaluator, inner: FloatArray, out: FloatArray) -> None:
-        bands, cuts = (edges(n, CROSS_EDGE[self._dtype.itemsize]) for n in (len(out), len(inner)))
-        tallest, widest = (some[0].stop if some else 0 for some in (bands, cuts))  # none is longer than the first
+        (m, n), edge = (self._X.shape[0], len(inner)), CROSS_EDGE[self._dtype.itemsize]
+        out, cuts = np.zeros((m, V.shape[1])), edges(n, edge)
         spans = [cuts[i : i + CROSS_TILES] for i in range(0, len(cuts), CROSS_TILES)]
+        pieces = [(rows, span) for rows in edges(m, piece_rows(m, n, edge)) for span in spans]
 
         def make_worker() -> Any:
-            scratch = np.empty(tallest * widest, dtype=self._dtype)
+            scratch = np.empty(min(m, edge) * min(n, edge), dtype=self._dtype)
 
             def multiply(piece: tuple[slice, list[slice]]) -> FloatArray:
-                rows, columns = piece
-                height = rows.stop - rows.start
-                total = np.zeros((height, inner.shape[1]))
-                for cut in columns:
-                    tile = scratch[: height * (cut.stop - cut.start)].reshape(height, cut.stop - cut.start)
-                    source.fill(rows, cut, tile)
-                    total += tile @ inner[cut]
+                rows, span = piece
+                values, total = self._evaluator(self._X[rows]), np.zeros((rows.stop - rows.start, inner.shape[1]))
+                for part in edges(len(total), edge):
+                    height = part.stop - part.start
+                    for cut in span:
+                        tile = scratch[: height * (cut.stop - cut.start)].reshape(height, cut.stop - cut.start)
+                        values.fill(part, cut, tile)
+                        total[part] += tile @ inner[cut]
                 return total
 
             return multiply
@@ -238,8 +251,8 @@ class NumpyCross:
         def commit(piece: tuple[slice, list[slice]], total: FloatArray) -> None:
             out[piece[0]] += total
 
-        out.fill(0.0)
-        in_order([(rows, columns) for rows in bands for columns in spans], make_worker, commit, self._threads)
+        in_order(pieces, make_worker, commit, self._threads)
+        return out
 
 
 class NumpyEngine:

@@ -10,6 +10,7 @@ which work in place by ufuncs; arguments shared by several kernels (`gram.shared
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,13 +22,17 @@ from kpca._base.config import check_device, device_setting
 from kpca.gram._evaluators import Evaluator, Memo
 from kpca.gram._numpy import NumpyEngine
 from kpca.gram.slopes import Slopes
+from kpca.gram.tiles import by_slices, over_slices
 from kpca.kernels import Kernel
 
 __all__ = ["CrossTiles", "Engine", "Evaluator", "SymmetricTiles", "engine_for", "evaluator", "has_single"]
-__all__ += ["column_norms", "empty_columns", "like", "side_by_side", "some_columns", "to_host"]
+__all__ += ["band_by_band", "column_norms", "copy_columns", "empty_columns", "inner_products", "like", "side_by_side"]
+__all__ += ["some_columns", "to_host"]
 
 FloatArray = NDArray[Any]
 Array = NDArray[Any]  # of any namespace of the array API standard; to mypy one of NumPy
+# Rows of tall columns that a thread works on at a time: some of their columns stay in its cache.
+_BAND_ROWS = 2048
 
 
 class SymmetricTiles(Protocol):
@@ -46,6 +51,10 @@ class SymmetricTiles(Protocol):
     @property
     def held_bytes(self) -> int:
         """What was made of the rows and is held on to; kept tiles are not counted."""
+
+    @property
+    def constant(self) -> float:
+        """What is subtracted from all kernel values."""
 
     @property
     def diagonal(self) -> Array:
@@ -159,12 +168,45 @@ def empty_columns(n: int, count: int, other: Array) -> Array:
     return room.T
 
 
-def column_norms(V: Array) -> FloatArray:
+def band_by_band(
+    work: Callable[[slice], Array], width: int, other: Array, threads: int | None, out: Array | None = None
+) -> Array:
+    """Return columns where `other` is, of which `work` gives some rows; those of main memory on these threads.
+
+    They may be written to `out`, which `work` may read at the rows it is asked for. `threads=None` leaves all rows, and
+    so the threads, to BLAS.  # shape: (len(other), width)
+    """
+    n = other.shape[0]
+    if threads is None or n <= _BAND_ROWS or not isinstance(other, np.ndarray):
+        return work(slice(None))
+    return by_slices(work, empty_columns(n, width, other) if out is None else out, _BAND_ROWS, threads)
+
+
+def copy_columns(V: Array, out: Array, threads: int | None) -> None:
+    """Write columns to where there is room for them."""
+    if threads is None or not isinstance(out, np.ndarray):
+        out[:, :] = V
+    else:
+        by_slices(lambda rows: V[rows], out, _BAND_ROWS, threads)
+
+
+def inner_products(A: Array, B: Array, threads: int | None = None) -> FloatArray:
+    """Return A'B in main memory; threads as above, and sums over bands in the order of the rows.  # shape: (a, b)"""
+    n = A.shape[0]
+    if threads is None or n <= _BAND_ROWS or not isinstance(A, np.ndarray):
+        return to_host(A.T @ B)
+    return np.asarray(sum(over_slices(lambda rows: A[rows].T @ B[rows], n, _BAND_ROWS, threads)))
+
+
+def column_norms(V: Array, threads: int | None = None) -> FloatArray:
     """Return the lengths of the columns, in main memory.  # shape: (b,)"""
-    if isinstance(V, np.ndarray):
+    if not isinstance(V, np.ndarray):
+        xp = array_namespace(V)
+        return to_host(xp.sqrt(xp.sum(V * V, axis=0)))
+    if threads is None or len(V) <= _BAND_ROWS:
         return np.asarray(np.sqrt(np.einsum("ij,ij->j", V, V)))
-    xp = array_namespace(V)
-    return to_host(xp.sqrt(xp.sum(V * V, axis=0)))
+    squares = over_slices(lambda rows: np.einsum("ij,ij->j", V[rows], V[rows]), len(V), _BAND_ROWS, threads)
+    return np.asarray(np.sqrt(sum(squares)))
 
 
 def some_columns(V: Array, places: NDArray[np.intp]) -> Array:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kpca._base.config import rows_bytes
 from kpca._base.errors import InputError
-from kpca.gram.engine import Array, FloatArray, engine_for, to_host
+from kpca.gram.engine import Array, FloatArray, band_by_band, engine_for, inner_products, like, to_host
 from kpca.gram.shared import SharedArguments
 from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
@@ -62,6 +62,10 @@ class Operator(Protocol):
     def null(self) -> Array | None:
         """A unit vector known to be mapped to 0, if there is one.  # shape: (n,)"""
 
+    @property
+    def threads(self) -> int | None:
+        """Threads for what else has n rows; None leaves it to BLAS."""
+
     def placed(self, V: FloatArray) -> Array:
         """Return an array of main memory where products live: a solver makes its vectors of what this gives."""
 
@@ -99,6 +103,7 @@ class OfData:
 
     _data: Any
     _scale: Array | None
+    threads: int | None = None
 
     @property
     def scale(self) -> Array:
@@ -155,7 +160,8 @@ class Gram(OfData):
     ) -> None:
         self.psd = kernel.psd  # a shifted one is so only after centring
         self.kernel, self.shape, self.dtype = kernel, (X.shape[0], X.shape[0]), _DTYPE[precision]
-        self.shifted, self.threads = shifted, threads if X.shape[0] > _ONE_THREAD_ROWS else 1
+        self.threads: int = threads if X.shape[0] > _ONE_THREAD_ROWS else 1
+        self.shifted = shifted
         self._data, self._scale, self._arguments = X, scale, arguments
         self._engine = engine_for(X)
         self._tiles = self._engine.tiles(
@@ -165,9 +171,9 @@ class Gram(OfData):
         self._other: dict[Precision, Gram] = {precision: self}
         self._moments: Moments | None = None
 
-    @cached_property
+    @property
     def constant(self) -> float:
-        return self._tiles.values.constant
+        return self._tiles.constant
 
     @property
     def n_evaluations(self) -> int:
@@ -334,7 +340,7 @@ class Centered:
     """P M P with P = I - s s'/|s|^2: the operator of the data with its (weighted) mean in feature space removed."""
 
     def __init__(self, inner: Gram | Any) -> None:
-        self.inner, self.shape, self.psd = inner, inner.shape, bool(inner.psd)
+        self.inner, self.shape, self.psd, self.threads = inner, inner.shape, bool(inner.psd), inner.threads
         self._scale = inner.scale
         self._mass = float(self._scale @ self._scale)
         self._other: Centered | None = None
@@ -347,7 +353,9 @@ class Centered:
         return self.inner.placed(V)
 
     def _project(self, V: Array) -> Array:
-        return V - self._scale[:, None] * ((self._scale @ V) / self._mass)[None, :]
+        column = self._scale[:, None]
+        means = like(inner_products(column, V, self.threads) / self._mass, V)  # shape: (1, b)
+        return band_by_band(lambda rows: V[rows, :] - column[rows, :] * means, V.shape[1], V, self.threads)
 
     def __matmul__(self, V: Array) -> Array:
         """Return W - mean(W) with W = M (V - mean(V)) (docs/mathematics.md, section 1).  # shape: (n, b)"""

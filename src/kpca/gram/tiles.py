@@ -22,15 +22,18 @@ Made = TypeVar("Made")
 EDGE, _LARGE_EDGE, _MANY_ROWS = {4: 640, 8: 448}, {4: 960, 8: 576}, 10_000
 # Smaller ones for new rows against known ones, and so many of them side by side that a thread works on at a time: a few
 # thousand new rows must still give every thread its share.
-CROSS_EDGE, CROSS_TILES = {4: 512, 8: 280}, 8
+CROSS_EDGE, CROSS_TILES = {4: 512, 8: 288}, 8
 # A product with a ragged tile, of 571 instead of 576 rows, runs at four fifths of the speed.
 _WHOLE = 32
 # numpy asks for huge pages from 4 MiB on; with small ones the page faults of fresh memory cost more than the kernel.
 SLAB_BYTES = 32 * 2**20
 _PAGE_BYTES = 4096
-# Tiles by which fresh memory is judged, at least.
-JUDGED = 8
-# Numbers of new rows that are prepared at a time: what is made of them is as large as they are.
+# Fresh memory is judged by so many tiles, at least; it may take no more than this share of the time that it saves.
+JUDGED, WORTH = 8, 0.5
+# Numbers that a thread makes at a time, which takes milliseconds: many threads then seldom meet. But of few rows there
+# must be enough pieces for all threads.
+_PIECE_NUMBERS, _MANY_PIECES = 2_000_000, 64
+# Numbers of rows that are centred at a time: what is made of them is as large as they are.
 _BAND_NUMBERS, _SHORTEST_BAND = 2_000_000, 4096
 # Tiles that a worker holds at the same time: its own, a temporary of the profile, and products on their way.
 _TILES_PER_WORKER = 4
@@ -62,6 +65,11 @@ def over_slices(work: Callable[[slice], Made], n: int, step: int, threads: int) 
     found: list[Made] = []
     in_order(slices(n, step), lambda: work, lambda rows, made: found.append(made), threads)
     return found
+
+
+def piece_rows(n: int, width: int, shortest: int) -> int:
+    """Return how many of n rows, with so many numbers each, are a piece of work; a matter of these numbers only."""
+    return max(shortest, min(_PIECE_NUMBERS // max(width, 1), n // _MANY_PIECES))
 
 
 def band_rows(d: int) -> int:
@@ -97,7 +105,7 @@ class TileStore:
             return None
         size = shape[0] * shape[1] * dtype.itemsize
         with self._lock:
-            if self._judged >= JUDGED and self._fresh > self._reuses * self._saved:
+            if self._judged >= JUDGED and self._fresh > WORTH * self._reuses * self._saved:
                 self._capacity = 0
                 return None
             if self._used + size > self._slab.nbytes:

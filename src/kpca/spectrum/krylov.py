@@ -18,7 +18,18 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from kpca.gram.engine import Array, FloatArray, column_norms, empty_columns, side_by_side, some_columns, to_host
+from kpca.gram.engine import (
+    Array,
+    FloatArray,
+    band_by_band,
+    column_norms,
+    copy_columns,
+    empty_columns,
+    inner_products,
+    side_by_side,
+    some_columns,
+    to_host,
+)
 from kpca.gram.operator import Operator, Precision
 from kpca.spectrum.result import Keeper, Spectrum, State, eigenvalue_bounds
 
@@ -124,7 +135,7 @@ class _Iteration:
         self.random_columns = _RANDOM_WHEN_FOLLOWED if followed else _RANDOM
         self.operator, self.k, self.tol = operator, k, tol
         self.n = operator.shape[0]
-        self.placed = operator.placed
+        self.placed, self.threads = operator.placed, operator.threads
         self.none = self.placed(np.empty((self.n, 0)))
         self.rank = self.n - (operator.null is not None)  # dimension of the space the operator acts on
         self.block = min(block_size(k), self.rank)
@@ -271,18 +282,18 @@ class _Iteration:
         return self._orthonormal(self._random(min(count, self.rank - self.size)))
 
     def _orthonormal(self, V: Array) -> Array:
-        """Return an orthonormal basis of V orthogonal to the basis so far; columns that vanish become random ones.
+        """Overwrite V by an orthonormal basis of it orthogonal to the basis so far; what vanishes becomes random.
 
         Twice is enough (Kahan, Parlett), and once more after columns were replaced. Within the block the eigenvectors
         of V'V do what QR does, at the speed of GEMM, and show which directions are missing (Stathopoulos and Wu 2002).
         """
-        V = V / self.placed(np.maximum(column_norms(V), 1e-300))
+        V = self._scaled(V, 1.0 / np.maximum(column_norms(V, self.threads), 1e-300))
         clean = 0
         while clean < 2:
             V = self._projected(V)
-            g, Y = np.linalg.eigh(to_host(V.T @ V))
+            g, Y = np.linalg.eigh(inner_products(V, V, self.threads))
             missing = g < _DEPENDENT * max(float(g[-1]), 1e-300)
-            V = V @ self.placed(Y / np.sqrt(np.where(missing, 1.0, g)))
+            V = self._turned(V, Y / np.sqrt(np.where(missing, 1.0, g)), V)
             if missing.any():
                 fresh = self._random(int(missing.sum())) / math.sqrt(self.n)
                 for number, place in enumerate(np.flatnonzero(missing).tolist()):
@@ -291,24 +302,46 @@ class _Iteration:
         return V
 
     def _projected(self, V: Array) -> Array:
+        """Take from V what it has of the null vector and of the basis so far."""
         null, Q = self.operator.null, self.Q[:, : self.size]
         if null is not None:
-            V = V - null[:, None] * (null @ V)[None, :]
-        return V - Q @ (Q.T @ V) if self.size else V
+            column = null[:, None]
+            V = self._less(V, column, inner_products(column, V, self.threads))
+        return self._less(V, Q, inner_products(Q, V, self.threads)) if self.size else V
+
+    # What has n rows is worked on in bands of them, on the threads that the products have, too; in place where that can
+    # be, because fresh memory costs more than the work.
+
+    def _by_bands(self, work: Callable[[slice], Array], width: int, out: Array | None = None) -> Array:
+        return band_by_band(work, width, self.none, self.threads, out)
+
+    def _scaled(self, V: Array, factors: FloatArray) -> Array:
+        here = self.placed(factors)
+        return self._by_bands(lambda rows: V[rows, :] * here, V.shape[1], V)
+
+    def _turned(self, V: Array, Y: FloatArray, out: Array | None = None) -> Array:
+        here = self.placed(np.ascontiguousarray(Y))
+        return self._by_bands(lambda rows: V[rows, :] @ here, Y.shape[1], out)
+
+    def _less(self, V: Array, Q: Array, C: FloatArray) -> Array:
+        here = self.placed(C)
+        return self._by_bands(lambda rows: V[rows, :] - Q[rows, :] @ here, V.shape[1], V)
 
     def _extend(self, V: Array, precision: Precision) -> None:
         operator = self.operator.at(precision)
         W = operator @ V
         self.passes += 1
         old, new = self.size, self.size + V.shape[1]
-        self.Q[:, old:new], self.A[:, old:new] = V, W
+        copy_columns(V, self.Q[:, old:new], self.threads)
+        copy_columns(W, self.A[:, old:new], self.threads)
         exact = operator is self.operator.at("double")
         self.errors[old:new] = 0.0 if exact else self.single_error
         # The coupling to the old basis comes from the old images: it is as small as the residuals, and the new ones may
         # be wrong by more than that.
-        self.H[old:new, :old] = to_host(V.T @ self.A[:, :old])
-        self.H[:old, old:new] = self.H[old:new, :old].T
-        inside = to_host(V.T @ W)
+        coupling = inner_products(V, self.A[:, :new], self.threads)
+        self.H[old:new, :old] = coupling[:, :old]
+        self.H[:old, old:new] = coupling[:, :old].T
+        inside = coupling[:, old:]
         self.H[old:new, old:new] = 0.5 * (inside + inside.T)
         self.size = new
 
@@ -320,16 +353,16 @@ class _Iteration:
         Y = self.Y[:, :keep]
         errors = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))
         self.Q[:, :keep] = self._combined(keep)
-        self.A[:, :keep] = self.A[:, : self.size] @ self.placed(Y)
+        self.A[:, :keep] = self._turned(self.A[:, : self.size], Y)
         self.H[:keep, :keep] = np.diag(self.theta[:keep])
         self.errors[:keep] = errors
         self.size = keep
 
     def _combined(self, stop: int, start: int = 0) -> Array:
-        return self.Q[:, : self.size] @ self.placed(self.Y[:, start:stop])
+        return self._turned(self.Q[:, : self.size], self.Y[:, start:stop])
 
     def _restart_vectors(self) -> Array:
-        vectors = self._combined(min(self.k + self.block, self.size))
+        vectors = self._combined(min(max(self.k, self.block), self.size))
         self.size = 0
         return self._orthonormal(vectors)
 
@@ -341,11 +374,11 @@ class _Iteration:
         self.top = max(float(np.abs(self.theta).max()), 0.0)
         count = min(max(self.k, self.block), self.size)
         y = np.ascontiguousarray(self.Y[:, :count])
-        here = self.placed(y)
-        self.R = self.A[:, : self.size] @ here
-        self.R -= (self.Q[:, : self.size] @ here) * self.placed(self.theta[:count])
+        Q, A = self.Q[:, : self.size], self.A[:, : self.size]
+        here, theta = self.placed(y), self.placed(self.theta[:count])
+        self.R = self._by_bands(lambda rows: A[rows, :] @ here - (Q[rows, :] @ here) * theta, count)
         self.drift = np.sqrt((self.errors[: self.size] ** 2) @ (y**2))
-        return column_norms(self.R)
+        return column_norms(self.R, self.threads)
 
     def _residual_directions(self, residual: FloatArray) -> Array:
         """Return the next block: the residuals of the first pairs that have not converged."""
@@ -399,9 +432,9 @@ class _Iteration:
             return self._residuals
         A, Y = self.A[:, : self.size], self.Y
         # |r|^2 = |A y|^2 - theta^2, good enough for the trailing pairs; the leading ones were measured.
-        images = np.einsum("ij,ij->j", Y, to_host(A.T @ A) @ Y)
+        images = np.einsum("ij,ij->j", Y, inner_products(A, A, self.threads) @ Y)
         residuals: FloatArray = np.sqrt(np.maximum(images - self.theta**2, 0.0))
-        leading = column_norms(self.R)
+        leading = column_norms(self.R, self.threads)
         residuals[: len(leading)] = leading
         drift: FloatArray = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))
         self._residuals = residuals + drift

@@ -193,9 +193,9 @@ def test_threads_are_used_again_and_may_use_threads_themselves():
         return found
 
     for _ in range(20):
-        arrived = []
-        in_order(list(range(12)), lambda: work, lambda i, found: arrived.extend(found), 4)
-        assert arrived == list(range(240))
+        arrived: list[list[int]] = []
+        in_order(list(range(12)), lambda: work, lambda i, found, arrived=arrived: arrived.append(found), 4)
+        assert [number for found in arrived for number in found] == list(range(240))
     assert threading.active_count() < 100  # 4 x 3 work at a time, and 20 x 4 x 3 did
 
 

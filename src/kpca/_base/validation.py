@@ -24,7 +24,7 @@ FloatArray = NDArray[Any]
 # The centred form of a precomputed matrix may be asymmetric by this much of its largest entry.
 _ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 _ROWS_AT_ONCE = 512
-_NUMBERS_AT_ONCE = 1_000_000  # that a thread copies and looks at
+_NUMBERS_AT_ONCE = 200_000  # that a thread copies and looks at
 _COMPLEX = "Complex data not supported: X must hold real numbers; give real and imaginary parts as columns."
 _X = Setting("X")
 

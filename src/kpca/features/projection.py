@@ -23,7 +23,7 @@ _CENTRED_NUMBERS = 100_000
 # Features of the shortest piece of work.
 _SHORTEST_PIECE = 500_000
 # Rows of scores that a thread goes over at a time; up to so many, a single one does.
-SCORES_AT_ONCE = 8192
+SCORES_AT_ONCE = 32_768
 # Residuals below this many units in the last place of what they are the difference of are 0.
 _ROUNDING = 16.0
 

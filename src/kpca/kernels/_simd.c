@@ -9,7 +9,9 @@
 #ifndef LEVEL
 
 #define PY_SSIZE_T_CLEAN
+#ifdef STABLE_INTERFACE
 #define Py_LIMITED_API 0x030B0000
+#endif
 #include <Python.h>
 #include <math.h>
 #include <stdint.h>
@@ -24,6 +26,9 @@ typedef struct {
     Loop loops[2]; /* float32, float64 */
 } Profile;
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-thread-jumps") /* which makes two of a choice between numbers: a fifth slower as a vector */
+#endif
 #if defined(__GNUC__) || defined(__clang__)
 #define INLINE static inline __attribute__((always_inline))
 #define SQRT_f32 __builtin_sqrtf

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import importlib
 import json
 import os
@@ -71,7 +72,7 @@ class OtherWork:
         return own, own
 
 
-def measure(call: Callable[[], Result]) -> tuple[Result, dict[str, float]]:
+def measure(call: Callable[[], Result]) -> tuple[Result, dict[str, Any]]:
     """Call once, and return the result, the seconds, and the peak memory above what the process held before."""
     gc.collect()
     reset_peak()
@@ -84,7 +85,7 @@ def measure(call: Callable[[], Result]) -> tuple[Result, dict[str, float]]:
     return result, {"seconds": seconds, "peak_mib": (memory_peak() - before) / MIB, "others_share": share}
 
 
-def measure_many(call: Callable[[], Result], *, at_least: int, budget: float) -> tuple[Result, dict[str, float]]:
+def measure_many(call: Callable[[], Result], *, at_least: int, budget: float) -> tuple[Result, dict[str, Any]]:
     """Call `at_least` times, and on until `budget` seconds are spent; return the last result, best and median time."""
     result, first = measure(call)
     times: list[float] = []
@@ -103,6 +104,11 @@ def measure_many(call: Callable[[], Result], *, at_least: int, budget: float) ->
     }
 
 
+def bits(*arrays: Any) -> str:
+    """Return a hash of arrays, the same only if every bit is."""
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()[:16]
+
+
 def touch(gib: float) -> dict[str, float]:
     """Allocate, fill and free memory."""
     import numpy as np
@@ -111,14 +117,36 @@ def touch(gib: float) -> dict[str, float]:
     return {"gib": float(len(held))}
 
 
+def function(task: str) -> Callable[..., dict[str, Any]]:
+    """Return the function that a task "module:function" names."""
+    module, name = task.split(":")
+    found: Callable[..., dict[str, Any]] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def bind(cores: int) -> None:
+    """Bind this process, and all threads it will start, to so many cores, where the system can."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0), key=_turn)[:cores])
+
+
+def _turn(cpu: int) -> tuple[bool, int]:
+    """Return when a CPU's turn comes: where a core counts as two, its second half comes after all first ones."""
+    siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+    with contextlib.suppress(OSError):
+        return re.split("[,-]", siblings.read_text().strip())[0] != str(cpu), cpu
+    return False, cpu
+
+
 def main() -> None:
-    """Run the job on stdin: {"task": "module:function", "args": {...}}."""
+    """Run the job on stdin: {"task": "module:function", "args": {...}, "cores": None or a number}."""
     job = json.load(sys.stdin)
-    module, name = job["task"].split(":")
+    if job["cores"]:
+        bind(job["cores"])  # before any library is loaded: threads that run already stay where they are
     # Whatever a library prints must not get into the JSON.
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
-        result: dict[str, Any] = getattr(importlib.import_module(module), name)(**job["args"])
+        result = function(job["task"])(**job["args"])
     if caught:
         result["warnings"] = sorted({str(warning.message) for warning in caught})
     json.dump(result, sys.stdout)

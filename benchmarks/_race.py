@@ -7,6 +7,7 @@ alone: imports, data and checks of the answer are outside.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import os
@@ -31,13 +32,14 @@ _RESULTS = Path(__file__).resolve().parent / "results"
 
 @dataclass(frozen=True)
 class Contender:
-    """Who runs: a task and its arguments, and the speed asked of it as a multiple of the first contender's."""
+    """Who runs: a task, its arguments and environment, and the speed asked as a multiple of the first contender's."""
 
     name: str
     task: str
     args: dict[str, Any] = field(default_factory=dict)
     floor: float | None = None
     memory_limit_mib: float | None = None
+    env: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,10 @@ class Heat:
 def parse(
     doc: str | None, argv: Sequence[str] | None = None, *, more: Mapping[str, dict[str, Any]] | None = None
 ) -> argparse.Namespace:
-    """Return the options that all races have, and those that one has more: a name and what argparse is told of it."""
+    """Return the options that all races have, and those that one has more: a name and what argparse is told of it.
+
+    Every race starts here, so this is also where it says what it runs on.
+    """
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, one round: does it run at all")
     parser.add_argument("--repeats", type=int, help="rounds, each with a fresh process per contender (default: 3)")
@@ -64,18 +69,32 @@ def parse(
         options.repeats = 1 if options.quick else 3
     if options.touch_gib is None:
         options.touch_gib = 0 if options.quick else 6
+    print(sentence(machine()), flush=True)
     return options
 
 
 # -- running ----------------------------------------------------------------------------------------------------------
 
 
-def run_task(task: str, args: dict[str, Any], *, limit: float | None = None) -> Run:
-    """Run a task in a fresh process and return its result; TimeoutError if it takes more than `limit` seconds."""
-    job = json.dumps({"task": task, "args": args})
+def run_task(
+    task: str,
+    args: dict[str, Any],
+    *,
+    limit: float | None = None,
+    env: Mapping[str, str] | None = None,
+    cores: int | None = None,
+) -> Run:
+    """Run a task in a fresh process and return its result; TimeoutError if it takes more than `limit` seconds.
+
+    `env` is added to the environment; `cores` binds the process to so many cores, and BLAS to as many threads.
+    """
+    job = json.dumps({"task": task, "args": args, "cores": cores})
     command = [sys.executable, "-m", "benchmarks._child"]
+    around = {**os.environ, **(env or {}), **({"OPENBLAS_NUM_THREADS": str(cores)} if cores else {})}
     try:
-        done = subprocess.run(command, input=job, capture_output=True, text=True, cwd=_ROOT, check=False, timeout=limit)
+        done = subprocess.run(
+            command, input=job, capture_output=True, text=True, cwd=_ROOT, env=around, check=False, timeout=limit
+        )
     except subprocess.TimeoutExpired:
         raise TimeoutError(f"{task} took more than {limit:g} s on {args}") from None
     if done.returncode:
@@ -109,7 +128,7 @@ def alternate(heat: Heat, repeats: int) -> dict[str, list[Run]]:
     runs: dict[str, list[Run]] = {contender.name: [] for contender in heat.contenders}
     for number in range(repeats):
         for contender in heat.contenders:
-            run = run_task(contender.task, contender.args | {"check": number == 0})
+            run = run_task(contender.task, contender.args | {"check": number == 0}, env=contender.env)
             runs[contender.name].append(run)
             log(f"{heat.title}: round {number + 1}, {contender.name}: {run.get('seconds', math.nan):.4g} s")
     return runs
@@ -213,45 +232,88 @@ def _cells(row: dict[str, Any], checks: list[str]) -> list[str]:
 
 
 def save(name: str, options: argparse.Namespace, rows: Any) -> None:
-    """Write the results of a race; those of `--quick` and `--only` do not replace the whole ones."""
-    name += "-quick" if options.quick else ""
-    name += "-part" if options.only else ""
+    """Write the results of a race."""
+    file = result_file(f"{name}.json", options)
+    content = {"race": file.stem, "options": vars(options), "machine": machine(), "rows": rows}
+    file.write_text(json.dumps(content, indent=1) + "\n")
+    log(f"written: benchmarks/results/{file.name}")
+
+
+def result_file(name: str, options: argparse.Namespace) -> Path:
+    """Return where to write; what `--quick` and `--only` give does not replace whole results."""
     _RESULTS.mkdir(exist_ok=True)
-    content = {"race": name, "options": vars(options), "machine": machine(), "rows": rows}
-    (_RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
-    log(f"written: benchmarks/results/{name}.json")
+    file = _RESULTS / name
+    return file.with_stem(file.stem + ("-quick" if options.quick else "") + ("-part" if options.only else ""))
 
 
-def machine() -> dict[str, Any]:
-    """Return what the times depend on, and nothing that says whose machine it is."""
-    return run_task("benchmarks._race:facts", {})
+@functools.cache
+def machine(**env: str) -> dict[str, Any]:
+    """Return what the times depend on, and nothing that says whose machine it is; `env` as for `run_task`."""
+    return run_task("benchmarks._race:facts", {}, env=env)
+
+
+def sentence(found: dict[str, Any]) -> str:
+    """Say what of `machine` decides how fast kernel PCA is."""
+    cores = f"{found['cores']} core{'s' if found['cores'] > 1 else ''}"
+    cpu = ", ".join(part for part in (found["cpu"], cores, found["instructions"]) if part)
+    libraries = f"NumPy uses up to {found['numpy_uses'][-1]}, BLAS is {found['blas']}"
+    return f"{cpu}; {libraries}; kernel values by {found['kernel_values_by']}."
 
 
 def facts() -> dict[str, Any]:
     """Describe the machine and the libraries; runs in a process of its own, which loads them."""
+    import joblib
     import numpy
     import scipy.linalg
     import sklearn
     import sklearn.decomposition
     import threadpoolctl
+    from numpy._core import _multiarray_umath as core  # type: ignore[attr-defined]
 
     import kpca
+    from kpca.kernels import profiles
 
+    # What NumPy finds at run time, less what NPY_DISABLE_CPU_FEATURES takes away.
+    numpy_uses = [name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name)]
+    libraries = threadpoolctl.threadpool_info()
     model = re.search(r"model name\s*:\s*(.+)", _read("/proc/cpuinfo"))
     total = re.search(r"MemTotal:\s+(\d+) kB", _read("/proc/meminfo"))
     keys = ("user_api", "internal_api", "version", "architecture", "num_threads")
     return {
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "cpu": model[1].strip() if model else platform.processor(),
+        "cores": joblib.cpu_count(),
+        "cpu": model[1].strip() if model else platform.processor() or platform.machine(),
+        "instructions": _instructions(),
         "memory_gib": round(int(total[1]) / 2**20, 1) if total else None,
         "system": platform.system(),
         "python": platform.python_version(),
         "numpy": numpy.__version__,
+        "numpy_uses": numpy_uses or ["its baseline"],
+        "numpy_has_avx512": any("V4" in name or "AVX512" in name for name in numpy_uses),
+        "blas": _blas(libraries),
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
         "kpca": kpca.__version__,
-        "libraries": [{key: library.get(key) for key in keys} for library in threadpoolctl.threadpool_info()],
+        "kernel_values_by": profiles.in_use(),
+        "libraries": [{key: library.get(key) for key in keys} for library in libraries],
     }
+
+
+def _instructions() -> str:
+    """Return the widest vector instructions of the CPU, "" where the system does not tell."""
+    flags = re.search(r"(?:flags|Features)\s*:\s*(.+)", _read("/proc/cpuinfo"))
+    names = {"avx512vl": "AVX-512", "avx2": "AVX2", "sse4_2": "SSE4", "asimd": "NEON", "neon": "NEON"}
+    has = flags[1].split() if flags else ["neon"] if platform.machine() == "arm64" else []
+    return next((title for name, title in names.items() if name in has), "")
+
+
+def _blas(libraries: list[dict[str, Any]]) -> str:
+    """Return NumPy's BLAS (SciPy may bring another), and the CPU that its kernels are made for."""
+    found = [library for library in libraries if library["user_api"] == "blas"]
+    if not found:
+        return "one that does not tell its name"
+    mine = next((library for library in found if "numpy" in library["filepath"]), found[0])
+    name = mine["internal_api"].replace("openblas", "OpenBLAS")
+    return f"{name} {mine['version']} ({mine.get('architecture')} kernels)"
 
 
 def _read(path: str) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._data import median_gamma
-from benchmarks._race import chosen, log, parse, save, show, verdict
+from benchmarks._race import chosen, log, parse, result_file, save, show, verdict
 from kpca import KernelPCA
 from kpca.features import NystroemMap, choose_landmarks, unexplained_fraction
 from kpca.kernels import RBF
@@ -182,8 +182,7 @@ def main() -> None:
         table(item, mine, bounds[item.name])
         rows += mine
     save("landmarks", options, [{**row, "least": bounds[row["set"]][ranks.index(row["rank"])]} for row in rows])
-    part = ("-quick" if options.quick else "") + ("-part" if options.only else "")
-    draw(sets, rows, bounds, _HERE / "results" / f"landmarks{part}.png")
+    draw(sets, rows, bounds, result_file("landmarks.png", options))
 
 
 if __name__ == "__main__":

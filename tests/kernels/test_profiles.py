@@ -20,6 +20,7 @@ from kpca.kernels import profiles
 simd = pytest.importorskip("kpca.kernels._simd", reason="the compiled loops were not built here")
 LONG = np.longdouble
 wide = pytest.mark.skipif(np.finfo(LONG).nmant < 63, reason="long double has no more digits than double here")
+used = pytest.mark.skipif(profiles.in_use().startswith("NumPy"), reason="the environment has switched them off")
 LEVELS = simd.levels()
 # What the loops promise, in units of the last place.
 ULPS = {np.float32: 1.5, np.float64: 2.0}
@@ -175,6 +176,7 @@ def test_levels_with_fma_give_the_same_bits(case: Case) -> None:
         assert all(np.array_equal(first, other, equal_nan=True) for other in others)
 
 
+@used
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 40), st.integers(0, 90), st.integers(0, 17), st.sampled_from([np.float32, np.float64]))
 def test_bits_do_not_depend_on_place_or_layout(rows: int, columns: int, offset: int, dtype: Any) -> None:
@@ -240,6 +242,7 @@ for kernel in ("rbf", "matern12", "matern32", "matern52", "rational_quadratic", 
         np.testing.assert_allclose(other, found[0], rtol=1e-12)
 
 
+@used
 def test_kernels_use_them() -> None:
     t = -np.linspace(0, 4, 50)
     for kernel in (kernels.RBF(1.0), kernels.Matern(0.5), kernels.Matern(1.5), kernels.Matern(2.5)):

@@ -12,7 +12,6 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -362,6 +361,8 @@ def restoration_errors(
 
     Without scores all rows are equally near, and the mean of all is taken.
     """
+    from sklearn.neighbors import NearestNeighbors  # takes a while to load
+
     if not scores.shape[1]:
         mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
         return _squared_gaps(new, lambda part: mean, X.shape[1])

@@ -135,7 +135,8 @@ def scatter_of(
         left = float((np.ones(len(F)) if w is None else w) @ feature_map.unexplained(part, F))
         return replace(_summed(F, w, diagonal, origin), unexplained=left)
 
-    runs = _runs(n, rank, PIECE_NUMBERS)
+    # of few rows every thread gets a piece, if that is not so short that its sums cost more than its features
+    runs = _runs(n, min(PIECE_NUMBERS // max(rank, 1), max(2 * rank, n // _FEWEST_RUNS)))
     _add_up(sums, runs, lambda: work, threads, lambda rows: report(rows, again=True))
     gap, second = sums.centred()
     return Scatter(sums.rows, sums.mass, origin.astype(np.float64) + gap, second, sums.trace, sums.unexplained)
@@ -178,10 +179,8 @@ class _Sums:
         return gap, self.second
 
 
-def _runs(n: int, rank: int, numbers: int) -> list[list[slice]]:
-    """Return n rows in pieces of so many features, those of a run together; a matter of these numbers only."""
-    # of few rows every thread gets a piece, if that is not so short that its sums cost more than its features
-    step = min(numbers // max(rank, 1), max(2 * rank, n // _FEWEST_RUNS))
+def _runs(n: int, step: int) -> list[list[slice]]:
+    """Return n rows in pieces of `step`, those of a run together; a matter of these numbers only."""
     pieces = slices(n, max(SHORTEST_PIECE, step))
     length = max(1, min(_RUN, len(pieces) // _FEWEST_RUNS))
     return [pieces[start : start + length] for start in range(0, len(pieces), length)]
@@ -236,7 +235,7 @@ def _value_sums(
     """Return the scatter, or None where rounding may have changed it by more than `limit` times the trace."""
     # as many bytes in a piece, also where float32 rows need float64 kernel values
     numbers = PIECE_NUMBERS * X.dtype.itemsize // landmarks.precision(X.dtype).itemsize
-    runs = _runs(X.shape[0], landmarks.rank, numbers)
+    runs = _runs(X.shape[0], numbers // landmarks.rank)
     # Relative to the median of each landmark's first kernel values: wide kernels lose no digits then, as with the mean,
     # and the many rows that are far from a landmark of a narrow one add nothing; a mean would make them add the same
     # small number again and again, which rounds the same way each time.

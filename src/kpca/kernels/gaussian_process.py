@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.gaussian_process import kernels as gp
 
 from kpca._base.errors import InputError
 from kpca.kernels.arrays import FloatArray, Matrix, float_dtype
@@ -23,6 +23,14 @@ from kpca.kernels.radial import RBF, Matern, RationalQuadratic
 
 # What PairwiseKernel may compute and is positive semidefinite ("poly" has degree 3 and coef0 1 there).
 _PSD_METRICS = {"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"}
+
+
+@cache
+def theirs() -> Any:
+    """Return scikit-learn's module of kernels, which takes a while to load and is seldom needed."""
+    from sklearn.gaussian_process import kernels
+
+    return kernels
 
 
 @registered()
@@ -60,19 +68,19 @@ class GaussianProcess(Kernel):
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         """Return kernel.diag(X), but without white noise, as in `block`.  # shape: (n,)"""
         parts = (self.kernel, *self.kernel.get_params(deep=True).values())
-        if any(isinstance(part, gp.WhiteKernel) for part in parts):
+        if any(isinstance(part, theirs().WhiteKernel) for part in parts):
             return np.array([self.kernel(x, x)[0, 0] for x in X[:, None, :]], dtype=np.float64)
         return np.array(self.kernel.diag(X), dtype=np.float64)
 
 
 def from_gaussian_process(kernel: Any) -> Kernel:
     """Return a Gaussian-process kernel with its current parameters as a kernel of this package."""
-    if isinstance(kernel, gp.CompoundKernel):
+    if isinstance(kernel, theirs().CompoundKernel):
         raise InputError(
             "kernel must give one matrix; got a CompoundKernel, which gives several: pass one of its kernels."
         )
     # Exact types: a subclass may have changed what the kernel computes.
-    translated = _TRANSLATIONS.get(type(kernel), lambda kernel: None)(kernel)
+    translated = _translations().get(type(kernel), lambda kernel: None)(kernel)
     return GaussianProcess(kernel) if translated is None else translated
 
 
@@ -84,21 +92,24 @@ def _matern(kernel: Any) -> Kernel | None:
 
 def _power(kernel: Any) -> Kernel | None:
     base, exponent = kernel.kernel, kernel.exponent
-    return Polynomial(exponent, 1.0, base.sigma_0**2) if type(base) is gp.DotProduct and exponent >= 0 else None
+    return Polynomial(exponent, 1.0, base.sigma_0**2) if type(base) is theirs().DotProduct and exponent >= 0 else None
 
 
-# type -> our kernel, or None for parameters that ours does not have
-_TRANSLATIONS: dict[type, Callable[[Any], Kernel | None]] = {
-    gp.Sum: lambda kernel: from_gaussian_process(kernel.k1) + from_gaussian_process(kernel.k2),
-    gp.Product: lambda kernel: from_gaussian_process(kernel.k1) * from_gaussian_process(kernel.k2),
-    gp.Exponentiation: _power,
-    gp.ConstantKernel: lambda kernel: Constant(kernel.constant_value),
-    gp.WhiteKernel: lambda kernel: Constant(0.0),
-    gp.RBF: lambda kernel: RBF(sigma=_length_scale(kernel)),
-    gp.Matern: _matern,
-    gp.RationalQuadratic: lambda kernel: RationalQuadratic(kernel.alpha, _length_scale(kernel)),
-    gp.DotProduct: lambda kernel: Polynomial(1, 1.0, kernel.sigma_0**2),
-}
+@cache
+def _translations() -> dict[type, Callable[[Any], Kernel | None]]:
+    """Return what makes our kernel of each type, or None for parameters that ours does not have."""
+    gp = theirs()
+    return {
+        gp.Sum: lambda kernel: from_gaussian_process(kernel.k1) + from_gaussian_process(kernel.k2),
+        gp.Product: lambda kernel: from_gaussian_process(kernel.k1) * from_gaussian_process(kernel.k2),
+        gp.Exponentiation: _power,
+        gp.ConstantKernel: lambda kernel: Constant(kernel.constant_value),
+        gp.WhiteKernel: lambda kernel: Constant(0.0),
+        gp.RBF: lambda kernel: RBF(sigma=_length_scale(kernel)),
+        gp.Matern: _matern,
+        gp.RationalQuadratic: lambda kernel: RationalQuadratic(kernel.alpha, _length_scale(kernel)),
+        gp.DotProduct: lambda kernel: Polynomial(1, 1.0, kernel.sigma_0**2),
+    }
 
 
 def _length_scale(kernel: Any) -> Any:
@@ -108,6 +119,7 @@ def _length_scale(kernel: Any) -> Any:
 
 def _is_psd(kernel: Any) -> bool:
     """Return False where a member is known to be able to be indefinite."""
+    gp = theirs()
     if isinstance(kernel, gp.KernelOperator):
         return _is_psd(kernel.k1) and _is_psd(kernel.k2)
     if isinstance(kernel, gp.Exponentiation):

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.spatial.distance import pdist
-from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import euclidean_distances
 
 from kpca._base.errors import InputError, Setting
 from kpca.kernels.arrays import Matrix, as_float64, canonical, check_features, positive_or_each
 from kpca.kernels.base import KERNELS, Kernel
 from kpca.kernels.callables import from_callable
-from kpca.kernels.gaussian_process import from_gaussian_process
+from kpca.kernels.gaussian_process import from_gaussian_process, theirs
 
 RULES = ("scale", "median")
 _MEDIAN_ROWS = 1000
@@ -112,7 +111,7 @@ def resolve(
         raise InputError(
             f"must be a kernel object; got the class {kernel.__name__}: call it with its parameters", param="kernel"
         )
-    if isinstance(kernel, gp.Kernel):
+    if isinstance(kernel, theirs().Kernel):
         return from_gaussian_process(kernel)
     if callable(kernel):
         return from_callable(kernel, kernel_params, X)

@@ -31,8 +31,9 @@ __all__ += ["some_columns", "to_host"]
 
 FloatArray = NDArray[Any]
 Array = NDArray[Any]  # of any namespace of the array API standard; to mypy one of NumPy
-# Rows of tall columns that a thread works on at a time: some of their columns stay in its cache.
-_BAND_ROWS = 2048
+# Rows of tall columns that a thread works on at a time: some of their columns stay in its cache. Up to so many all are
+# done before threads have met.
+_BAND_ROWS, _FEW_ROWS = 2048, 8192
 
 
 class SymmetricTiles(Protocol):
@@ -177,14 +178,14 @@ def band_by_band(
     so the threads, to BLAS.  # shape: (len(other), width)
     """
     n = other.shape[0]
-    if threads is None or n <= _BAND_ROWS or not isinstance(other, np.ndarray):
+    if threads is None or n <= _FEW_ROWS or not isinstance(other, np.ndarray):
         return work(slice(None))
     return by_slices(work, empty_columns(n, width, other) if out is None else out, _BAND_ROWS, threads)
 
 
 def copy_columns(V: Array, out: Array, threads: int | None) -> None:
     """Write columns to where there is room for them."""
-    if threads is None or not isinstance(out, np.ndarray):
+    if threads is None or out.shape[0] <= _FEW_ROWS or not isinstance(out, np.ndarray):
         out[:, :] = V
     else:
         by_slices(lambda rows: V[rows], out, _BAND_ROWS, threads)
@@ -193,7 +194,7 @@ def copy_columns(V: Array, out: Array, threads: int | None) -> None:
 def inner_products(A: Array, B: Array, threads: int | None = None) -> FloatArray:
     """Return A'B in main memory; threads as above, and sums over bands in the order of the rows.  # shape: (a, b)"""
     n = A.shape[0]
-    if threads is None or n <= _BAND_ROWS or not isinstance(A, np.ndarray):
+    if threads is None or n <= _FEW_ROWS or not isinstance(A, np.ndarray):
         return to_host(A.T @ B)
     return np.asarray(sum(over_slices(lambda rows: A[rows].T @ B[rows], n, _BAND_ROWS, threads)))
 
@@ -203,7 +204,7 @@ def column_norms(V: Array, threads: int | None = None) -> FloatArray:
     if not isinstance(V, np.ndarray):
         xp = array_namespace(V)
         return to_host(xp.sqrt(xp.sum(V * V, axis=0)))
-    if threads is None or len(V) <= _BAND_ROWS:
+    if threads is None or len(V) <= _FEW_ROWS:
         return np.asarray(np.sqrt(np.einsum("ij,ij->j", V, V)))
     squares = over_slices(lambda rows: np.einsum("ij,ij->j", V[rows], V[rows]), len(V), _BAND_ROWS, threads)
     return np.asarray(np.sqrt(sum(squares)))

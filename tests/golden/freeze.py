@@ -2,7 +2,7 @@
 
 The last bits of results depend on the machine: which instructions NumPy and BLAS use, and which versions they are of.
 So there is one file of results for each fingerprint of a machine. `OPENBLAS_CORETYPE=Haswell` with
-`NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR"` makes a newer machine one of AVX2.
+`NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR"` and `KPCA_SIMD=v3` makes a newer machine one of AVX2.
 
 Run it where results are meant to change, and say in the commit why they do.
 """

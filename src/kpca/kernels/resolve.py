@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.spatial.distance import pdist
-from sklearn.metrics.pairwise import euclidean_distances
 
 from kpca._base.errors import InputError, Setting
 from kpca.kernels.arrays import Matrix, as_float64, canonical, check_features, positive_or_each
@@ -75,7 +74,12 @@ def _median_distance(X: Matrix) -> float:
     X = as_float64(X)
     if X.shape[0] < 2:
         return 0.0
-    distances = euclidean_distances(X)[np.triu_indices(X.shape[0], k=1)] if sparse.issparse(X) else pdist(X)
+    if sparse.issparse(X):
+        from sklearn.metrics.pairwise import euclidean_distances  # slow to import, and seldom needed
+
+        distances = euclidean_distances(X)[np.triu_indices(X.shape[0], k=1)]
+    else:
+        distances = pdist(X)
     median = float(np.median(distances))
     if median > 0:
         return median

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
 from kpca._base.errors import InputError
 from kpca.kernels.arrays import FloatArray, Matrix, as_float64, canonical, float_dtype, namespace, positive
@@ -107,6 +106,8 @@ class _Histogram(Kernel):
 
     def arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
         """Return -sum_m (x_im - y_jm)^2 / (x_im + y_jm) in float64.  # shape: (n, m)"""
+        from sklearn.metrics.pairwise import additive_chi2_kernel  # slow to import, and seldom needed
+
         self.check(X)
         self.check(Y)
         return np.asarray(additive_chi2_kernel(as_float64(X), as_float64(Y)))
@@ -197,5 +198,7 @@ def _l1_distances(X: Matrix, Y: Matrix) -> NDArray[np.float64]:
     X, Y = as_float64(X), as_float64(Y)
     if not sparse.issparse(X):
         return np.asarray(cdist(X, Y, "cityblock"))
-    # scikit-learn sorts the indices of what it is given, in place
+    from sklearn.metrics.pairwise import manhattan_distances  # slow to import, and seldom needed
+
+    # which sorts the indices of what it is given, in place
     return np.asarray(manhattan_distances(canonical(X), canonical(Y)))

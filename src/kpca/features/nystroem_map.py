@@ -20,8 +20,9 @@ from kpca.gram.tiles import edges, piece_rows
 from kpca.kernels import Kernel
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
-# Rows whose kernel values are made at once, by bytes of an entry.
-_ROWS = {4: 512, 8: 288}
+# Rows whose kernel values are made at once, by bytes of an entry; more of few landmarks, up to so many bytes: threads
+# that call BLAS for shorter work than that wait for each other.
+_ROWS, _MOST_ROWS, _BYTES_AT_ONCE = {4: 512, 8: 288}, 4096, 1_600_000
 # The whitening is a triangle; in this many bands of rows nearly half of the work is saved, and GEMM still runs well.
 _BANDS = 8
 _NARROWEST_BAND = 64
@@ -166,7 +167,8 @@ class NystroemMap:
         return evaluator(self._kernel, X, points, dtype, memo=self._memos.setdefault(is_sparse, {}))
 
     def _fill(self, X: Any, dtype: np.dtype[Any], out: FloatArray, threads: int) -> None:
-        bands, everything, height = self._bands[dtype], slice(0, self.rank), _ROWS[dtype.itemsize]
+        bands, everything, shortest = self._bands[dtype], slice(0, self.rank), _ROWS[dtype.itemsize]
+        height = max(shortest, min(_BYTES_AT_ONCE // (max(self.rank, 1) * dtype.itemsize), _MOST_ROWS) // 32 * 32)
         pieces = edges(X.shape[0], piece_rows(X.shape[0], self.rank, height))
 
         def make_worker() -> Any:

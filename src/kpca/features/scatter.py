@@ -33,7 +33,7 @@ _FIRST_ROWS = 256
 PIECE_NUMBERS = 2_000_000
 SHORTEST_PIECE = 256
 # A thread adds up this many pieces by itself, where there are so many runs of them: runs are added up one at a time.
-_RUN, _FEWEST_RUNS = 4, 64
+_RUN, _FEWEST_RUNS, _FEWEST_PIECES = 4, 64, 32
 # From this many rows per landmark on, kernel values are summed and then whitened; of fewer, whitening r x r sums in
 # float64 costs more than whitening the rows.
 WHITENED_LATE = 8
@@ -136,7 +136,7 @@ def scatter_of(
         return replace(_summed(F, w, diagonal, origin), unexplained=left)
 
     # of few rows every thread gets a piece, if that is not so short that its sums cost more than its features
-    runs = _runs(n, min(PIECE_NUMBERS // max(rank, 1), max(2 * rank, n // _FEWEST_RUNS)))
+    runs = _runs(n, min(PIECE_NUMBERS // max(rank, 1), max(4 * rank, n // _FEWEST_PIECES)))
     _add_up(sums, runs, lambda: work, threads, lambda rows: report(rows, again=True))
     gap, second = sums.centred()
     return Scatter(sums.rows, sums.mass, origin.astype(np.float64) + gap, second, sums.trace, sums.unexplained)

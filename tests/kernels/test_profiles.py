@@ -93,7 +93,7 @@ for _alpha in (0.3, 1.0, 2.5, 40.0, 1e4):
 for _origin in (0.0, 1.0, -3.7):
     CASES.append(("tanh", (_origin,), "all", lambda t, c=_origin: np.tanh(t + LONG(c))))
     CASES.append(("tanh_slope", (_origin,), "all", tanh_slope(_origin)))
-    for _degree in (1, 2, 3, 5, 11):
+    for _degree in (1, 2, 3, 4, 5, 11):
         whole = (_origin, float(_degree), float(_degree))
         CASES.append(("whole_power", whole, "all", lambda t, c=_origin, d=_degree: d * (t + LONG(c)) ** d))
     for _part in (0.5, 2.5):

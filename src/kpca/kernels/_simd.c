@@ -534,12 +534,46 @@ LOOP(power_minus_1, (REAL)WIDE(powered_minus_1)(t, p))
 LOOP(tanh, (REAL)WIDE(hyperbolic)(t, p))
 LOOP(tanh_slope, (REAL)WIDE(hyperbolic_slope)(t, p))
 
+#if OF(DOUBLE)
+
+FUNCTION double AT(product)(double a, double a_low, double b, double b_low, double *low) {
+    double high = a * b;
+    *low = AT(low_product)(a, b, high) + (a * b_low + a_low * b);
+    return high;
+}
+
+/* factor (t + origin)^n as a sum of two numbers, for n that the compiler knows */
+FUNCTION double AT(raised)(double t, const double *p, int n, double *low) {
+    double b = t + p[0], b_low = AT(low_sum)(t, p[0], b), s_low, s = AT(product)(b, b_low, b, b_low, &s_low);
+    double high = n % 2 ? b : s, high_low = n % 2 ? b_low : s_low;
+    if (n > 2) high = AT(product)(high, high_low, s, s_low, &high_low);
+    return AT(product)(p[2], 0, high, high_low, low);
+}
+
+#endif
+
+/* The digits of float64 suffice for float32: there the second number is not even computed. */
+FUNCTION REAL AT(small_power)(REAL t, const double *p, int n) {
+    double low, high = WIDE(raised)(t, p, n, &low), size = high < 0 ? -high : high;
+    return (REAL)(!OF(DOUBLE) || size == (double)INFINITY ? high : high + low);
+}
+
+LOOP(power_1, AT(small_power)(t, p, 1))
+LOOP(power_2, AT(small_power)(t, p, 2))
+LOOP(power_3, AT(small_power)(t, p, 3))
+LOOP(power_4, AT(small_power)(t, p, 4))
+
 /* factor (t + origin)^power of a whole power > 0, by squaring: a few numbers at a time, each as a sum of two */
 TARGET static void AT(whole_power)(void *data, Py_ssize_t n, const double *p) {
     enum { CHUNK = 256 };
+    static const Loop small[] = {AT(power_1), AT(power_2), AT(power_3), AT(power_4)};
     double base[CHUNK], base_low[CHUNK], high[CHUNK], low[CHUNK];
     REAL *x = data;
     unsigned long power = (unsigned long)p[1], leading = 1;
+    if (power >= 1 && power <= 4) {
+        small[power - 1](data, n, p);
+        return;
+    }
     while (leading <= power / 2) leading *= 2;
     for (Py_ssize_t start = 0; start < n; start += CHUNK, x += CHUNK) {
         int count = n - start < CHUNK ? (int)(n - start) : CHUNK;
@@ -549,16 +583,11 @@ TARGET static void AT(whole_power)(void *data, Py_ssize_t n, const double *p) {
         }
         for (unsigned long bit = leading / 2; bit; bit /= 2) {
             for (int i = 0; i < count; i++) {
-                double square = high[i] * high[i];
-                low[i] = WIDE(low_product)(high[i], high[i], square) + 2 * high[i] * low[i];
-                high[i] = square;
+                high[i] = WIDE(product)(high[i], low[i], high[i], low[i], &low[i]);
             }
             if (power & bit)
-                for (int i = 0; i < count; i++) {
-                    double product = high[i] * base[i];
-                    low[i] = WIDE(low_product)(high[i], base[i], product) + (high[i] * base_low[i] + low[i] * base[i]);
-                    high[i] = product;
-                }
+                for (int i = 0; i < count; i++)
+                    high[i] = WIDE(product)(high[i], low[i], base[i], base_low[i], &low[i]);
         }
         for (int i = 0; i < count; i++) {
             double product = p[2] * high[i], size = product < 0 ? -product : product;

@@ -14,8 +14,9 @@ import numpy as np
 
 _VARIABLE = "KPCA_SIMD"
 _TITLES = {"v4": "CPUs with AVX-512", "v3": "CPUs with AVX2", "v2": "CPUs with SSE4", "baseline": "this kind of CPU"}
-# Loops that NumPy's own functions outrun where they use AVX-512.
-_NUMPY_FIRST = frozenset({"tanh", "power", "power_minus_1"})
+# Loops that NumPy's own functions outrun where they use these instructions, by bytes of a number.
+_NUMPY_FIRST = {"tanh": {4: "V3 V4 AVX2 AVX512 NEON ASIMD", 8: "V4 AVX512"}}
+_NUMPY_FIRST |= dict.fromkeys(("power", "power_minus_1"), {4: "V4 AVX512", 8: "V4 AVX512"})
 
 
 @cache
@@ -38,11 +39,14 @@ def _loops() -> tuple[Any, str, str]:
 
 
 @cache
-def _numpy_is_wide() -> bool:
-    """Return True if NumPy's transcendental functions use AVX-512."""
-    used = np.lib.introspect.opt_func_info(func_name="^log1p$", signature="float64")
-    ways = [str(way.get("current")) for found in used.values() for way in found.values()]
-    return any("V4" in way or "AVX512" in way for way in ways)
+def _numpy_outruns(name: str, size: int) -> bool:
+    """Return True if NumPy computes this profile of numbers of so many bytes by instructions that make it faster."""
+    if name not in _NUMPY_FIRST:
+        return False
+    signature = {4: "float32", 8: "float64"}[size]
+    used = np.lib.introspect.opt_func_info(func_name="^(tanh|log1p)$", signature=signature)
+    ways = [str(way.get("current")) for way in used.get("tanh" if name == "tanh" else "log1p", {}).values()]
+    return any(word in way for way in ways for word in _NUMPY_FIRST[name][size].split())
 
 
 def in_use() -> str:
@@ -56,7 +60,7 @@ def compiled(name: str, t: Any, *parameters: float) -> bool:
     module, level, _ = _loops()
     if module is None or not isinstance(t, np.ndarray) or t.dtype.char not in "fd" or not t.dtype.isnative:
         return False
-    if name in _NUMPY_FIRST and _numpy_is_wide():
+    if _numpy_outruns(name, t.itemsize):
         return False
     if t.flags.c_contiguous or (t.ndim == 2 and t.strides[1] == t.itemsize):
         module.apply(level, name, t if t.ndim <= 2 else t.reshape(-1), *parameters)

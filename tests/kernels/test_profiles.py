@@ -114,6 +114,7 @@ def arguments(kind: str, dtype: Any, seed: int = 0, count: int = 20_000) -> Any:
     else:
         parts = [10.0 ** rng.uniform(smallest, 3, count) * rng.choice([-1, 1], count), rng.uniform(-5, 5, count)]
         parts += [rng.uniform(-760, 720, count), rng.uniform(-110, 90, count)]
+        parts += [10.0 ** rng.uniform(3, 37, count) * rng.choice([-1, 1], count)]
         parts += [np.array([0.0, -0.0, np.inf, -np.inf, np.nan])]
     with np.errstate(over="ignore"):
         return np.concatenate(parts).astype(dtype)

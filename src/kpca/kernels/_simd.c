@@ -499,8 +499,9 @@ FUNCTION double AT(exponent)(double t, const double *p, double *low) {
 /* origin, sign, power, factor */
 FUNCTION double AT(powered)(double t, const double *p) {
     int64_t k;
-    double low, x = AT(between)(AT(exponent)(t, p, &low), LOWEST_f64, HIGHEST_f64), q = AT(rest)(x, low, &k);
-    return AT(scaled)(AT(fused)(p[3], q, p[3]), x, k);
+    double low, whole = AT(exponent)(t, p, &low), x = AT(between)(whole, LOWEST_f64, HIGHEST_f64), q = AT(rest)(x, low, &k);
+    double result = AT(scaled)(AT(fused)(p[3], q, p[3]), x, k);
+    return whole > HIGHEST_f64 ? p[3] * (double)INFINITY : result;
 }
 
 FUNCTION double AT(powered_minus_1)(double t, const double *p) {
@@ -508,9 +509,16 @@ FUNCTION double AT(powered_minus_1)(double t, const double *p) {
     return p[3] * AT(sum_minus_1)(x, low);
 }
 
+/* |x| for x = t + origin, as a sum of two numbers; where e^-|x| is 0, the second, which may be large, is left out */
+FUNCTION double AT(distance)(double t, double origin, double x, double *low) {
+    double size = x < 0 ? -x : x, rest = AT(low_sum)(t, origin, x);
+    *low = size > 1000 ? 0 : x < 0 ? -rest : rest;
+    return size;
+}
+
 /* tanh of |t + origin| is -m / (2 + m) with m = e^(-2 |t + origin|) - 1 */
 FUNCTION double AT(hyperbolic)(double t, const double *p) {
-    double x = t + p[0], low = AT(low_sum)(t, p[0], x), size = x < 0 ? -x : x, size_low = x < 0 ? -low : low;
+    double size_low, x = t + p[0], size = AT(distance)(t, p[0], x, &size_low);
     double m = AT(sum_minus_1)(-2 * size, -2 * size_low);
     double d = 2 + m, result = AT(quotient)(-m, 0, d, (2 - d) + m);
     result = x < 0 ? -result : result;
@@ -520,7 +528,7 @@ FUNCTION double AT(hyperbolic)(double t, const double *p) {
 /* 1 / cosh^2 = 4e / (1 + e)^2 with e = e^(-2 |t + origin|) */
 FUNCTION double AT(hyperbolic_slope)(double t, const double *p) {
     int64_t k;
-    double x = t + p[0], low = AT(low_sum)(t, p[0], x), size = x < 0 ? -x : x, size_low = x < 0 ? -low : low;
+    double size_low, x = t + p[0], size = AT(distance)(t, p[0], x, &size_low);
     double y = AT(between)(-2 * size, LOWEST_f64, 0), q = AT(rest)(y, -2 * size_low, &k);
     double e = AT(scaled)(1 + q, y, k), w = 1 + e, w_low = e - (w - 1), square = w * w;
     double square_low = AT(low_product)(w, w, square) + 2 * w * w_low, m = 1 + q;

@@ -98,7 +98,10 @@ def table(raced: list[Heat], found: dict[str, Rows], rounds: int) -> list[str]:
         f"Medians of {rounds} rounds of `python -m benchmarks.readme_table`, a fresh process each. Memory is what a",
         'call took above what was held before. scikit-learn has `eigen_solver="arpack"`, unless it says defaults.',
         "",
-        *(f"- {kind}: {sentence(machine(**env))}" for kind, env in kinds().items()),
+        *(
+            f"- {kind}{', the same CPU with AVX-512 switched off' if env else ''}: {sentence(machine(**env))}"
+            for kind, env in kinds().items()
+        ),
     ]
 
 

@@ -85,7 +85,7 @@ def evaluator(
     if not isinstance(kernel, ProfileKernel):
         return _BlockValues(kernel, X, Y)
     if sparse.issparse(X):
-        return _SparseValues(kernel, X, Y, shifted)
+        return _SparseValues(kernel, X, Y, shifted=shifted, memo=memo)
     if isinstance(kernel, RadialKernel):
         return _RadialValues(kernel, X, Y, dtype, shifted=shifted, **how)
     return _DotValues(kernel, X, Y, dtype, **how)
@@ -183,16 +183,17 @@ class _RadialValues(ProfileValues):
         threads: int,
     ) -> None:
         super().__init__(kernel, dtype, shifted=shifted)
-        self._memo, self._threads = memo, threads
-        radius = self._load(kernel, X, Y, dtype)
+        how: dict[str, Any] = {"memo": memo, "threads": threads}
+        radius = self._load(kernel, X, Y, dtype, **how)
         if dtype == SINGLE and np.finfo(SINGLE).eps * radius > SINGLE_DISTANCE_ERROR:
             self.argument_dtype = DOUBLE  # distances in float64, rounded once the profile has made them harmless
-            self._load(kernel, X, Y, DOUBLE)
+            self._load(kernel, X, Y, DOUBLE, **how)
         self._expect_errors(kernel, radius)
 
-    def _load(self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any]) -> float:
+    def _load(
+        self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], *, memo: Memo, threads: int
+    ) -> float:
         """Set the two factors of t, and return the largest |x|^2 or |y|^2."""
-        memo, threads = self._memo, self._threads
         if (kernel, dtype) not in memo:
             centre = mean_of_rows(Y)
             memo[kernel, dtype] = (centre, *_augmented(kernel, Y, centre, dtype, threads, column=True))
@@ -227,13 +228,16 @@ class _RadialValues(ProfileValues):
 class _SparseValues(ProfileValues):
     """f(x.y) or f(-|x - y|^2) of CSR rows; never densified or centred, so t is computed in float64."""
 
-    def __init__(self, kernel: ProfileKernel, X: Any, Y: Any, shifted: bool) -> None:
+    def __init__(self, kernel: ProfileKernel, X: Any, Y: Any, *, shifted: bool, memo: Memo) -> None:
         super().__init__(kernel, DOUBLE, shifted=shifted)
         self._may_pass_zero = not isinstance(kernel, RadialKernel)
-        self._X = kernel.prepare(X.astype(np.float64))
-        self._Y = self._X if Y is X else kernel.prepare(Y.astype(np.float64))
+        if (kernel, "sparse") not in memo:
+            known = kernel.prepare(Y.astype(np.float64))
+            memo[kernel, "sparse"] = known, squared_norms(known)
+        self._Y, self._y_norms = memo[kernel, "sparse"]
+        self._X = self._Y if Y is X else kernel.prepare(X.astype(np.float64))
         if isinstance(kernel, RadialKernel):
-            self._x_norms, self._y_norms = squared_norms(self._X), squared_norms(self._Y)
+            self._x_norms = self._y_norms if Y is X else squared_norms(self._X)
             self._expect_errors(kernel, float(max(self._x_norms.max(initial=0.0), self._y_norms.max(initial=0.0))))
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:

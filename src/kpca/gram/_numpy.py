@@ -23,8 +23,8 @@ from kpca.kernels import Kernel
 
 # Blocks of fewer columns than this are multiplied as they are, wider ones filled up to a multiple of 8.
 _RAGGED = 5
-_LOADED_ROWS = 4096
-_MIRRORED = 64
+# Rows of a block that a thread converts at a time, and columns of a tile that are mirrored at a time.
+_LOADED_ROWS, _MIRRORED = 4096, 64
 
 
 class NumpyTiles:

@@ -402,7 +402,8 @@ FUNCTION REAL AT(matern_factor)(REAL t, REAL u, REAL u_low, int nu, REAL *low) {
 
 FUNCTION REAL AT(matern)(REAL t, int nu) {
     INT k;
-    REAL low, u = AT(root)(t, &low), x = AT(between)(-u, OF(LOWEST), 0), tail, r = AT(rest_and_tail)(x, -low, &k, &tail);
+    REAL low, u = AT(root)(t, &low), x = AT(between)(-u, OF(LOWEST), 0);
+    REAL tail, r = AT(rest_and_tail)(x, -low, &k, &tail);
     REAL factor_low, factor = AT(matern_factor)(t, u, low, nu, &factor_low);
     return AT(scaled)(factor + AT(fused)(factor, r, AT(fused)(factor, tail, factor_low)), x, k);
 }
@@ -476,7 +477,8 @@ FUNCTION double AT(logarithm)(double y, double y_low, double *low) {
     double z_low = (((f - product) - AT(low_product)(z, d, product)) - z * d_low) / d;
     double w = z * z, w_low = AT(low_product)(z, z, w) + 2 * z * z_low;
     double c = z * w, c_low = AT(low_product)(z, w, c) + (z * w_low + z_low * w);
-    double third = c * (2.0 / 3), third_low = AT(low_product)(c, 2.0 / 3, third) + (c_low * (2.0 / 3) + c * 3.7007434154171886e-17);
+    double third = c * (2.0 / 3), third_rest = c_low * (2.0 / 3) + c * 3.7007434154171886e-17;
+    double third_low = AT(low_product)(c, 2.0 / 3, third) + third_rest;
     double whole = e * LN2_HIGH_f64, first = whole + 2 * z, second = first + third;
     double tail = c * w * LOG_TAIL(w) + third_low + 2 * z_low + e * LN2_LOW_f64 + y_low / y;
     tail += AT(low_sum)(whole, 2 * z, first) + AT(low_sum)(first, third, second);
@@ -490,7 +492,8 @@ FUNCTION double AT(logarithm)(double y, double y_low, double *low) {
 
 /* The exponent of (origin + sign t)^power = e^(high + low) */
 FUNCTION double AT(exponent)(double t, const double *p, double *low) {
-    double signed_t = p[1] * t, y = p[0] + signed_t, log_low, log = AT(logarithm)(y, AT(low_sum)(p[0], signed_t, y), &log_low);
+    double signed_t = p[1] * t, y = p[0] + signed_t, y_low = AT(low_sum)(p[0], signed_t, y);
+    double log_low, log = AT(logarithm)(y, y_low, &log_low);
     double x = p[2] * log, size = x < 0 ? -x : x;
     *low = size < 2000 ? AT(low_product)(p[2], log, x) + p[2] * log_low : 0;
     return p[2] == 0 && y == y ? 0 : x;
@@ -499,7 +502,8 @@ FUNCTION double AT(exponent)(double t, const double *p, double *low) {
 /* origin, sign, power, factor */
 FUNCTION double AT(powered)(double t, const double *p) {
     int64_t k;
-    double low, whole = AT(exponent)(t, p, &low), x = AT(between)(whole, LOWEST_f64, HIGHEST_f64), q = AT(rest)(x, low, &k);
+    double low, whole = AT(exponent)(t, p, &low), x = AT(between)(whole, LOWEST_f64, HIGHEST_f64);
+    double q = AT(rest)(x, low, &k);
     double result = AT(scaled)(AT(fused)(p[3], q, p[3]), x, k);
     return whole > HIGHEST_f64 ? p[3] * (double)INFINITY : result;
 }

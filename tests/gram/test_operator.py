@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import kpca.gram.operator as operator_module
+from kpca._base.config import config, get_config
 from kpca._base.threads import in_order
 from kpca.gram import Centered, CrossGram, Gram, MatrixGram
 from kpca.gram.tiles import TileStore, edges
@@ -197,6 +198,19 @@ def test_threads_are_used_again_and_may_use_threads_themselves():
         in_order(list(range(12)), lambda: work, lambda i, found, arrived=arrived: arrived.append(found), 4)
         assert [number for found in arrived for number in found] == list(range(240))
     assert threading.active_count() < 100  # 4 x 3 work at a time, and 20 x 4 x 3 did
+
+
+def test_settings_hold_in_all_threads():
+    meet, seen = threading.Barrier(3), []
+
+    def work(_):
+        meet.wait(timeout=30)  # so that there are three of them
+        return get_config()["memory_limit"], np.geterr()["over"], threading.get_ident()
+
+    with config(memory_limit="77MiB"), np.errstate(over="raise"):
+        in_order([0, 1, 2], lambda: work, lambda _, found: seen.append(found), 3)
+    assert {found[:2] for found in seen} == {(77 * 2**20, "raise")}
+    assert len({found[2] for found in seen}) == 3
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")

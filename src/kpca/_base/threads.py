@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
 from typing import Any, TypeVar
 
@@ -165,7 +166,8 @@ def in_order(
             errors.append(error)
 
     with single_threaded():
-        others = [_idle().submit(work) for _ in range(threads - 1)]
+        # settings of this thread, kpca's and NumPy's, hold in the others, too
+        others = [_idle().submit(copy_context().run, work) for _ in range(threads - 1)]
         try:
             work()  # the calling thread is one of them
         except BaseException as error:  # an interrupt between two pieces of work

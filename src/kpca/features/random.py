@@ -62,7 +62,7 @@ class RandomMap(Inexact):
         out = np.empty((X.shape[0], self.rank), dtype=dtype)
 
         def fill(rows: slice) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):  # here: other threads do not know the caller's
+            with np.errstate(over="ignore", invalid="ignore"):
                 part.fill(X[rows].astype(inner, copy=False), out[rows])
 
         over_slices(fill, len(out), self._step, threads)

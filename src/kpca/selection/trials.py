@@ -7,7 +7,6 @@ because every kernel has a variance of its own.
 
 from __future__ import annotations
 
-import contextvars
 import difflib
 import threading
 import time
@@ -335,13 +334,10 @@ class Bench:
         pieces = [(candidate, number) for candidate in range(len(order)) for number in range(len(fits))]
         followed = [[threading.Event() for _ in fits] for _ in order]
         parts: list[_Part] = []
-        threads, context = self._side_by_side(), contextvars.copy_context()
+        threads = self._side_by_side()
 
-        def make_worker() -> Callable[[tuple[int, int]], _Part]:
-            inside = context.copy()  # settings of this thread hold in the others, too
-            return lambda piece: inside.run(work, *piece)
-
-        def work(place: int, number: int) -> _Part:
+        def work(piece: tuple[int, int]) -> _Part:
+            place, number = piece
             try:
                 if number == 0:
                     ready(place)
@@ -361,7 +357,7 @@ class Bench:
 
         with warnings.catch_warnings(), kept_single_threaded():
             warnings.simplefilter("ignore")  # what there is to say of one of many kernels is said by its loss
-            in_order(pieces, make_worker, commit, threads)
+            in_order(pieces, lambda: work, commit, threads)
 
     def _side_by_side(self) -> int:
         """Return how many folds are worked on at a time, by threads and memory: some are judged, others fitted."""

@@ -75,11 +75,11 @@ def test_ill_conditioned_landmarks_whiten_rows(monkeypatch):
 
 def test_float32_sums_serve_leading_components_only():
     rows = X.astype(np.float32)
-    landmarks = NystroemMap(RBF(1.0), rows[:100], np.float32)
+    landmarks = NystroemMap(RBF(1.0), rows[:60], np.float32)
     assert landmarks.precision(np.float32) == np.float32
     assert scatter_of(landmarks, rows, leading=True).rounding > 0.0
     assert scatter_of(landmarks, rows).rounding == 0.0
-    assert scatter_of(landmarks, rows[:500], leading=True).rounding == 0.0  # few rows
+    assert scatter_of(landmarks, rows[:300], leading=True).rounding == 0.0  # few rows
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -119,7 +119,9 @@ class _Known:
         size = expansion.diagonal[index] - 2.0 * expansion.levels[index] + expansion.centre_square
         eps = float(np.finfo(expansion.scores.dtype).eps)
         parts = np.abs(expansion.diagonal[index]) + 2.0 * np.abs(expansion.levels[index]) + expansion.centre_square
-        rounding = _ROUNDINGS * (float(np.finfo(np.float64).eps) * parts + eps * own)
+        # An eigensolver is right to a few roundings of its largest eigenvalue, and so are the scores of a small row.
+        largest = float(np.square(expansion.scores, dtype=np.float64).sum(axis=0).max(initial=0.0))
+        rounding = _ROUNDINGS * (float(np.finfo(np.float64).eps) * parts + eps * own) + 8.0 * eps * largest
         images = scores, np.maximum(size - own, 0.0), np.maximum(size, own), expansion.diagonal[index], rounding
         return cls(index, (rows - centre) * scale, centre, scale, np.square(rows * scale).sum(axis=1), *images)
 

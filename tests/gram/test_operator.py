@@ -101,7 +101,7 @@ def test_tiles_are_kept_as_far_as_the_budget_goes():
 
 def test_half_a_tile_is_never_kept():
     store = TileStore(4, 800, 10_000)
-    room = store.room(0, (10, 10), np.dtype(np.float64))
+    room = store.room(0, 100, np.dtype(np.float64))
     assert store.get(0) is None
     store.keep(0, room, seconds=1.0)
     assert store.get(0) is room

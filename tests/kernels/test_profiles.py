@@ -184,13 +184,13 @@ def test_bits_do_not_depend_on_place_or_layout(rows: int, columns: int, offset: 
     rng = np.random.default_rng(rows * 1000 + columns)
     t = -rng.exponential(size=(rows, columns)).astype(dtype)
     expected = t.copy()
-    assert profiles.compiled("expm1", expected)
+    assert profiles.compiled(expected, ("expm1",))
     room = np.zeros((rows, columns + offset + 3), dtype)
     part = room[:, offset : offset + columns]  # rows that are not aligned, with others beside them
     part[...] = t
     layouts = [part, np.asfortranarray(t), np.repeat(t, 2, axis=1)[:, ::2], t.reshape(1, rows, columns).copy()]
     for layout in layouts:
-        assert profiles.compiled("expm1", layout)
+        assert profiles.compiled(layout, ("expm1",))
         assert np.array_equal(layout.reshape(rows, columns), expected)
     room[:, offset : offset + columns] = 0
     assert not room.any()
@@ -198,7 +198,7 @@ def test_bits_do_not_depend_on_place_or_layout(rows: int, columns: int, offset: 
 
 def test_what_there_is_no_loop_for_is_left_alone() -> None:
     for t in (np.float64(-1.0), np.full(3, -1.0, np.float16), np.full(3, -1.0, ">f8"), np.full(3, -1, np.int64)):
-        assert not profiles.compiled("exp", t)
+        assert not profiles.compiled(t, ("exp",))
         assert (np.asarray(t) == -1).all()
     for wrong in (("v9", "exp"), (LEVELS[0], "sine")):
         with pytest.raises(ValueError, match=r"no level v9|no profile sine"):

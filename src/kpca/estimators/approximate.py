@@ -14,7 +14,7 @@ from kpca._base.config import memory_budget, require, row_columns
 from kpca._base.errors import InputError, Setting
 from kpca._base.linalg import FloatArray, largest_eigenpairs
 from kpca._base.progress import row_monitor
-from kpca._base.threads import single_threaded
+from kpca._base.threads import kept_single_threaded, single_threaded
 from kpca.estimators.cost import Request
 from kpca.estimators.exact import Decomposition, count_reaching, settled, signs_of, warn_of_unrelated
 from kpca.estimators.memory import features_bytes
@@ -134,6 +134,8 @@ _MISMATCH = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 _CLEARLY = 1e-6
 # With fewer rows than this nothing is said of their bandwidth.
 _FEWEST_UNRELATED = 200
+# Up to so many features their eigenproblem is solved by one thread.
+_FEW_FEATURES = 1024
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,8 @@ def components_of(
     frobenius2 = float(np.vdot(C, C))
     if not np.isfinite(frobenius2):
         raise not_finite(feature_map.kernel, "data")
-    with single_threaded():
+    # LAPACK's own threads would win little on so small a matrix, and the last bits would depend on their number.
+    with kept_single_threaded() if rank <= _FEW_FEATURES else single_threaded():
         found = largest_eigenpairs(C, min(n_components, rank) if isinstance(n_components, int) else rank)
     values, directions = np.maximum(found.values, 0.0), found.vectors
     if isinstance(n_components, int) and n_components > rank:  # fewer independent features than components: no variance

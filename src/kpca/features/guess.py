@@ -6,18 +6,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from kpca._base.linalg import FloatArray, largest_eigenpairs
-from kpca.features.base import Inexact
-from kpca.features.nystroem_map import NystroemMap
-from kpca.features.scatter import scatter_of
-from kpca.gram.operator import CrossGram, Gram, center
+from kpca._base.threads import in_order
+from kpca.gram.engine import evaluator
+from kpca.gram.operator import Gram, center
+from kpca.gram.tiles import band_rows, slices
 
 # Measured at n = 6 000 to 20 000: more rows save no more passes; so few need one thread of LAPACK only.
 _LANDMARKS = 256
 _SAMPLE_FOR_VALUES = 1000
 # Up to this many rows a pass costs no more than the features that would save it.
 _FEW_ROWS = 5000
+_DOUBLE = np.dtype(np.float64)
+# What is added to the landmarks' kernel matrix, of its mean diagonal.
+_RIDGE = 1e-8
+# Rows of a piece of work: so few that there are pieces for all threads.
+_PIECES, _FEWEST_ROWS, _MOST_ROWS = 16, 512, 2048
 
 
 def coarse_eigenvalues(gram: Gram, *, centred: bool, seed: int) -> FloatArray:
@@ -54,26 +60,62 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
 
 
 def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred: bool) -> tuple[FloatArray, float]:
-    features = _Rough(NystroemMap(gram.kernel, X[some], X.dtype))
-    weighted = not bool((gram.scale == 1.0).all())
-    scatter = scatter_of(features, X, np.square(gram.scale) if weighted else None, threads=gram.threads)
-    found = largest_eigenpairs(scatter.operator(centred=centred), min(count, features.rank))
-    solid = found.values > 1e-6 * max(float(found.values[0]), 0.0)
-    V = found.vectors[:, solid] / np.sqrt(found.values[solid])
-    cross = CrossGram(
-        gram.kernel, X, features.map.landmarks, dtype=features.map.precision(np.float32), threads=gram.threads
-    )
-    columns = cross @ features.map.coefficients(V)
+    """Solve the problem of the features f = L^-1 k, with LL' the landmarks' own kernel matrix and a little more.
+
+    That little keeps the rounding of K'K, which is summed up as it is, from being enlarged; a guess can bear it.
+    """
+    shifted, Z = gram.shifted and centred, X[some]
+    own = Gram(gram.kernel, Z, shifted=shifted).matrix()
     if centred:
-        columns -= scatter.mean @ V
-    return columns * gram.scale[:, None] if weighted else columns, max(float(found.values[0]), 0.0)
+        own = center(own, np.ones(len(own)))
+    np.fill_diagonal(own, own.diagonal() + _RIDGE * max(float(np.trace(own)), 1e-300) / len(own))
+    lower = np.linalg.cholesky(own)
+    mass, mean, second = _sums(gram, X, Z, shifted=shifted)
+    if centred:
+        second -= mass * np.multiply.outer(mean, mean)
+        second = center(second, np.ones(len(own)))
+    whitened = solve_triangular(lower, solve_triangular(lower, second, lower=True).T, lower=True)
+    found = largest_eigenpairs(np.ascontiguousarray(0.5 * (whitened + whitened.T)), min(count, len(own)))
+    solid = found.values > 1e-6 * max(float(found.values[0]), 0.0)
+    W = solve_triangular(lower, found.vectors[:, solid] / np.sqrt(found.values[solid]), lower=True, trans=1)
+    if centred:
+        W -= W.mean(axis=0)
+    columns = gram.cross_to(some) @ W
+    if centred:
+        columns -= mean @ W
+    columns *= gram.scale[:, None]
+    return columns, max(float(found.values[0]), 0.0)
 
 
-class _Rough(Inexact):
-    """Landmark features of float32 rows: a guess needs no more digits."""
+def _sums(gram: Gram, X: Any, Z: Any, *, shifted: bool) -> tuple[float, FloatArray, FloatArray]:
+    """Return the sum of the weights, the weighted mean of the kernel values with Z, and the sum of their products.
 
-    def __init__(self, features: NystroemMap) -> None:
-        self.map, self.kernel, self.rank = features, features.kernel, features.rank
+    # shapes: (), (m,), (m, m)
+    """
+    (n, d), m, memo = X.shape, Z.shape[0], {}  # type: ignore[var-annotated]
+    totals = np.zeros(m), np.zeros((m, m))
+    weighted = not bool((gram.scale == 1.0).all())
+    for band in slices(n, band_rows(d)):
+        values = evaluator(gram.kernel, X[band], Z, _DOUBLE, shifted=shifted, memo=memo, threads=gram.threads)
+        roots = gram.scale[band]
+        pieces = slices(len(roots), min(_MOST_ROWS, max(_FEWEST_ROWS, len(roots) // _PIECES)))
 
-    def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        return self.map(X.astype(np.float32, copy=False), threads=threads)
+        def make_worker(values: Any = values, roots: FloatArray = roots, longest: int = pieces[0].stop) -> Any:
+            scratch = np.empty((longest, m))
+
+            def work(rows: slice) -> tuple[FloatArray, FloatArray]:
+                K, r = scratch[: rows.stop - rows.start], roots[rows]
+                values.fill(rows, slice(0, m), K)
+                if weighted:
+                    K *= r[:, None]
+                return r @ K, K.T @ K
+
+            return work
+
+        def commit(_: slice, found: tuple[FloatArray, FloatArray]) -> None:
+            for total, part in zip(totals, found, strict=True):
+                np.add(total, part, out=total)
+
+        in_order(pieces, make_worker, commit, gram.threads)
+    mass = float(gram.scale @ gram.scale)
+    return mass, totals[0] / mass, totals[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from kpca._base.linalg import FloatArray, mean_of_rows, rows_at_once
 from kpca.gram.tiles import by_slices, over_slices
 from kpca.kernels import Composite, DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled
 from kpca.kernels.arrays import pairs_of, squared_norms
+from kpca.kernels.profiles import Fused, fused
 
 Rows = slice | NDArray[np.intp]
 Memo = dict[Any, Any]
@@ -30,6 +31,24 @@ SINGLE_DISTANCE_ERROR = 4e-6
 DOUBLE_DISTANCE_ERROR = 1e-11
 # Close: the relative error of t may exceed 1/this. Every profile has |t f'(t)| < 1/2, so that bounds the value's error.
 CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
+
+
+class Factored(NamedTuple):
+    """Tiles as f(L R'), f a compiled loop."""
+
+    loop: Fused
+    L: FloatArray
+    R: FloatArray
+    bounded: bool  # True if f must not see what rounding has made positive
+
+
+def fill_tiles(
+    factored: Factored, rows: Rows, columns: slice, tiles: FloatArray, *, width: int, diagonal: FloatArray | None = None
+) -> None:
+    """Write tiles of some columns each, one after the other, without vectors to multiply them by."""
+    L, R = factored.L[rows], factored.R[columns]
+    nothing = np.empty((len(R), 0), dtype=L.dtype), None, np.empty((len(L), 0)), None, None, None
+    factored.loop(L, R, tiles, diagonal, *nothing, bounded=factored.bounded, width=width, filled=0)
 
 
 class Evaluator(abc.ABC):
@@ -45,6 +64,11 @@ class Evaluator(abc.ABC):
     def farthest(self, count: int) -> NDArray[np.intp]:
         """Return the rows farthest out, where rounding does most harm; none if that is not known."""
         return np.arange(0)
+
+    @property
+    def factored(self) -> Factored | None:
+        """What tiles are made of without the interpreter, if they can be."""
+        return None
 
     @property
     def held_bytes(self) -> int:
@@ -149,7 +173,30 @@ class ProfileValues(Evaluator):
             out[...] = t
 
 
-class _DotValues(ProfileValues):
+class _DenseValues(ProfileValues):
+    """f(L R'), of which subclasses make the factors."""
+
+    _L: FloatArray
+    _R: FloatArray
+
+    def __init__(self, kernel: ProfileKernel, dtype: np.dtype[Any], *, shifted: bool) -> None:
+        super().__init__(kernel, dtype, shifted=shifted)
+        self._tile_dtype, self._loop = dtype, fused(kernel.loop(shifted=shifted), dtype)
+
+    @property
+    def factored(self) -> Factored | None:
+        if self._loop is None or self._correct or self._L.dtype != self._tile_dtype:
+            return None
+        return Factored(self._loop, self._L, self._R, not self._may_pass_zero)
+
+    def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
+        if (factored := self.factored) is None or not out.flags.c_contiguous or out.dtype != self._tile_dtype:
+            super().fill(rows, columns, out)
+        else:
+            fill_tiles(factored, rows, columns, out.reshape(-1), width=max(out.shape[1], 1))
+
+
+class _DotValues(_DenseValues):
     """f(x.y) of dense rows."""
 
     def __init__(
@@ -168,7 +215,7 @@ class _DotValues(ProfileValues):
         return np.argsort(-np.einsum("ij,ij->i", self._L, self._L), kind="stable")[:count]
 
 
-class _RadialValues(ProfileValues):
+class _RadialValues(_DenseValues):
     """f(-|x - y|^2) of dense rows, which are centred first: an offset must not eat the digits of the distances."""
 
     def __init__(
@@ -198,7 +245,10 @@ class _RadialValues(ProfileValues):
             centre = mean_of_rows(Y)
             memo[kernel, dtype] = (centre, *_augmented(kernel, Y, centre, dtype, threads, column=True))
         centre, self._R, columns = memo[kernel, dtype]
-        self._L, rows = _augmented(kernel, X, centre, dtype, threads, column=False)
+        if X is Y:
+            self._L, rows = _turned(self._R, threads), columns
+        else:
+            self._L, rows = _augmented(kernel, X, centre, dtype, threads, column=False)
         return float(max(rows, columns))
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
@@ -285,6 +335,18 @@ def _prepared(kernel: ProfileKernel, X: FloatArray, dtype: np.dtype[Any], thread
         return np.asarray(kernel.prepare(X[part].astype(np.float64, copy=False)))
 
     return by_slices(work, np.empty(X.shape, dtype=dtype), rows_at_once(X.shape[1]), threads)
+
+
+def _turned(columns: FloatArray, threads: int) -> FloatArray:
+    """Return as rows what `_augmented` has made of the same data as columns."""
+    rows = np.empty_like(columns)
+
+    def work(cut: slice) -> None:
+        rows[cut] = columns[cut]
+        rows[cut, -2:] = columns[cut, :-3:-1]
+
+    over_slices(work, len(rows), rows_at_once(columns.shape[1]), threads)
+    return rows
 
 
 def _augmented(

@@ -16,15 +16,29 @@ from numpy.typing import NDArray
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order
 from kpca.gram._evaluators import Evaluator, Memo, evaluator, has_single
+from kpca.gram._strips import Products, Strips, symmetrise
 from kpca.gram.shared import SharedArguments
 from kpca.gram.slopes import Slopes
-from kpca.gram.tiles import CROSS_EDGE, CROSS_TILES, TileStore, edges, over_slices, piece_rows, slices, tile_edge
+from kpca.gram.tiles import (
+    CROSS_EDGE,
+    Strip,
+    TileStore,
+    band_rows,
+    by_slices,
+    cross_tiles,
+    edges,
+    runs,
+    slices,
+    strips_of,
+    tile_edge,
+)
 from kpca.kernels import Kernel
+from kpca.kernels.profiles import add
 
-# Blocks of fewer columns than this are multiplied as they are, wider ones filled up to a multiple of 8.
-_RAGGED = 5
-# Rows of a block that a thread converts at a time, and columns of a tile that are mirrored at a time.
-_LOADED_ROWS, _MIRRORED = 4096, 64
+# Rows that both halves of a product are added up for at a time.
+_BAND_ROWS = 4096
+# Rows that some are computed against at a time, when an error is measured.
+_CHECKED_ROWS = 4096
 
 
 class NumpyTiles:
@@ -44,8 +58,8 @@ class NumpyTiles:
         self._kernel, self._X, self._shifted, self._arguments = kernel, X, shifted, arguments
         self._n, self._threads = X.shape[0], threads
         self._edges = edges(self._n, tile_edge(self._n, dtype.itemsize))
-        self._pieces = [(i, j) for i in range(len(self._edges)) for j in range(i, len(self._edges))]
-        self._widest = max(cut.stop - cut.start for cut in self._edges)
+        self._strips = strips_of(self._edges)
+        self._width = self._edges[0].stop
         self.keep(0)
 
     @cached_property
@@ -77,7 +91,8 @@ class NumpyTiles:
         return self._kernel.diagonal(self._X) - self.constant
 
     def keep(self, budget: int, reuses: int = 2) -> None:
-        self._store = TileStore(len(self._pieces), self._widest**2 * self.dtype.itemsize, budget, reuses)
+        longest = max(strip.size for strip in self._strips)
+        self._store = TileStore(len(self._strips), longest * self.dtype.itemsize, budget, reuses)
 
     def release(self) -> None:
         self.keep(0)
@@ -86,105 +101,100 @@ class NumpyTiles:
     def fill(self, rows: slice, columns: slice, out: FloatArray) -> None:
         self.values.fill(rows, columns, out)
         if rows == columns:  # symmetric to the bit, with an exact diagonal
-            _mirror(out)
+            symmetrise(out, self.diagonal[rows])
+            return
         both = range(max(rows.start, columns.start), min(rows.stop, columns.stop))
         if both:
             i = np.arange(both.start, both.stop)
             out[i - rows.start, i - columns.start] = self.diagonal[i]
 
-    def _tile(self, number: int, scratch: FloatArray) -> FloatArray:
-        """Return a tile: the one kept, or computed into its room in the store or else into scratch memory."""
-        tile = self._store.get(number)
-        if tile is not None:
-            return tile
-        i, j = self._pieces[number]
-        rows, columns = self._edges[i], self._edges[j]
-        shape = (rows.stop - rows.start, columns.stop - columns.start)
-        room = self._store.room(number, shape, self.dtype)
-        tile = scratch[: shape[0] * shape[1]].reshape(shape) if room is None else room
-        started = time.perf_counter()
-        self.fill(rows, columns, tile)
-        self.n_evaluations += tile.size
-        if room is not None:
-            self._store.keep(number, tile, time.perf_counter() - started)
-        return tile
-
     def multiply(
         self, V: FloatArray, weights: FloatArray | None = None, *, moments: bool = False
     ) -> tuple[FloatArray, FloatArray, float]:
-        b = V.shape[1]
-        # GEMM takes up to twice as long for a ragged block as for a full one.
-        width = b if b < _RAGGED else -(-b // 8) * 8
-        inner, across = (np.zeros(shape, dtype=self.dtype) for shape in ((self._n, width), (width, self._n)))
-        wide = self.dtype == np.float64
-
-        def load(rows: slice) -> None:
-            inner[rows, :b] = V[rows]
-            across[:b, rows] = inner[rows, :b].T
-
-        over_slices(load, self._n, _LOADED_ROWS, self._threads)
-        out, image, squares = np.zeros(V.shape), np.zeros(self._n), 0.0
-        w = (np.ones(self._n) if weights is None else weights).astype(self.dtype)
-        pieces = [(number, self._edges[i], self._edges[j]) for number, (i, j) in enumerate(self._pieces)]
+        w = (np.ones(self._n) if weights is None else weights) if moments else None
+        how: dict[str, Any] = {"width": self._width, "threads": self._threads, "symmetric": True, "weights": w}
+        strips = Strips(self.values, V, self.dtype, **how)
+        squares, (out, across) = 0.0, (np.zeros(shape) for shape in strips.shapes)
 
         def make_worker() -> Any:
-            scratch = np.empty(self._widest**2, dtype=self.dtype)
+            scratch = np.empty(self._width**2, dtype=self.dtype)
 
-            def multiply(piece: tuple[int, slice, slice]) -> tuple[Any, ...]:
-                number, rows, columns = piece
-                tile = self._tile(number, scratch)
-                # The quickest forms of K V and K'V: float64 likes the few columns on the left, float32 only once.
-                left = (across[:, columns] @ tile.T).T if wide else tile @ inner[columns]
-                right = (across[:, rows] @ tile).T if rows is not columns else None
-                if not moments:
-                    return left, right
-                # Products of their own: BLAS may sum up a column otherwise beside one more, and a product must have
-                # the same bits whether or not the moments are asked for.
-                inside = np.vecdot(tile, tile) if weights is None else (tile * tile) @ w[columns]
-                total = float(np.dot(inside, w[rows].astype(np.float64)))
-                return left, right, tile @ w[columns], None if right is None else w[rows] @ tile, total
+            def multiply(strip: Strip) -> Products:
+                kept = self._kept(strips, strip)
+                tiles = scratch if kept is None else kept
+                return strips.times(*strip.place, tiles, filled=kept is not None, diagonal=self._diagonal_of(strip))
 
             return multiply
 
-        def commit(piece: tuple[int, slice, slice], result: tuple[Any, ...]) -> None:
+        def commit(strip: Strip, found: Products) -> None:
             nonlocal squares
-            _, rows, columns = piece
-            left, right, *found = result
-            out[rows] += left[:, :b]
-            if right is not None:
-                out[columns] += right[:, :b]
-            if found:
-                image[rows] += found[0]
-                if right is not None:
-                    image[columns] += found[1]
-                squares += found[2] if right is None else 2.0 * found[2]
+            rows, columns = strip.place
+            add(out[rows], found.left)
+            if found.right is not None:
+                add(across[:, columns], found.right)
+            squares += found.squares
+            strips.take_back(found)
 
-        in_order(pieces, make_worker, commit, self._threads)
-        return out, image, squares
+        in_order(self._strips, make_worker, commit, self._threads)
+        b = V.shape[1]
+        by_slices(lambda rows: out[rows, :b] + across[:b, rows].T, out[:, :b], _BAND_ROWS, self._threads)
+        return out[:, :b], out[:, b] + across[-1] if moments else np.zeros(self._n), squares
+
+    def _diagonal_of(self, strip: Strip) -> FloatArray | None:
+        rows, columns = strip.place
+        return self.diagonal[rows] if rows.start == columns.start else None
+
+    def _kept(self, strips: Strips, strip: Strip) -> FloatArray | None:
+        """Return the values of a strip: those kept, or now computed into room for them; None where there is none."""
+        tiles = self._store.get(strip.number)
+        if tiles is not None:
+            return tiles
+        size = strip.size
+        tiles = self._store.room(strip.number, size, self.dtype)
+        self.n_evaluations += size
+        if tiles is not None:
+            started = time.perf_counter()
+            strips.fill(*strip.place, tiles, diagonal=self._diagonal_of(strip))
+            self._store.keep(strip.number, tiles, time.perf_counter() - started)
+        return tiles
 
     def rows_times(self, rows: NDArray[np.intp], V: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
-        inner, some = np.ascontiguousarray(V, dtype=dtype), self._X[rows]
-        out, diagonal = np.zeros((len(rows), V.shape[1])), self.diagonal
+        inner, some, out = np.ascontiguousarray(V, dtype=dtype), self._X[rows], np.zeros((len(rows), V.shape[1]))
         known = dtype == self.dtype or self._arguments is not None
-        values = (self.values if dtype == self.dtype else self._evaluator(dtype)) if known else None
-
-        def multiply(columns: slice) -> FloatArray:
-            tile = np.empty((len(rows), columns.stop - columns.start), dtype=dtype)
-            if values is not None:
-                values.fill(rows, columns, tile)
+        memo: Memo = {}
+        # Unless that is known, not of all rows at once: what is prepared of them is as large as the data.
+        for band in slices(self._n, self._n if known else band_rows(self._X.shape[1])):
+            if known:
+                values = self.values if dtype == self.dtype else self._evaluator(dtype)
             else:
-                # made of these columns only: the prepared rows of all would be as large as the data, for a few values
-                local = evaluator(self._kernel, some, self._X[columns], dtype, shifted=self._shifted)
-                local.fill(slice(0, len(rows)), slice(0, columns.stop - columns.start), tile)
-            inside = np.flatnonzero((rows >= columns.start) & (rows < columns.stop))
-            tile[inside, rows[inside] - columns.start] = diagonal[rows[inside]]
-            product: FloatArray = tile @ inner[columns]
+                how: dict[str, Any] = {"shifted": self._shifted, "memo": memo, "threads": self._threads}
+                values = evaluator(self._kernel, self._X[band], some, dtype, **how)
+            out += self._some_times(values, rows, inner, band, across=known)
+        return out
+
+    def _some_times(
+        self, values: Evaluator, some: NDArray[np.intp], inner: FloatArray, band: slice, *, across: bool
+    ) -> FloatArray:
+        """Return K(some, band) V of a band of rows; `across` where values are those of some rows, not with them."""
+        out = np.zeros((len(some), inner.shape[1]))
+
+        def multiply(part: slice) -> FloatArray:
+            length, here = part.stop - part.start, slice(band.start + part.start, band.start + part.stop)
+            tile = np.empty((len(some), length) if across else (length, len(some)), dtype=inner.dtype)
+            if across:
+                values.fill(some, here, tile)
+            else:
+                values.fill(part, slice(0, len(some)), tile)
+                tile = tile.T
+            inside = np.flatnonzero((some >= here.start) & (some < here.stop))
+            tile[inside, some[inside] - here.start] = self.diagonal[some[inside]]
+            product: FloatArray = tile @ inner[here]
             return product
 
         def commit(_: slice, part: FloatArray) -> None:
             np.add(out, part, out=out)
 
-        in_order(self._edges, lambda: multiply, commit, self._threads)
+        in_order(slices(band.stop - band.start, _CHECKED_ROWS), lambda: multiply, commit, self._threads)
         return out
 
     def matrix(self) -> FloatArray:
@@ -198,21 +208,14 @@ class NumpyTiles:
             if rows is not columns:
                 K[columns, rows] = K[rows, columns].T
 
-        in_order([(self._edges[i], self._edges[j]) for i, j in self._pieces], make_worker, commit, self._threads)
+        pairs = [(rows, columns) for i, rows in enumerate(self._edges) for columns in self._edges[i:]]
+        in_order(pairs, make_worker, commit, self._threads)
         self.n_evaluations += K.size
         return K
 
 
-def _mirror(K: FloatArray) -> None:
-    """Overwrite the lower triangle by the upper one, some columns at a time: a whole transpose leaves the cache."""
-    for cut in slices(len(K), _MIRRORED):
-        own = K[cut, cut]
-        own[...] = np.triu(own) + np.triu(own, 1).T
-        K[cut.stop :, cut] = K[cut, cut.stop :].T
-
-
 class NumpyCross:
-    """K(X, Y) - constant in tiles: threads work on some rows of X, and prepare them, against some columns."""
+    """K(X, Y) - constant in tiles: threads work on some rows of X against some columns."""
 
     def __init__(
         self, kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool, threads: int, memo: Memo | None
@@ -226,33 +229,29 @@ class NumpyCross:
         return evaluator(self._kernel, some, self._Y, self._dtype, **how)
 
     def multiply(self, V: FloatArray) -> FloatArray:
-        inner = np.ascontiguousarray(V, dtype=self._dtype)
-        (m, n), edge = (self._X.shape[0], len(inner)), CROSS_EDGE[self._dtype.itemsize]
-        out, cuts = np.zeros((m, V.shape[1])), edges(n, edge)
-        spans = [cuts[i : i + CROSS_TILES] for i in range(0, len(cuts), CROSS_TILES)]
-        pieces = [(rows, span) for rows in edges(m, piece_rows(m, n, edge)) for span in spans]
+        out, m = np.zeros((self._X.shape[0], V.shape[1])), self._X.shape[0]
+        for band in slices(m, band_rows(self._X.shape[1])):
+            self._multiply(self._X[band], V, out[band])
+        return out
+
+    def _multiply(self, X: Any, V: FloatArray, out: FloatArray) -> None:
+        m, n, edge = len(out), len(V), CROSS_EDGE[self._dtype.itemsize]
+        cuts = edges(n, edge)
+        width = cuts[0].stop
+        strips = Strips(self._evaluator(X, self._threads), V, self._dtype, width=width, threads=self._threads)
+        rows = edges(m, max(edge, edge**2 // width))  # as large a tile where there are few columns
+        length = cross_tiles(len(rows) * len(cuts))
+        pieces = [(here, slice(run[0].start, run[-1].stop)) for here in rows for run in runs(cuts, length)]
 
         def make_worker() -> Any:
-            scratch = np.empty(min(m, edge) * min(n, edge), dtype=self._dtype)
+            scratch = np.empty(rows[0].stop * width, dtype=self._dtype)
+            return lambda piece: strips.times(piece[0], piece[1], scratch)
 
-            def multiply(piece: tuple[slice, list[slice]]) -> FloatArray:
-                rows, span = piece
-                values, total = self._evaluator(self._X[rows]), np.zeros((rows.stop - rows.start, inner.shape[1]))
-                for part in edges(len(total), edge):
-                    height = part.stop - part.start
-                    for cut in span:
-                        tile = scratch[: height * (cut.stop - cut.start)].reshape(height, cut.stop - cut.start)
-                        values.fill(part, cut, tile)
-                        total[part] += tile @ inner[cut]
-                return total
-
-            return multiply
-
-        def commit(piece: tuple[slice, list[slice]], total: FloatArray) -> None:
-            out[piece[0]] += total
+        def commit(piece: tuple[slice, slice], found: Products) -> None:
+            add(out[piece[0]], found.left)
+            strips.take_back(found)
 
         in_order(pieces, make_worker, commit, self._threads)
-        return out
 
 
 class NumpyEngine:

@@ -26,14 +26,14 @@ from kpca.gram.tiles import by_slices, over_slices
 from kpca.kernels import Kernel
 
 __all__ = ["CrossTiles", "Engine", "Evaluator", "SymmetricTiles", "engine_for", "evaluator", "has_single"]
-__all__ += ["band_by_band", "column_norms", "copy_columns", "empty_columns", "inner_products", "like", "side_by_side"]
-__all__ += ["some_columns", "to_host"]
+__all__ += ["band_by_band", "column_norms", "empty_columns", "inner_products", "like", "side_by_side"]
+__all__ += ["some_columns", "sum_over_bands", "to_host"]
 
 FloatArray = NDArray[Any]
 Array = NDArray[Any]  # of any namespace of the array API standard; to mypy one of NumPy
-# Rows of tall columns that a thread works on at a time: some of their columns stay in its cache. Up to so many all are
-# done before threads have met.
-_BAND_ROWS, _FEW_ROWS = 2048, 8192
+# Rows of tall columns that a thread works on at a time: some of their columns stay in its cache, and the work takes
+# longer than to wake a thread. Up to so many all are done before threads have met.
+_BAND_ROWS, _FEW_ROWS = 6144, 8192
 
 
 class SymmetricTiles(Protocol):
@@ -104,7 +104,7 @@ class Engine(Protocol):
         """(kernel, X, Y, dtype, *, shifted, threads, memo): rows X against columns Y."""
 
     def evaluator(self, *rows: Any, **options: Any) -> Evaluator:
-        """(kernel, X, Y, dtype, *, shifted, memo): blocks, and the arguments t of a kernel that is a profile."""
+        """(kernel, X, Y, dtype, *, shifted, memo, threads): blocks, and the arguments t of a profile kernel."""
 
     def slopes(self, *rows: Any, **options: Any) -> Slopes:
         """(kernel, rows, *, shifted): contractions of gradients and second derivatives."""
@@ -130,13 +130,20 @@ def engine_for(X: Any, device: str | None = None) -> Engine:
 
 
 def evaluator(
-    kernel: Kernel, X: Any, Y: Any, dtype: np.dtype[Any], *, shifted: bool = False, memo: Memo | None = None
+    kernel: Kernel,
+    X: Any,
+    Y: Any,
+    dtype: np.dtype[Any],
+    *,
+    shifted: bool = False,
+    memo: Memo | None = None,
+    threads: int = 1,
 ) -> Evaluator:
     """Return what fills tiles of K(X, Y), by the engine of these rows.
 
     `shifted` subtracts f(0) where the kernel can. `memo` remembers what was made of Y, for a next X against the same Y.
     """
-    return engine_for(X).evaluator(kernel, X, Y, dtype, shifted=shifted, memo=memo)
+    return engine_for(X).evaluator(kernel, X, Y, dtype, shifted=shifted, memo=memo, threads=threads)
 
 
 def has_single(kernel: Kernel, X: Any) -> bool:
@@ -183,20 +190,17 @@ def band_by_band(
     return by_slices(work, empty_columns(n, width, other) if out is None else out, _BAND_ROWS, threads)
 
 
-def copy_columns(V: Array, out: Array, threads: int | None) -> None:
-    """Write columns to where there is room for them."""
-    if threads is None or out.shape[0] <= _FEW_ROWS or not isinstance(out, np.ndarray):
-        out[:, :] = V
-    else:
-        by_slices(lambda rows: V[rows], out, _BAND_ROWS, threads)
-
-
 def inner_products(A: Array, B: Array, threads: int | None = None) -> FloatArray:
     """Return A'B in main memory; threads as above, and sums over bands in the order of the rows.  # shape: (a, b)"""
-    n = A.shape[0]
-    if threads is None or n <= _FEW_ROWS or not isinstance(A, np.ndarray):
-        return to_host(A.T @ B)
-    return np.asarray(sum(over_slices(lambda rows: A[rows].T @ B[rows], n, _BAND_ROWS, threads)))
+    return sum_over_bands(lambda rows: A[rows, :].T @ B[rows, :], A, threads)
+
+
+def sum_over_bands(work: Callable[[slice], Array], other: Array, threads: int | None) -> FloatArray:
+    """Return in main memory the sum of what `work` makes of some rows, in their order; `other` and threads as above."""
+    n = other.shape[0]
+    if threads is None or n <= _FEW_ROWS or not isinstance(other, np.ndarray):
+        return to_host(work(slice(None)))
+    return np.asarray(sum(over_slices(work, n, _BAND_ROWS, threads)))
 
 
 def column_norms(V: Array, threads: int | None = None) -> FloatArray:

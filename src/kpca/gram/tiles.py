@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,9 +21,8 @@ Made = TypeVar("Made")
 # By bytes of an entry: a tile of about 1.6 MB is large enough for GEMM, small enough to stay near the core. Of many
 # rows larger ones are no slower, and leave the interpreter time to serve sixteen threads.
 EDGE, _LARGE_EDGE, _MANY_ROWS = {4: 640, 8: 448}, {4: 960, 8: 576}, 10_000
-# Smaller ones for new rows against known ones, and so many of them side by side that a thread works on at a time: a few
-# thousand new rows must still give every thread its share.
-CROSS_EDGE, CROSS_TILES = {4: 512, 8: 288}, 8
+# Smaller ones for new rows against known ones: a few thousand new rows must still give every thread its share.
+CROSS_EDGE = {4: 512, 8: 288}
 # A product with a ragged tile, of 571 instead of 576 rows, runs at four fifths of the speed.
 _WHOLE = 32
 # numpy asks for huge pages from 4 MiB on; with small ones the page faults of fresh memory cost more than the kernel.
@@ -33,8 +33,11 @@ JUDGED, WORTH = 8, 0.5
 # Numbers that a thread makes at a time, which takes milliseconds: many threads then seldom meet. But of few rows there
 # must be enough pieces for all threads.
 _PIECE_NUMBERS, _MANY_PIECES = 2_000_000, 64
+# Tiles in a strip of many, more than so many rows of them; tiles of new rows that a thread works on at a time.
+_RUN, _FEW_CUTS = 4, 48
+_FEWEST_TILES, _MOST_TILES = 2, 16
 # Numbers of rows that are centred at a time: what is made of them is as large as they are.
-_BAND_NUMBERS, _SHORTEST_BAND = 2_000_000, 4096
+_BAND_NUMBERS, _SHORTEST_BAND = 4_000_000, 4096
 # Tiles that a worker holds at the same time: its own, a temporary of the profile, and products on their way.
 _TILES_PER_WORKER = 4
 
@@ -48,6 +51,41 @@ def edges(n: int, longest: int) -> list[slice]:
     """Return consecutive ranges of n rows, none longer than that, all but the last of one length that GEMM likes."""
     count = max(1, -(-n // longest))
     return slices(n, max(1, -(-n // (count * _WHOLE))) * _WHOLE)
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A piece of work on a symmetric matrix: some rows against a run of columns, from the diagonal on to the right."""
+
+    number: int
+    rows: slice
+    columns: slice
+
+    @property
+    def place(self) -> tuple[slice, slice]:
+        return self.rows, self.columns
+
+    @property
+    def size(self) -> int:
+        rows, columns = self.place
+        return int((rows.stop - rows.start) * (columns.stop - columns.start))
+
+
+def strips_of(cuts: list[slice]) -> list[Strip]:
+    """Return the upper triangle in strips: single tiles, but longer runs of many, so that threads meet less often."""
+    length = 1 if len(cuts) <= _FEW_CUTS else _RUN
+    pairs = [(rows, run) for i, rows in enumerate(cuts) for run in runs(cuts[i:], length)]
+    return [Strip(k, rows, slice(run[0].start, run[-1].stop)) for k, (rows, run) in enumerate(pairs)]
+
+
+def cross_tiles(count: int) -> int:
+    """Return how many of so many tiles, side by side, a thread works on at a time."""
+    return min(max(count // _MANY_PIECES // 2, _FEWEST_TILES), _MOST_TILES)
+
+
+def runs(cuts: list[slice], length: int) -> list[list[slice]]:
+    """Return consecutive ranges in runs of so many."""
+    return [cuts[start : start + length] for start in range(0, len(cuts), length)]
 
 
 def slices(n: int, step: int) -> list[slice]:
@@ -99,11 +137,11 @@ class TileStore:
     def get(self, number: int) -> FloatArray | None:
         return self._tiles[number] if number < len(self._tiles) else None
 
-    def room(self, number: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> FloatArray | None:
-        """Return memory for a tile, which the calling thread has touched; None if the tile is not to be kept."""
+    def room(self, number: int, count: int, dtype: np.dtype[Any]) -> FloatArray | None:
+        """Return memory for so many numbers, which the calling thread has touched; None if they are not to be kept."""
         if number >= self._capacity:
             return None
-        size = shape[0] * shape[1] * dtype.itemsize
+        size = count * dtype.itemsize
         with self._lock:
             if self._judged >= JUDGED and self._fresh > WORTH * self._reuses * self._saved:
                 self._capacity = 0
@@ -118,7 +156,7 @@ class TileStore:
         memory[::_PAGE_BYTES] = 0  # outside the lock: where memory is slow to come, threads wait for it side by side
         with self._lock:
             self._fresh += time.perf_counter() - started
-        return memory.view(dtype).reshape(shape)
+        return memory.view(dtype)
 
     def keep(self, number: int, tile: FloatArray, seconds: float) -> None:
         """Remember a tile that was computed into its room; only now, so that half a tile is never taken for one."""

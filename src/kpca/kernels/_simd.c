@@ -25,6 +25,14 @@ typedef struct {
     int parameters;
     Loop loops[2]; /* float32, float64 */
 } Profile;
+typedef void (*BothSides)(const void *, Py_ssize_t, Py_ssize_t, const void *, Py_ssize_t, void *, const void *,
+                          Py_ssize_t, Py_ssize_t, void *, Py_ssize_t);
+typedef struct { /* what else is done with the numbers of a tile, by precision */
+    Loop not_positive;
+    void (*add)(double *, Py_ssize_t, const void *, Py_ssize_t, Py_ssize_t, Py_ssize_t);
+    double (*squares)(const void *, const void *, Py_ssize_t);
+    BothSides both_sides;
+} Tools;
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-thread-jumps") /* which makes two of a choice between numbers: a fifth slower as a vector */
@@ -78,6 +86,27 @@ typedef struct {
 #define SPLITTER_f64 134217729.0
 #define LARGE_f32 1e34f
 #define LARGE_f64 1e290
+/* Vectors of so many bytes, for products of tiles */
+#define VECTOR_f32_32 __m256
+#define VECTOR_f64_32 __m256d
+#define VECTOR_f32_64 __m512
+#define VECTOR_f64_64 __m512d
+#define LOAD_f32_32 _mm256_loadu_ps
+#define LOAD_f64_32 _mm256_loadu_pd
+#define LOAD_f32_64 _mm512_loadu_ps
+#define LOAD_f64_64 _mm512_loadu_pd
+#define STORE_f32_32 _mm256_storeu_ps
+#define STORE_f64_32 _mm256_storeu_pd
+#define STORE_f32_64 _mm512_storeu_ps
+#define STORE_f64_64 _mm512_storeu_pd
+#define EACH_f32_32 _mm256_set1_ps
+#define EACH_f64_32 _mm256_set1_pd
+#define EACH_f32_64 _mm512_set1_ps
+#define EACH_f64_64 _mm512_set1_pd
+#define PLUS_PRODUCT_f32_32 _mm256_fmadd_ps
+#define PLUS_PRODUCT_f64_32 _mm256_fmadd_pd
+#define PLUS_PRODUCT_f32_64 _mm512_fmadd_ps
+#define PLUS_PRODUCT_f64_64 _mm512_fmadd_pd
 /* Horner's rule for a list of coefficients; spelled out, because compilers do not vectorise around an inner loop */
 #define H1(x, a) a
 #define H2(x, a, ...) AT(fused)(x, H1(x, __VA_ARGS__), a)
@@ -126,15 +155,19 @@ typedef struct {
 
 #if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
 #define X86 1
+#include <immintrin.h>
 #define LEVEL v2
 #define TARGET __attribute__((target("sse4.2")))
 #define FUSED 0
+#define BYTES 0
 #include "_simd.c"
 #define LEVEL v3
+#define BYTES 32
 #define TARGET __attribute__((target("avx2,fma")))
 #define FUSED 1
 #include "_simd.c"
 #define LEVEL v4
+#define BYTES 64
 #ifdef __clang__
 #define TARGET __attribute__((target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")))
 #else
@@ -146,6 +179,7 @@ typedef struct {
 #define X86 0
 #define LEVEL baseline
 #define TARGET
+#define BYTES 0
 #if defined(__FP_FAST_FMA) || defined(__aarch64__)
 #define FUSED 1
 #else
@@ -159,6 +193,7 @@ typedef struct {
 typedef struct {
     const char *name;
     const Profile *profiles;
+    const Tools *tools;
 } Level;
 
 static Level levels[4];
@@ -170,11 +205,11 @@ static void find_levels(void) {
     int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        levels[level_count++] = (Level){"v4", profiles_v4};
-    if (v3) levels[level_count++] = (Level){"v3", profiles_v3};
-    if (__builtin_cpu_supports("sse4.2")) levels[level_count++] = (Level){"v2", profiles_v2};
+        levels[level_count++] = (Level){"v4", profiles_v4, tools_v4};
+    if (v3) levels[level_count++] = (Level){"v3", profiles_v3, tools_v3};
+    if (__builtin_cpu_supports("sse4.2")) levels[level_count++] = (Level){"v2", profiles_v2, tools_v2};
 #else
-    levels[level_count++] = (Level){"baseline", profiles_baseline};
+    levels[level_count++] = (Level){"baseline", profiles_baseline, tools_baseline};
 #endif
 }
 
@@ -185,6 +220,21 @@ static PyObject *level_names(PyObject *module, PyObject *unused) {
         if (!name || PyTuple_SetItem(names, i, name)) Py_CLEAR(names);
     }
     return names;
+}
+
+static const Level *level_of(const char *name) {
+    for (int i = 0; i < level_count; i++)
+        if (!strcmp(name, levels[i].name)) return &levels[i];
+    PyErr_Format(PyExc_ValueError, "this CPU has no level %s", name);
+    return NULL;
+}
+
+static const Profile *profile_of(const Level *level, const char *name) {
+    const Profile *profile = level->profiles;
+    while (profile->name && strcmp(name, profile->name)) profile++;
+    if (profile->name) return profile;
+    PyErr_Format(PyExc_ValueError, "there is no profile %s", name);
+    return NULL;
 }
 
 /* Apply a loop to the runs of contiguous numbers of an array of at most two dimensions. */
@@ -202,12 +252,9 @@ static PyObject *apply(PyObject *module, PyObject *args) {
     double p[MOST_PARAMETERS] = {0};
     Py_buffer view;
     if (!PyArg_ParseTuple(args, "ssO|dddd:apply", &level, &name, &array, p, p + 1, p + 2, p + 3)) return NULL;
-    const Profile *profile = NULL;
-    for (int i = 0; i < level_count; i++)
-        if (!strcmp(level, levels[i].name)) profile = levels[i].profiles;
-    if (!profile) return PyErr_Format(PyExc_ValueError, "this CPU has no level %s", level);
-    while (profile->name && strcmp(name, profile->name)) profile++;
-    if (!profile->name) return PyErr_Format(PyExc_ValueError, "there is no profile %s", name);
+    const Level *found = level_of(level);
+    const Profile *profile = found ? profile_of(found, name) : NULL;
+    if (!profile) return NULL;
     if (PyTuple_Size(args) != 3 + profile->parameters)
         return PyErr_Format(PyExc_TypeError, "%s takes %d parameters", name, profile->parameters);
     if (PyObject_GetBuffer(array, &view, PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE)) return NULL;
@@ -230,9 +277,263 @@ static PyObject *apply(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* -- A row of tiles times vectors --------------------------------------------------------------------------------- */
+
+/* Fortran's interface, by precision: every argument is an address */
+typedef void (*Gemm)(char *, char *, int *, int *, int *, const void *, const void *, int *, const void *, int *,
+                     const void *, void *, int *);
+typedef void (*Gemv)(char *, int *, int *, const void *, const void *, int *, const void *, int *, const void *, void *,
+                     int *);
+static Gemm gemm[2];
+static Gemv gemv[2];
+static const float f32_numbers[2] = {0, 1};
+static const double f64_numbers[2] = {0, 1};
+
+/* Take sgemm, dgemm, sgemv and dgemv from capsules that are named by their signature; False if integers are not int */
+static PyObject *use_blas(PyObject *module, PyObject *args) {
+    PyObject *capsules[4];
+    void *functions[4];
+    if (!PyArg_ParseTuple(args, "OOOO:use_blas", capsules, capsules + 1, capsules + 2, capsules + 3)) return NULL;
+    for (int i = 0; i < 4; i++) {
+        const char *signature = PyCapsule_GetName(capsules[i]);
+        if (!signature && PyErr_Occurred()) return NULL;
+        const char *start = i < 2 ? "void (char *, char *, int *, int *, int *, " : "void (char *, int *, int *, ";
+        if (!signature || strncmp(signature, start, strlen(start))) Py_RETURN_FALSE;
+        functions[i] = PyCapsule_GetPointer(capsules[i], signature);
+        if (!functions[i]) return NULL;
+    }
+    for (int i = 0; i < 2; i++) {
+        memcpy(&gemm[i], &functions[i], sizeof(Gemm));
+        memcpy(&gemv[i], &functions[i + 2], sizeof(Gemv));
+    }
+    Py_RETURN_TRUE;
+}
+
+typedef struct {
+    char *data;
+    int rows, columns, step; /* of a vector one row; numbers from row to row */
+} Matrix;
+enum { CACHED = 400000 }; /* numbers of a tile that the next step finds in the cache */
+enum { L, R, TILES, DIAGONAL, INNER, ACROSS, LEFT, RIGHT, ROW_WEIGHTS, WEIGHTS, MATRICES };
+typedef struct {
+    Matrix of[MATRICES];
+    int wide, width, filled, bounded, symmetric;
+    Loop profile;
+    const double *p;
+    const Tools *tools;
+    char *scratch;
+} Strip;
+
+/* C (m x n) = A B with all of them transposed, as Fortran sees rows that lie one after the other */
+static void product(const Strip *s, char *ways, int m, int n, int k, const char *A, int a, const char *B, int b, char *C,
+                    int c) {
+    const void *zero = s->wide ? (const void *)f64_numbers : f32_numbers;
+    const void *one = s->wide ? (const void *)(f64_numbers + 1) : f32_numbers + 1;
+    if (m && n) gemm[s->wide](ways, ways + 1, &m, &n, &k, one, A, &a, B, &b, zero, C, &c);
+}
+
+/* Both triangles alike to the bit, and the diagonal as it is known */
+static void symmetrise(char *tile, int n, int wide, const double *diagonal) {
+    enum { BLOCK = 32 };
+    for (int top = 0; top < n; top += BLOCK)
+        for (int left = 0; left <= top; left += BLOCK)
+            for (int i = top; i < n && i < top + BLOCK; i++)
+                for (int j = left; j < i && j < left + BLOCK; j++) {
+                    Py_ssize_t to = (Py_ssize_t)i * n + j, from = (Py_ssize_t)j * n + i;
+                    if (wide)
+                        ((double *)tile)[to] = ((double *)tile)[from];
+                    else
+                        ((float *)tile)[to] = ((float *)tile)[from];
+                }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (wide)
+            ((double *)tile)[i * n + i] = diagonal[i];
+        else
+            ((float *)tile)[i * n + i] = (float)diagonal[i];
+    }
+}
+
+/* Fill what is to be filled of the tiles of L against R, `width` columns each, and multiply them: LEFT (rows x b)
+   = T V, summed up over the tiles in float64, and RIGHT (b x columns) = V' T for the rows of V that belong to L. With
+   weights w there is one more column, T w, and one more row, w' T, and the sum of the w w' t^2 is returned. */
+static double strip(const Strip *s) {
+    const Matrix *l = &s->of[L], *r = &s->of[R], *left = &s->of[LEFT], *right = &s->of[RIGHT];
+    int rows = l->rows, b = left->columns - (s->of[WEIGHTS].data != NULL), step = s->of[INNER].step, item = s->wide ? 8 : 4, one = 1, moments = s->of[WEIGHTS].data != NULL;
+    const void *zero = s->wide ? (const void *)f64_numbers : f32_numbers;
+    const void *unit = s->wide ? (const void *)(f64_numbers + 1) : f32_numbers + 1;
+    /* vectors of 64 bytes, and rows of V' that are a multiple of 8, wherever they fit */
+    int own_product = s->tools->both_sides && b && step % (64 / item) == 0 && s->of[ACROSS].rows % 8 == 0;
+    double squares = 0;
+    memset(left->data, 0, 8 * (size_t)left->columns * (size_t)rows);
+    for (int start = 0; start < r->rows; start += s->width) {
+        int columns = r->rows - start < s->width ? r->rows - start : s->width, own = s->symmetric && !start;
+        char *below = right->data ? right->data + (Py_ssize_t)start * item : NULL;
+        char *tile = s->of[TILES].data + (s->filled < 0 ? 0 : (Py_ssize_t)rows * start * item);
+        if (s->filled < 1) {
+            /* some rows at a time, of which the profile finds all in the cache */
+            int step = s->of[LEFT].columns ? rows : (int)(CACHED / columns) + 32;
+            for (int top = 0; top < rows; top += step) {
+                int height = rows - top < step ? rows - top : step;
+                char *part = tile + (Py_ssize_t)top * columns * item;
+                product(s, "TN", columns, height, l->columns, r->data + (Py_ssize_t)start * r->step * item, r->step,
+                        l->data + (Py_ssize_t)top * l->step * item, l->step, part, columns);
+                if (s->bounded) s->tools->not_positive(part, (Py_ssize_t)height * columns, NULL);
+                s->profile(part, (Py_ssize_t)height * columns, s->p);
+            }
+            if (own) symmetrise(tile, rows, s->wide, (const double *)s->of[DIAGONAL].data);
+        }
+        const char *V = s->of[INNER].data + (Py_ssize_t)start * step * item;
+        const Matrix *W = &s->of[ACROSS];
+        if (own_product)
+            s->tools->both_sides(tile, rows, columns, V, step, s->scratch, W->data, W->step, W->rows, own ? NULL : below,
+                                 right->step);
+        else if (b)
+            product(s, "NN", step, rows, columns, V, step, tile, columns, s->scratch, step);
+        if (b) s->tools->add((double *)left->data, left->step, s->scratch, step, rows, b);
+        if (right->data && own)
+            for (int j = 0; j < right->rows; j++) memset(below + (Py_ssize_t)j * right->step * item, 0, (size_t)columns * item);
+        else if (right->data && !own_product)
+            product(s, "NN", columns, W->rows, rows, tile, columns, W->data, W->step, below, right->step);
+        if (!moments) continue;
+        const char *w = s->of[ROW_WEIGHTS].data, *u = s->of[WEIGHTS].data + (Py_ssize_t)start * item;
+        gemv[s->wide]("T", &columns, &rows, unit, tile, &columns, u, &one, zero, s->scratch, &one);
+        s->tools->add((double *)left->data + b, left->step, s->scratch, 1, rows, 1);
+        if (!own)
+            gemv[s->wide]("N", &columns, &rows, unit, tile, &columns, w, &one, zero,
+                          below + (Py_ssize_t)W->rows * right->step * item, &one);
+        for (int i = 0; i < rows; i++) {
+            double weight = s->wide ? ((const double *)w)[i] : ((const float *)w)[i];
+            squares += (own ? 1 : 2) * weight * s->tools->squares(tile + (Py_ssize_t)i * columns * item, u, columns);
+        }
+    }
+    return squares;
+}
+
+/* Read a matrix or vector of contiguous rows; `format` 'f', 'd', or 0 for either */
+static int take(PyObject *array, Py_buffer *view, Matrix *m, char format, int writable) {
+    if (PyObject_GetBuffer(array, view, PyBUF_STRIDES | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0))) return 0;
+    const char *has = view->format ? view->format : "B";
+    int last = view->ndim - 1;
+    Py_ssize_t step = view->ndim == 2 ? view->strides[0] / view->itemsize : 1;
+    if ((view->ndim != 1 && view->ndim != 2) || has[1] || (format ? *has != format : *has != 'f' && *has != 'd') ||
+        (view->shape[last] > 1 && view->strides[last] != view->itemsize) || step < 0 ||
+        view->shape[0] > INT32_MAX || view->shape[last] > INT32_MAX || step > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "arrays of one precision with contiguous rows are needed");
+        return 0;
+    }
+    m->data = view->buf;
+    m->rows = view->ndim == 2 ? (int)view->shape[0] : 1;
+    m->columns = (int)view->shape[last];
+    /* BLAS wants a step that a row fits in, also where there is only one row */
+    m->step = view->ndim == 2 && view->shape[0] > 1 ? (int)step : m->columns;
+    if (m->step < 1) m->step = 1;
+    return 1;
+}
+
+static int fits(const Strip *s) {
+    const Matrix *of = s->of;
+    int rows = of[L].rows, columns = of[R].rows, moments = of[WEIGHTS].data != NULL;
+    int b = of[LEFT].columns - moments, c = of[ACROSS].data ? of[ACROSS].rows : 0, first = columns < s->width ? columns : s->width;
+    Py_ssize_t numbers = (Py_ssize_t)rows * (s->filled < 0 ? first : columns);
+    return s->width > 0 && of[L].columns == of[R].columns && of[TILES].rows == 1 && of[TILES].columns >= numbers &&
+           of[INNER].rows == columns && of[LEFT].rows == rows &&
+           b >= 0 && b <= of[INNER].columns && (of[INNER].step == of[INNER].columns || !b) && (rows == 1 || !of[LEFT].columns || of[LEFT].step == of[LEFT].columns) && (!s->symmetric || (first == rows && of[DIAGONAL].columns == rows)) &&
+           (!moments || (of[WEIGHTS].columns == columns && of[ROW_WEIGHTS].data && of[ROW_WEIGHTS].columns == rows &&
+                         of[RIGHT].data)) &&
+           (!of[RIGHT].data || (of[RIGHT].rows == c + moments && of[RIGHT].columns == columns &&
+                                of[ACROSS].data && c >= b && of[ACROSS].columns == rows));
+}
+
+/* multiply(level, name, parameters, bounded, width, filled, *the ten matrices): some of these may be None. `filled` is -1
+   if the tiles, one after the other, are written to the same memory, 0 to fill all of it, 1 if that was done before. */
+static PyObject *multiply(PyObject *module, PyObject *args) {
+    const char *level, *name;
+    PyObject *parameters, *arrays[MATRICES];
+    Py_buffer views[MATRICES];
+    double p[MOST_PARAMETERS] = {0}, squares = 0;
+    Strip s = {0};
+    int taken = 0, ready = 0;
+    if (!PyArg_ParseTuple(args, "ssO!piiOOOOOOOOOO:multiply", &level, &name, &PyTuple_Type, &parameters, &s.bounded,
+                          &s.width, &s.filled, arrays, arrays + 1, arrays + 2, arrays + 3, arrays + 4, arrays + 5,
+                          arrays + 6, arrays + 7, arrays + 8, arrays + 9))
+        return NULL;
+    const Level *found = level_of(level);
+    const Profile *profile = found ? profile_of(found, name) : NULL;
+    if (!profile) return NULL;
+    if (!gemm[0]) return PyErr_Format(PyExc_RuntimeError, "use_blas must be called first");
+    if (PyTuple_Size(parameters) != profile->parameters)
+        return PyErr_Format(PyExc_TypeError, "%s takes %d parameters", name, profile->parameters);
+    for (int i = 0; i < profile->parameters; i++) {
+        p[i] = PyFloat_AsDouble(PyTuple_GetItem(parameters, i));
+        if (p[i] == -1 && PyErr_Occurred()) return NULL;
+    }
+    char format = 0;
+    for (; taken < MATRICES; taken++) {
+        views[taken].obj = NULL;
+        if (arrays[taken] == Py_None) continue;
+        char wanted = taken == DIAGONAL || taken == LEFT ? 'd' : format;
+        if (!take(arrays[taken], &views[taken], &s.of[taken], wanted, taken == TILES || taken == LEFT || taken == RIGHT)) {
+            taken++;
+            goto done;
+        }
+        if (!taken) format = *views[L].format;
+    }
+    s.wide = format == 'd';
+    s.symmetric = s.of[DIAGONAL].data != NULL;
+    s.profile = profile->loops[s.wide];
+    s.p = p;
+    s.tools = &found->tools[s.wide];
+    if (!(s.of[L].data && s.of[R].data && s.of[TILES].data && s.of[INNER].data && s.of[LEFT].data && fits(&s))) {
+        PyErr_SetString(PyExc_ValueError, "the matrices of a strip do not fit each other");
+        goto done;
+    }
+    s.scratch = malloc((size_t)s.of[L].rows * (size_t)(s.of[INNER].columns + 1) * (s.wide ? 8 : 4));
+    if (!s.scratch) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    squares = strip(&s);
+    Py_END_ALLOW_THREADS
+    free(s.scratch);
+    ready = 1;
+done:
+    for (int i = 0; i < taken; i++)
+        if (views[i].obj) PyBuffer_Release(&views[i]);
+    return ready ? PyFloat_FromDouble(squares) : NULL;
+}
+
+/* add(level, total, part): total += part, for a float64 total and a part of either precision */
+static PyObject *add(PyObject *module, PyObject *args) {
+    const char *level;
+    PyObject *arrays[2];
+    Py_buffer views[2];
+    Matrix to, from;
+    if (!PyArg_ParseTuple(args, "sOO:add", &level, arrays, arrays + 1)) return NULL;
+    const Level *found = level_of(level);
+    if (!found) return NULL;
+    views[0].obj = views[1].obj = NULL;
+    int ready = take(arrays[0], &views[0], &to, 'd', 1) && take(arrays[1], &views[1], &from, 0, 0);
+    if (ready && (to.rows != from.rows || to.columns != from.columns)) {
+        PyErr_SetString(PyExc_ValueError, "what is added must have the shape of the total");
+        ready = 0;
+    }
+    if (ready) { /* for so short a time the interpreter is not worth giving away: to get it back takes longer */
+        int wide = *views[1].format == 'd';
+        found->tools[wide].add((double *)to.data, to.step, from.data, from.step, to.rows, to.columns);
+    }
+    for (int i = 0; i < 2; i++)
+        if (views[i].obj) PyBuffer_Release(&views[i]);
+    if (!ready) return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"levels", level_names, METH_NOARGS, "Return the kinds of CPU that there are loops for, best first."},
     {"apply", apply, METH_VARARGS, "Overwrite an array by a profile of its numbers."},
+    {"use_blas", use_blas, METH_VARARGS, "Take the four functions of BLAS that `multiply` needs; return whether they fit."},
+    {"multiply", multiply, METH_VARARGS, "Fill tiles and multiply them by vectors, from both sides."},
+    {"add", add, METH_VARARGS, "Add an array of either precision to one of float64."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_simd", NULL, 0, methods, NULL, NULL, NULL, NULL};
@@ -257,12 +558,17 @@ static const Profile JOIN(profiles, LEVEL)[] = {
     ROW(matern5, 0),       ROW(matern1_minus_1, 0), ROW(matern3_minus_1, 0), ROW(matern5_minus_1, 0),
     ROW(matern1_slope, 0), ROW(matern3_slope, 0),   ROW(matern5_slope, 0), ROW(power, 4),
     ROW(power_minus_1, 4), ROW(whole_power, 3),     ROW(tanh, 1),          ROW(tanh_slope, 1),
-    {NULL, 0, {NULL, NULL}},
+    ROW(itself, 0),        {NULL, 0, {NULL, NULL}},
 };
 #undef ROW
+static const Tools JOIN(tools, LEVEL)[] = {
+    {JOIN(JOIN(not_positive, f32), LEVEL), JOIN(JOIN(add, f32), LEVEL), JOIN(JOIN(squares, f32), LEVEL), JOIN(JOIN(both_sides, f32), LEVEL)},
+    {JOIN(JOIN(not_positive, f64), LEVEL), JOIN(JOIN(add, f64), LEVEL), JOIN(JOIN(squares, f64), LEVEL), JOIN(JOIN(both_sides, f64), LEVEL)},
+};
 #undef LEVEL
 #undef TARGET
 #undef FUSED
+#undef BYTES
 
 #else /* -- one level and precision: the mathematics ---------------------------------------------------------------- */
 
@@ -385,6 +691,118 @@ FUNCTION REAL AT(root)(REAL t, REAL *low) {
             x[i] = formula; \
         } \
     }
+
+LOOP(not_positive, t > 0 ? 0 : t)
+
+TARGET static void AT(itself)(void *data, Py_ssize_t n, const double *p) {}
+
+/* total += part; `step` and `from` are numbers from row to row */
+TARGET static void AT(add)(double *total, Py_ssize_t step, const void *part, Py_ssize_t from, Py_ssize_t n, Py_ssize_t b) {
+    const REAL *x = part;
+    if (step == b && from == b) {
+        b *= n;
+        n = 1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++, total += step, x += from)
+        for (Py_ssize_t j = 0; j < b; j++) total[j] += x[j];
+}
+
+/* sum of w x^2, as some sums side by side: what a vector does at a time */
+TARGET static double AT(squares)(const void *row, const void *weights, Py_ssize_t n) {
+    enum { LANES = 16 };
+    const REAL *x = row, *w = weights;
+    double sums[LANES] = {0}, total = 0;
+    Py_ssize_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) sums[k] += (double)w[i + k] * ((double)x[i + k] * (double)x[i + k]);
+    for (int k = 0; k < LANES; k++) total += sums[k];
+    for (; i < n; i++) total += (double)w[i] * ((double)x[i] * (double)x[i]);
+    return total;
+}
+
+/* -- Products of a tile from both sides while it is in the cache: BLAS would copy it once for each of them ----------- */
+
+#if BYTES
+#define SIMD(name) JOIN(OF(name), BYTES)
+#define VECTOR SIMD(VECTOR)
+#define LANES (BYTES / (int)sizeof(REAL))
+
+/* C (M x N vectors) = A B, or C += A B unless `first`; `down` and `along` are numbers from row to row and from column to
+   column of A (M x k) */
+#define PRODUCT(name, M, N) \
+    FUNCTION void AT(name)(const REAL *A, Py_ssize_t down, Py_ssize_t along, const REAL *B, Py_ssize_t b, REAL *C, \
+                           Py_ssize_t c, Py_ssize_t k, int first) { \
+        VECTOR sums[M][N], row[N], each; \
+        for (int i = 0; i < M; i++) \
+            for (int j = 0; j < N; j++) sums[i][j] = first ? SIMD(EACH)(0) : SIMD(LOAD)(C + i * c + j * LANES); \
+        for (Py_ssize_t l = 0; l < k; l++) { \
+            for (int j = 0; j < N; j++) row[j] = SIMD(LOAD)(B + l * b + j * LANES); \
+            for (int i = 0; i < M; i++) { \
+                each = SIMD(EACH)(A[i * down + l * along]); \
+                for (int j = 0; j < N; j++) sums[i][j] = SIMD(PLUS_PRODUCT)(each, row[j], sums[i][j]); \
+            } \
+        } \
+        for (int i = 0; i < M; i++) \
+            for (int j = 0; j < N; j++) SIMD(STORE)(C + i * c + j * LANES, sums[i][j]); \
+    }
+
+#if BYTES == 64 /* as many sums as there are registers for */
+#define TALL 12
+#define WIDE_BY 8
+#else
+#define TALL 6
+#define WIDE_BY 4
+#endif
+PRODUCT(tall_2, TALL, 2)
+PRODUCT(tall_1, TALL, 1)
+PRODUCT(flat_1, 1, 1)
+PRODUCT(wide_3, WIDE_BY, 3)
+PRODUCT(wide_1, WIDE_BY, 1)
+
+/* left (n x b) = T V for a tile T (n x m), and right (c x m) = W T, if there is a right; b must be a multiple of LANES
+   and c of 8 */
+TARGET static void AT(both_sides)(const void *tile, Py_ssize_t n, Py_ssize_t m, const void *inner, Py_ssize_t b,
+                                  void *left, const void *across, Py_ssize_t w, Py_ssize_t c, void *right,
+                                  Py_ssize_t step) {
+    enum { ROWS = 4 * TALL };
+    const REAL *T = tile, *V = inner, *W = across;
+    REAL *L = left, *R = right;
+    for (Py_ssize_t top = 0; top < n; top += ROWS) {
+        Py_ssize_t rows = n - top < ROWS ? n - top : ROWS, i = top;
+        for (; i + TALL <= top + rows; i += TALL) {
+            Py_ssize_t j = 0;
+            for (; j + 2 * LANES <= b; j += 2 * LANES) AT(tall_2)(T + i * m, m, 1, V + j, b, L + i * b + j, b, m, 1);
+            for (; j < b; j += LANES) AT(tall_1)(T + i * m, m, 1, V + j, b, L + i * b + j, b, m, 1);
+        }
+        for (; i < top + rows; i++)
+            for (Py_ssize_t j = 0; j < b; j += LANES) AT(flat_1)(T + i * m, m, 1, V + j, b, L + i * b + j, b, m, 1);
+        if (!R) continue;
+        Py_ssize_t k = 0;
+        for (; k + 3 * LANES <= m; k += 3 * LANES)
+            for (Py_ssize_t j = 0; j < c; j += WIDE_BY)
+                AT(wide_3)(W + j * w + top, w, 1, T + top * m + k, m, R + j * step + k, step, rows, !top);
+        for (; k + LANES <= m; k += LANES)
+            for (Py_ssize_t j = 0; j < c; j += WIDE_BY)
+                AT(wide_1)(W + j * w + top, w, 1, T + top * m + k, m, R + j * step + k, step, rows, !top);
+        for (; k < m; k++)
+            for (Py_ssize_t j = 0; j < c; j++) {
+                REAL sum = top ? R[j * step + k] : 0;
+                for (Py_ssize_t l = top; l < top + rows; l++) sum = OF(FMA)(W[j * w + l], T[l * m + k], sum);
+                R[j * step + k] = sum;
+            }
+    }
+}
+#undef SIMD
+#undef VECTOR
+#undef LANES
+#undef TALL
+#undef WIDE_BY
+#else
+#define both_sides_f32_v2 NULL
+#define both_sides_f64_v2 NULL
+#define both_sides_f32_baseline NULL
+#define both_sides_f64_baseline NULL
+#endif
 
 LOOP(exp, AT(exponential)(t))
 LOOP(expm1, AT(exponential_minus_1)(t))

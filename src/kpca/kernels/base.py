@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca.kernels.arrays import FloatArray, Matrix, as_float64, each, float_dtype, non_negative
+from kpca.kernels.profiles import Loop
 
 # Of two rows: -||x - y||^2, x.y, -||x - y||_1, or -sum (x - y)^2 / (x + y).
 Argument = Literal["distance", "dot", "l1", "chi2"]
@@ -169,6 +170,10 @@ class ProfileKernel(Kernel):
     @abc.abstractmethod
     def prepare(self, X: Matrix) -> Matrix:
         """Return rows scaled so that f has no scale left: same dtype, CSR stays CSR; X itself if nothing is to do."""
+
+    def loop(self, *, shifted: bool = False) -> Loop | None:
+        """Return the compiled loop that is f, or f - f(0), if there is one for it."""
+        return None
 
     @abc.abstractmethod
     def value(self, t: FloatArray) -> FloatArray:

@@ -27,7 +27,7 @@ from kpca.kernels.arrays import (
     to_dense,
 )
 from kpca.kernels.base import Argument, Kernel, ProfileKernel, Writer, checked, plainly, registered
-from kpca.kernels.profiles import compiled
+from kpca.kernels.profiles import Loop, compiled
 
 
 class DotKernel(ProfileKernel):
@@ -70,6 +70,9 @@ class Linear(DotKernel):
 
     def prepare(self, X: Matrix) -> Matrix:
         return X
+
+    def loop(self, *, shifted: bool = False) -> Loop:
+        return ("itself",)
 
 
 class _Shifted(DotKernel):
@@ -131,6 +134,9 @@ class Polynomial(_Shifted):
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
         return pairs.power(pairs.dots(self.gamma) + float(self.coef0), self.degree)
 
+    def loop(self, *, shifted: bool = False) -> Loop | None:
+        return _power_loop(self.coef0, self.degree, 1.0)
+
     def value(self, t: FloatArray) -> FloatArray:
         """f(t) = (t + coef0)^degree, in place; NaN where the base is negative and the degree not whole."""
         return _power(t, self.coef0, self.degree, 1.0)
@@ -171,9 +177,12 @@ class Sigmoid(_Shifted):
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
         return pairs.tanh(pairs.dots(self.gamma) + float(self.coef0))
 
+    def loop(self, *, shifted: bool = False) -> Loop:
+        return "tanh", self.coef0
+
     def value(self, t: FloatArray) -> FloatArray:
         """f(t) = tanh(t + coef0), in place."""
-        if not compiled("tanh", t, self.coef0):
+        if not compiled(t, self.loop()):
             t += self.coef0
             namespace(t).tanh(t, out=t)
         return t
@@ -181,7 +190,7 @@ class Sigmoid(_Shifted):
     def derivative(self, t: FloatArray) -> FloatArray:
         """f'(t) = 1 / cosh(t + coef0)^2 = 4e / (1 + e)^2 with e = exp(-2 |t + coef0|), which cannot overflow."""
         slope: FloatArray = copied(t)
-        if compiled("tanh_slope", slope, self.coef0):
+        if compiled(slope, ("tanh_slope", self.coef0)):
             return slope
         xp = namespace(t)
         decay = xp.exp(-2.0 * xp.abs(t + self.coef0))
@@ -226,12 +235,22 @@ class Cosine(DotKernel):
         unit = _divide_rows(X, peaks)
         return _divide_rows(unit, np.sqrt(squared_norms(unit)))
 
+    def loop(self, *, shifted: bool = False) -> Loop:
+        return ("itself",)
+
+
+def _power_loop(origin: float, exponent: float, factor: float) -> Loop | None:
+    if isinstance(exponent, int):
+        return ("whole_power", origin, exponent, factor) if exponent > 0 else None
+    return "power", origin, 1.0, exponent, factor
+
 
 def _power(t: FloatArray, origin: float, exponent: float, factor: float) -> FloatArray:
     """Overwrite t by factor (t + origin)^exponent: by squaring for whole exponents (np.power is ten times slower)."""
+    loop = _power_loop(origin, exponent, factor)
+    if loop is not None and compiled(t, loop):
+        return t
     if isinstance(exponent, int):
-        if exponent > 0 and compiled("whole_power", t, origin, exponent, factor):
-            return t
         t += origin
         base = copied(t) if exponent > 1 else t
         if exponent == 0:
@@ -241,8 +260,6 @@ def _power(t: FloatArray, origin: float, exponent: float, factor: float) -> Floa
             if bit == "1":
                 t *= base
     else:
-        if compiled("power", t, origin, 1.0, exponent, factor):
-            return t
         t += origin
         with np.errstate(invalid="ignore", divide="ignore"):
             if isinstance(t, np.ndarray):

@@ -7,10 +7,16 @@ environment alone, never from a stopwatch: the same machine always gives the sam
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cython_blas
+
+FloatArray = NDArray[Any]
+Loop = tuple[Any, ...]  # the name of a compiled loop and its parameters
 
 _VARIABLE = "KPCA_SIMD"
 _TITLES = {"v4": "CPUs with AVX-512", "v3": "CPUs with AVX2", "v2": "CPUs with SSE4", "baseline": "this kind of CPU"}
@@ -59,8 +65,9 @@ def in_use() -> str:
     return f"compiled loops for {_TITLES[level]}" if module else f"NumPy alone ({reason})"
 
 
-def compiled(name: str, t: Any, *parameters: float) -> bool:
-    """Overwrite t by a profile and return True; return False, and leave t alone, where there is no loop for it."""
+def compiled(t: Any, loop: Loop) -> bool:
+    """Overwrite t by a profile and return True; return False, and leave t alone, where its loop is not to be used."""
+    name, *parameters = loop
     module, level, _ = _loops()
     if module is None or not isinstance(t, np.ndarray) or t.dtype.char not in "fd" or not t.dtype.isnative:
         return False
@@ -73,3 +80,42 @@ def compiled(name: str, t: Any, *parameters: float) -> bool:
         module.apply(level, name, packed.reshape(-1), *parameters)
         t[...] = packed
     return True
+
+
+@dataclass(frozen=True)
+class Fused:
+    """Products, a loop and products again in one call, during which other threads have the interpreter."""
+
+    module: Any
+    level: str
+    loop: Loop
+
+    def __call__(self, *matrices: FloatArray | None, bounded: bool, width: int, filled: int) -> float:
+        """Multiply a row of tiles by vectors; see `multiply` in `_simd.c`."""
+        name, *parameters = self.loop
+        found: float = self.module.multiply(self.level, name, tuple(parameters), bounded, width, filled, *matrices)
+        return found
+
+
+@cache
+def _with_blas() -> bool:
+    """Return True if the compiled loops know what SciPy's BLAS offers to compiled code."""
+    functions = [cython_blas.__pyx_capi__.get(name) for name in ("sgemm", "dgemm", "sgemv", "dgemv")]
+    return None not in functions and bool(_loops()[0].use_blas(*functions))
+
+
+def fused(loop: Loop | None, dtype: np.dtype[Any]) -> Fused | None:
+    """Return what fills tiles of this precision and multiplies them at once; None where NumPy has to do it."""
+    module, level, _ = _loops()
+    if module is None or loop is None or _numpy_outruns(loop[0], dtype.itemsize) or not _with_blas():
+        return None
+    return Fused(module, level, loop)
+
+
+def add(total: FloatArray, part: FloatArray) -> None:
+    """Add an array of either precision to a float64 one, in place."""
+    module, level, _ = _loops()
+    if module is None:
+        total += part
+    else:
+        module.add(level, total, part)

@@ -30,7 +30,7 @@ from kpca.kernels.arrays import (
     positive_or_each,
 )
 from kpca.kernels.base import Argument, Bandwidth, ProfileKernel, Writer, checked, plainly, registered
-from kpca.kernels.profiles import compiled
+from kpca.kernels.profiles import Loop, compiled
 
 # exp(-u) is 0 well before u = 1000 even in float64; the cap keeps inf * 0 out of polynomial times exponential.
 _FAR = 1000.0
@@ -161,8 +161,11 @@ class RBF(RadialKernel):
     def _scale(self) -> tuple[str, float | tuple[float, ...]]:
         return "gamma", each(math.sqrt, self.gamma)
 
+    def loop(self, *, shifted: bool = False) -> Loop:
+        return ("expm1",) if shifted else ("exp",)
+
     def value(self, t: FloatArray) -> FloatArray:
-        if not compiled("exp", t):
+        if not compiled(t, self.loop()):
             namespace(t).exp(t, out=t)
         return t
 
@@ -172,7 +175,7 @@ class RBF(RadialKernel):
     curvature = derivative
 
     def shifted(self, t: FloatArray) -> FloatArray:
-        if not compiled("expm1", t):
+        if not compiled(t, self.loop(shifted=True)):
             namespace(t).expm1(t, out=t)
         return t
 
@@ -186,10 +189,8 @@ class _MaternProfile(RadialKernel):
     nu: float
     length_scale: float | tuple[float, ...]
 
-    @property
-    def _loop(self) -> str:
-        """The name of its compiled loop: matern1, matern3 or matern5."""
-        return f"matern{int(2 * self.nu)}"
+    def loop(self, *, shifted: bool = False) -> Loop:
+        return (f"matern{int(2 * self.nu)}{'_minus_1' if shifted else ''}",)
 
     @property
     def singular_at_zero(self) -> bool:
@@ -216,7 +217,7 @@ class _MaternProfile(RadialKernel):
 
     def value(self, t: FloatArray) -> FloatArray:
         """f = e^-u, (1 + u) e^-u or (1 + u + u^2/3) e^-u, in place."""
-        if compiled(self._loop, t):
+        if compiled(t, self.loop()):
             return t
         xp = namespace(t)
         u = _root(t, out=t)
@@ -234,7 +235,7 @@ class _MaternProfile(RadialKernel):
     def derivative(self, t: FloatArray) -> FloatArray:
         """f' = e^-u / (2u), e^-u / 2 or (1 + u) e^-u / 6, as du/dt = -1/(2u)."""
         slope: FloatArray = copied(t)
-        if compiled(f"{self._loop}_slope", slope):
+        if compiled(slope, (f"{self.loop()[0]}_slope",)):
             return slope
         xp = namespace(t)
         u = _root(t)
@@ -266,7 +267,7 @@ class _MaternProfile(RadialKernel):
 
     def shifted(self, t: FloatArray) -> FloatArray:
         """f - 1 in place: by series for small u (the terms of order u cancel), by expm1 elsewhere."""
-        if compiled(f"{self._loop}_minus_1", t):
+        if compiled(t, self.loop(shifted=True)):
             return t
         xp = namespace(t)
         u = _root(t, out=t)
@@ -379,16 +380,19 @@ class RationalQuadratic(RadialKernel):
     def _scale(self) -> tuple[str, float | tuple[float, ...]]:
         return "length_scale", each(lambda length: 1.0 / (math.sqrt(2 * self.alpha) * length), self.length_scale)
 
+    def loop(self, *, shifted: bool = False) -> Loop:
+        return "power_minus_1" if shifted else "power", 1.0, -1.0, -self.alpha, 1.0
+
     def value(self, t: FloatArray) -> FloatArray:
         """f(t) = (1 - t)^-alpha, in place; by log1p, because alpha may be huge and t tiny."""
-        if not compiled("power", t, 1.0, -1.0, -self.alpha, 1.0):
+        if not compiled(t, self.loop()):
             namespace(t).exp(self._exponent(t), out=t)
         return t
 
     def derivative(self, t: FloatArray) -> FloatArray:
         """f'(t) = alpha (1 - t)^-(alpha + 1)."""
         slope: FloatArray = copied(t)
-        if compiled("power", slope, 1.0, -1.0, -self.alpha - 1.0, self.alpha):
+        if compiled(slope, ("power", 1.0, -1.0, -self.alpha - 1.0, self.alpha)):
             return slope
         self.value(slope)
         slope *= self.alpha
@@ -404,7 +408,7 @@ class RationalQuadratic(RadialKernel):
 
     def shifted(self, t: FloatArray) -> FloatArray:
         """f(t) - 1 = expm1(-alpha log1p(-t)), in place."""
-        if not compiled("power_minus_1", t, 1.0, -1.0, -self.alpha, 1.0):
+        if not compiled(t, self.loop(shifted=True)):
             namespace(t).expm1(self._exponent(t), out=t)
         return t
 

@@ -36,7 +36,7 @@ class _Decaying(Kernel):
         """Return -D in float64.  # shape: (n, m)"""
 
     def value(self, t: FloatArray) -> FloatArray:
-        if not compiled("exp", t):
+        if not compiled(t, ("exp",)):
             namespace(t).exp(t, out=t)
         return t
 

@@ -23,11 +23,11 @@ from kpca.gram.engine import (
     FloatArray,
     band_by_band,
     column_norms,
-    copy_columns,
     empty_columns,
     inner_products,
     side_by_side,
     some_columns,
+    sum_over_bands,
     to_host,
 )
 from kpca.gram.operator import Operator, Precision
@@ -150,7 +150,11 @@ class _Iteration:
         self.probed = False
 
     def _make_basis(self, room: int) -> None:
-        self.Q = empty_columns(self.n, room, self.none)
+        null = self.operator.null  # stands before the basis: new columns are made orthogonal to both
+        self.known = empty_columns(self.n, room + (null is not None), self.none)
+        if null is not None:
+            self.known[:, 0] = null
+        self.Q = self.known[:, self.known.shape[1] - room :]
         self.A = empty_columns(self.n, room, self.none)  # images B Q
         self.H = np.zeros((room, room))  # Q' B Q
         self.errors = np.empty(room)  # how wrong each image may be
@@ -287,27 +291,40 @@ class _Iteration:
         Twice is enough (Kahan, Parlett), and once more after columns were replaced. Within the block the eigenvectors
         of V'V do what QR does, at the speed of GEMM, and show which directions are missing (Stathopoulos and Wu 2002).
         """
-        V = self._scaled(V, 1.0 / np.maximum(column_norms(V, self.threads), 1e-300))
-        clean = 0
+        known = self.known[:, : self.known.shape[1] - self.Q.shape[1] + self.size]
+        T, clean = np.diag(1.0 / np.maximum(column_norms(V, self.threads), 1e-300)), 0
         while clean < 2:
-            V = self._projected(V)
-            g, Y = np.linalg.eigh(inner_products(V, V, self.threads))
+            C = self._turn(V, T, known)
+            g, Y = np.linalg.eigh(self._clear(V, known, C))
             missing = g < _DEPENDENT * max(float(g[-1]), 1e-300)
-            V = self._turned(V, Y / np.sqrt(np.where(missing, 1.0, g)), V)
+            T, clean = Y / np.sqrt(np.where(missing, 1.0, g)), clean + 1
             if missing.any():
+                self._turn(V, T, known)
                 fresh = self._random(int(missing.sum())) / math.sqrt(self.n)
                 for number, place in enumerate(np.flatnonzero(missing).tolist()):
                     V[:, place] = fresh[:, number]
-            clean = 0 if missing.any() else clean + 1
-        return V
+                T, clean = np.eye(len(T)), 0
+        return self._turned(V, T, V)
 
-    def _projected(self, V: Array) -> Array:
-        """Take from V what it has of the null vector and of the basis so far."""
-        null, Q = self.operator.null, self.Q[:, : self.size]
-        if null is not None:
-            column = null[:, None]
-            V = self._less(V, column, inner_products(column, V, self.threads))
-        return self._less(V, Q, inner_products(Q, V, self.threads)) if self.size else V
+    def _turn(self, V: Array, T: FloatArray, left: Array) -> FloatArray:
+        """Overwrite V by V T, and return left'V in main memory."""
+        here = self.placed(np.ascontiguousarray(T))
+
+        def work(rows: slice) -> Array:
+            V[rows, :] = V[rows, :] @ here
+            return left[rows, :].T @ V[rows, :]
+
+        return sum_over_bands(work, V, self.threads)
+
+    def _clear(self, V: Array, known: Array, C: FloatArray) -> FloatArray:
+        """Overwrite V by V - known C, and return V'V in main memory."""
+        here = self.placed(C)
+
+        def work(rows: slice) -> Array:
+            V[rows, :] = V[rows, :] - known[rows, :] @ here
+            return V[rows, :].T @ V[rows, :]
+
+        return sum_over_bands(work, V, self.threads)
 
     # What has n rows is worked on in bands of them, on the threads that the products have, too; in place where that can
     # be, because fresh memory costs more than the work.
@@ -315,35 +332,31 @@ class _Iteration:
     def _by_bands(self, work: Callable[[slice], Array], width: int, out: Array | None = None) -> Array:
         return band_by_band(work, width, self.none, self.threads, out)
 
-    def _scaled(self, V: Array, factors: FloatArray) -> Array:
-        here = self.placed(factors)
-        return self._by_bands(lambda rows: V[rows, :] * here, V.shape[1], V)
-
     def _turned(self, V: Array, Y: FloatArray, out: Array | None = None) -> Array:
         here = self.placed(np.ascontiguousarray(Y))
         return self._by_bands(lambda rows: V[rows, :] @ here, Y.shape[1], out)
-
-    def _less(self, V: Array, Q: Array, C: FloatArray) -> Array:
-        here = self.placed(C)
-        return self._by_bands(lambda rows: V[rows, :] - Q[rows, :] @ here, V.shape[1], V)
 
     def _extend(self, V: Array, precision: Precision) -> None:
         operator = self.operator.at(precision)
         W = operator @ V
         self.passes += 1
         old, new = self.size, self.size + V.shape[1]
-        copy_columns(V, self.Q[:, old:new], self.threads)
-        copy_columns(W, self.A[:, old:new], self.threads)
         exact = operator is self.operator.at("double")
         self.errors[old:new] = 0.0 if exact else self.single_error
         # The coupling to the old basis comes from the old images: it is as small as the residuals, and the new ones may
         # be wrong by more than that.
-        coupling = inner_products(V, self.A[:, :new], self.threads)
+        coupling = sum_over_bands(lambda rows: self._keep(V, W, rows), V, self.threads)
         self.H[old:new, :old] = coupling[:, :old]
         self.H[:old, old:new] = coupling[:, :old].T
         inside = coupling[:, old:]
         self.H[old:new, old:new] = 0.5 * (inside + inside.T)
         self.size = new
+
+    def _keep(self, V: Array, W: Array, rows: slice) -> Array:
+        """Take some rows of new vectors and of their images, and return V'A of them."""
+        new = self.size + V.shape[1]
+        self.Q[rows, self.size : new], self.A[rows, self.size : new] = V[rows, :], W[rows, :]
+        return V[rows, :].T @ self.A[rows, :new]
 
     def _make_room(self, count: int) -> None:
         """Restart with the leading Ritz vectors when the next block does not fit (thick restart)."""

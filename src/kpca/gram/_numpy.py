@@ -7,6 +7,7 @@ product repeats to the bit whatever the number of threads and the memory for til
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -229,7 +230,8 @@ class NumpyCross:
         return evaluator(self._kernel, some, self._Y, self._dtype, **how)
 
     def multiply(self, V: FloatArray) -> FloatArray:
-        out, m = np.zeros((self._X.shape[0], V.shape[1])), self._X.shape[0]
+        m = self._X.shape[0]
+        out = np.zeros((m, V.shape[1]))
         for band in slices(m, band_rows(self._X.shape[1])):
             self._multiply(self._X[band], V, out[band])
         return out
@@ -241,15 +243,18 @@ class NumpyCross:
         strips = Strips(self._evaluator(X, self._threads), V, self._dtype, width=width, threads=self._threads)
         rows = edges(m, max(edge, edge**2 // width))  # as large a tile where there are few columns
         length = cross_tiles(len(rows) * len(cuts))
-        pieces = [(here, slice(run[0].start, run[-1].stop)) for here in rows for run in runs(cuts, length)]
+        spans = [slice(run[0].start, run[-1].stop) for run in runs(cuts, length)]
+        alone = len(spans) == 1  # then nobody else has a share in these rows
+        pieces = [(here, span) for here in rows for span in spans]
 
-        def make_worker() -> Any:
+        def make_worker() -> Callable[[tuple[slice, slice]], Products]:
             scratch = np.empty(rows[0].stop * width, dtype=self._dtype)
-            return lambda piece: strips.times(piece[0], piece[1], scratch)
+            return lambda piece: strips.times(*piece, scratch, left=out[piece[0]] if alone else None)
 
         def commit(piece: tuple[slice, slice], found: Products) -> None:
-            add(out[piece[0]], found.left)
-            strips.take_back(found)
+            if not alone:
+                add(out[piece[0]], found.left)
+                strips.take_back(found)
 
         in_order(pieces, make_worker, commit, self._threads)
 

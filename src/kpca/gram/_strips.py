@@ -82,13 +82,16 @@ class Strips:
         *,
         filled: bool = False,
         diagonal: FloatArray | None = None,
+        left: FloatArray | None = None,
     ) -> Products:
         """Multiply a strip, whose tiles `fill` has written, or which are now computed into memory for one of them.
 
+        The products of the rows are written to `left`, if there is one.
         `diagonal` is given where the first tile is a square on the diagonal: it is multiplied from one side.
         """
         more = self.weights is not None
-        left = self._room(np.dtype(np.float64), rows.stop - rows.start, self.count + more)
+        if left is None:
+            left = self._room(np.dtype(np.float64), rows.stop - rows.start, self.count + more)
         right = None
         if self._symmetric:
             right = self._room(self.dtype, len(self._across) + more, columns.stop - columns.start)

@@ -140,6 +140,7 @@ class _Iteration:
         self.rank = self.n - (operator.null is not None)  # dimension of the space the operator acts on
         self.block = min(block_size(k), self.rank)
         self.rng = np.random.default_rng(seed)
+        self.R, self._memory = self.none, np.empty(0)
         self._make_basis(min(basis_size(k, self.n) if room is None else room, self.rank))
         self.size = 0
         self.passes = 0
@@ -308,20 +309,20 @@ class _Iteration:
 
     def _turn(self, V: Array, T: FloatArray, left: Array) -> FloatArray:
         """Overwrite V by V T, and return left'V in main memory."""
-        here = self.placed(np.ascontiguousarray(T))
+        here, memory = self.placed(np.ascontiguousarray(T)), self._memory_for(V)
 
         def work(rows: slice) -> Array:
-            V[rows, :] = V[rows, :] @ here
+            V[rows, :] = _product(V, here, rows, memory)
             return left[rows, :].T @ V[rows, :]
 
         return sum_over_bands(work, V, self.threads)
 
     def _clear(self, V: Array, known: Array, C: FloatArray) -> FloatArray:
         """Overwrite V by V - known C, and return V'V in main memory."""
-        here = self.placed(C)
+        here, memory = self.placed(C), self._memory_for(V)
 
         def work(rows: slice) -> Array:
-            V[rows, :] = V[rows, :] - known[rows, :] @ here
+            V[rows, :] -= _product(known, here, rows, memory)
             return V[rows, :].T @ V[rows, :]
 
         return sum_over_bands(work, V, self.threads)
@@ -331,6 +332,14 @@ class _Iteration:
 
     def _by_bands(self, work: Callable[[slice], Array], width: int, out: Array | None = None) -> Array:
         return band_by_band(work, width, self.none, self.threads, out)
+
+    def _memory_for(self, V: Array) -> Array | None:
+        """Return room for products as large as V: fresh memory would cost more than the work."""
+        if not isinstance(V, np.ndarray):
+            return None
+        if self._memory.size < V.size:
+            self._memory = np.empty(V.size)
+        return self._memory[: V.size].reshape(V.shape)
 
     def _turned(self, V: Array, Y: FloatArray, out: Array | None = None) -> Array:
         here = self.placed(np.ascontiguousarray(Y))
@@ -388,10 +397,19 @@ class _Iteration:
         count = min(max(self.k, self.block), self.size)
         y = np.ascontiguousarray(self.Y[:, :count])
         Q, A = self.Q[:, : self.size], self.A[:, : self.size]
-        here, theta = self.placed(y), self.placed(self.theta[:count])
-        self.R = self._by_bands(lambda rows: A[rows, :] @ here - (Q[rows, :] @ here) * theta, count)
+        here, scaled = self.placed(y), self.placed(y * self.theta[:count])
+        if self.R.shape[1] != count:
+            self.R = empty_columns(self.n, count, self.none)
+        R, memory = self.R, self._memory_for(self.R)
+
+        def work(rows: slice) -> FloatArray:
+            R[rows, :] = _product(A, here, rows, memory)
+            R[rows, :] -= _product(Q, scaled, rows, memory)
+            return column_norms(R[rows, :]) ** 2
+
         self.drift = np.sqrt((self.errors[: self.size] ** 2) @ (y**2))
-        return column_norms(self.R, self.threads)
+        self.norms = np.sqrt(sum_over_bands(work, R, self.threads))
+        return self.norms
 
     def _residual_directions(self, residual: FloatArray) -> Array:
         """Return the next block: the residuals of the first pairs that have not converged."""
@@ -447,8 +465,7 @@ class _Iteration:
         # |r|^2 = |A y|^2 - theta^2, good enough for the trailing pairs; the leading ones were measured.
         images = np.einsum("ij,ij->j", Y, inner_products(A, A, self.threads) @ Y)
         residuals: FloatArray = np.sqrt(np.maximum(images - self.theta**2, 0.0))
-        leading = column_norms(self.R, self.threads)
-        residuals[: len(leading)] = leading
+        residuals[: len(self.norms)] = self.norms
         drift: FloatArray = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))
         self._residuals = residuals + drift
         return self._residuals
@@ -462,3 +479,8 @@ class _Iteration:
         most = {"trace": measured.trace(), "square": measured.frobenius2() + measured.frobenius2_error()}
         residuals, error = self._all_residuals(), self._error()
         return eigenvalue_bounds(self.theta, residuals, k, error=error, psd=self.operator.psd, **most)
+
+
+def _product(V: Array, Y: Array, rows: slice, memory: Array | None) -> Array:
+    """Return V Y of some rows, in the memory of these rows if there is one."""
+    return V[rows, :] @ Y if memory is None else np.matmul(V[rows, :], Y, out=memory[rows])

@@ -26,6 +26,7 @@ _ARPACK_TOL = 1e-11
 # A residual whose square, the error of an eigenvalue, is far below the accuracy asked of eigenvalues.
 _ARPACK_CHECK = 1e-7
 _ROWS_AT_ONCE = 4096
+_NUMBERS_IN_CACHE = 60_000
 _NUMBERS_AT_ONCE = 250_000  # numbers in the temporaries of work that goes over the rows, a few of them at a time
 
 
@@ -130,7 +131,7 @@ def mean_of_rows(X: FloatArray, weights: FloatArray | None = None) -> NDArray[np
     """
     origin = X[0].astype(np.float64)
     total = np.zeros(X.shape[1])
-    step = rows_at_once(X.shape[1])
+    step = max(16, _NUMBERS_IN_CACHE // max(X.shape[1], 1))
     for start in range(0, len(X), step):
         part = X[start : start + step] - origin
         total += np.ones(len(part)) @ part if weights is None else weights[start : start + step] @ part

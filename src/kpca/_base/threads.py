@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
@@ -141,49 +141,52 @@ def in_order(
                 commit(piece, worker(piece))
         return
 
-    lock = threading.Lock()
+    # Threads that are late find nothing left to do: only those that are at work are waited for.
+    finished = threading.Condition(threading.Lock())
     queue: Iterator[tuple[int, Piece]] = iter(enumerate(pieces))
     waiting: dict[int, tuple[Piece, Result]] = {}
     errors: list[BaseException] = []
-    turn = 0
+    turn, at_work = 0, set[int]()
 
     def work() -> None:
         nonlocal turn
+        me, worker = threading.get_ident(), None
         try:
-            worker = make_worker()
             while not errors:
-                with lock:
+                with finished:
                     number, piece = next(queue, (-1, None))
-                if number < 0:
-                    return
+                    if number < 0:
+                        return
+                    at_work.add(me)
+                worker = worker or make_worker()
                 result = worker(piece)  # type: ignore[arg-type]
-                with lock:
+                with finished:
                     waiting[number] = (piece, result)  # type: ignore[assignment]
                     while turn in waiting:
                         commit(*waiting.pop(turn))
                         turn += 1
         except BaseException as error:
             errors.append(error)
+        finally:
+            with finished:
+                at_work.discard(me)
+                finished.notify_all()
 
     with single_threaded():
-        # settings of this thread, kpca's and NumPy's, hold in the others, too
-        others = [_idle().submit(copy_context().run, work) for _ in range(threads - 1)]
+        me, done, others = threading.get_ident(), False, []
         try:
-            work()  # the calling thread is one of them
-        except BaseException as error:  # an interrupt between two pieces of work
+            # settings of this thread, kpca's and NumPy's, hold in the others, too
+            others = [_idle().submit(copy_context().run, work) for _ in range(threads - 1)]
+        except BaseException as error:
             errors.append(error)
+        while not done:
+            try:
+                work()  # the calling thread is one of them
+                with finished:
+                    done = finished.wait_for(lambda: not at_work - {me})
+            except BaseException as error:  # an interrupt: the others are told, and waited for again
+                errors.append(error)
         for other in others:
-            _wait_for(other, errors)
+            other.cancel()
     if errors:
         raise errors[0]
-
-
-def _wait_for(other: Future[None], errors: list[BaseException]) -> None:
-    """Wait until a thread has handed over its last piece; one that never began is not needed any more."""
-    while not other.cancel():
-        try:
-            other.result()
-        except BaseException as error:  # an interrupt while waiting: the thread is told, and waited for again
-            errors.append(error)
-        else:
-            return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,18 @@ from kpca._base.linalg import FloatArray, largest_eigenpairs
 from kpca._base.threads import in_order
 from kpca.gram.engine import evaluator
 from kpca.gram.operator import Gram, center
-from kpca.gram.tiles import band_rows, slices
+from kpca.gram.tiles import slices
 
 # Measured at n = 6 000 to 20 000: more rows save no more passes; so few need one thread of LAPACK only.
-_LANDMARKS = 256
+_LANDMARKS = 192
 _SAMPLE_FOR_VALUES = 1000
 # Up to this many rows a pass costs no more than the features that would save it.
 _FEW_ROWS = 5000
 _DOUBLE = np.dtype(np.float64)
 # What is added to the landmarks' kernel matrix, of its mean diagonal.
 _RIDGE = 1e-8
-# Rows of a piece of work: so few that there are pieces for all threads.
-_PIECES, _FEWEST_ROWS, _MOST_ROWS = 16, 512, 2048
+# Rows whose features are summed up, at most (more save no more passes), and those of a piece of work.
+_MOST_ROWS, _PIECE_ROWS = 8192, 512
 
 
 def coarse_eigenvalues(gram: Gram, *, centred: bool, seed: int) -> FloatArray:
@@ -49,7 +50,7 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
     m = min(n, max(min(_LANDMARKS, n // 16), 3 * count))
     some = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
     if n > _FEW_ROWS and gram.kernel.psd:
-        return gram.hand(lambda X: _by_features(gram, X, some, count, centred))
+        return gram.hand(lambda X: _by_features(gram, X, some, count, centred=centred, seed=seed))
     found = largest_eigenpairs(_among(gram, some, centred), min(count, len(some)))
     solid = found.values > 1e-6 * max(found.values[0], 0.0)
     if not solid.any():
@@ -59,7 +60,9 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
     return columns, float(values[0]) * n / len(some)
 
 
-def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred: bool) -> tuple[FloatArray, float]:
+def _by_features(
+    gram: Gram, X: Any, some: NDArray[np.intp], count: int, *, centred: bool, seed: int
+) -> tuple[FloatArray, float]:
     """Solve the problem of the features f = L^-1 k, with LL' the landmarks' own kernel matrix and a little more.
 
     That little keeps the rounding of K'K, which is summed up as it is, from being enlarged; a guess can bear it.
@@ -70,7 +73,7 @@ def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred
         own = center(own, np.ones(len(own)))
     np.fill_diagonal(own, own.diagonal() + _RIDGE * max(float(np.trace(own)), 1e-300) / len(own))
     lower = np.linalg.cholesky(own)
-    mass, mean, second = _sums(gram, X, Z, shifted=shifted)
+    mass, mean, second = _sums(gram, X, Z, shifted=shifted, seed=seed)
     if centred:
         second -= mass * np.multiply.outer(mean, mean)
         second = center(second, np.ones(len(own)))
@@ -87,35 +90,35 @@ def _by_features(gram: Gram, X: Any, some: NDArray[np.intp], count: int, centred
     return columns, max(float(found.values[0]), 0.0)
 
 
-def _sums(gram: Gram, X: Any, Z: Any, *, shifted: bool) -> tuple[float, FloatArray, FloatArray]:
+def _sums(gram: Gram, X: Any, Z: Any, *, shifted: bool, seed: int) -> tuple[float, FloatArray, FloatArray]:
     """Return the sum of the weights, the weighted mean of the kernel values with Z, and the sum of their products.
 
-    # shapes: (), (m,), (m, m)
+    Of many rows, as some of them have it.  # shapes: (), (m,), (m, m)
     """
-    (n, d), m, memo = X.shape, Z.shape[0], {}  # type: ignore[var-annotated]
+    roots, m = gram.scale, Z.shape[0]
+    if len(roots) > _MOST_ROWS:
+        drawn = np.sort(np.random.default_rng(seed).choice(len(roots), _MOST_ROWS, replace=False))
+        X, roots = X[drawn], roots[drawn]
+    weighted = not bool((roots == 1.0).all())
+    values = evaluator(gram.kernel, X, Z, _DOUBLE, shifted=shifted, threads=gram.threads)
     totals = np.zeros(m), np.zeros((m, m))
-    weighted = not bool((gram.scale == 1.0).all())
-    for band in slices(n, band_rows(d)):
-        values = evaluator(gram.kernel, X[band], Z, _DOUBLE, shifted=shifted, memo=memo, threads=gram.threads)
-        roots = gram.scale[band]
-        pieces = slices(len(roots), min(_MOST_ROWS, max(_FEWEST_ROWS, len(roots) // _PIECES)))
 
-        def make_worker(values: Any = values, roots: FloatArray = roots, longest: int = pieces[0].stop) -> Any:
-            scratch = np.empty((longest, m))
+    def make_worker() -> Callable[[slice], tuple[FloatArray, FloatArray]]:
+        scratch = np.empty((_PIECE_ROWS, m))
 
-            def work(rows: slice) -> tuple[FloatArray, FloatArray]:
-                K, r = scratch[: rows.stop - rows.start], roots[rows]
-                values.fill(rows, slice(0, m), K)
-                if weighted:
-                    K *= r[:, None]
-                return r @ K, K.T @ K
+        def work(rows: slice) -> tuple[FloatArray, FloatArray]:
+            K, r = scratch[: rows.stop - rows.start], roots[rows]
+            values.fill(rows, slice(0, m), K)
+            if weighted:
+                K *= r[:, None]
+            return r @ K, K.T @ K
 
-            return work
+        return work
 
-        def commit(_: slice, found: tuple[FloatArray, FloatArray]) -> None:
-            for total, part in zip(totals, found, strict=True):
-                np.add(total, part, out=total)
+    def commit(_: slice, found: tuple[FloatArray, FloatArray]) -> None:
+        for total, part in zip(totals, found, strict=True):
+            np.add(total, part, out=total)
 
-        in_order(pieces, make_worker, commit, gram.threads)
-    mass = float(gram.scale @ gram.scale)
-    return mass, totals[0] / mass, totals[1]
+    in_order(slices(len(roots), _PIECE_ROWS), make_worker, commit, gram.threads)
+    mass, drawn_mass = float(gram.scale @ gram.scale), float(roots @ roots)
+    return mass, totals[0] / drawn_mass, totals[1] * (mass / drawn_mass)

@@ -18,7 +18,7 @@ from kpca._base.linalg import FloatArray, mean_of_rows, rows_at_once
 from kpca.gram.tiles import by_slices, over_slices
 from kpca.kernels import Composite, DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled
 from kpca.kernels.arrays import pairs_of, squared_norms
-from kpca.kernels.profiles import Fused, fused
+from kpca.kernels.profiles import Fused, centred, fused
 
 Rows = slice | NDArray[np.intp]
 Memo = dict[Any, Any]
@@ -356,8 +356,13 @@ def _augmented(
     n, d = X.shape
     rows = np.empty((n, d + 2), dtype=dtype)
 
+    factors = np.sqrt(2.0) * kernel.factors(d)
+
     def work(cut: slice) -> float:
         part = rows[cut]
+        largest = centred(X[cut], centre, factors, part, column=column)
+        if largest is not None:
+            return largest
         part[:, :d] = kernel.prepare(X[cut] - centre) * np.sqrt(2.0)
         # of the rounded rows, so that the distance of a row from itself is 0 up to the last bits
         norms = 0.5 * np.einsum("ij,ij->i", part[:, :d], part[:, :d], dtype=np.float64)

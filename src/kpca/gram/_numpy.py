@@ -112,6 +112,7 @@ class NumpyTiles:
     def multiply(
         self, V: FloatArray, weights: FloatArray | None = None, *, moments: bool = False
     ) -> tuple[FloatArray, FloatArray, float]:
+        self.diagonal  # noqa: B018  # once, and not while threads wait for it
         w = (np.ones(self._n) if weights is None else weights) if moments else None
         how: dict[str, Any] = {"width": self._width, "threads": self._threads, "symmetric": True, "weights": w}
         strips = Strips(self.values, V, self.dtype, **how)

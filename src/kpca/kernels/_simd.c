@@ -32,6 +32,7 @@ typedef struct { /* what else is done with the numbers of a tile, by precision *
     void (*add)(double *, Py_ssize_t, const void *, Py_ssize_t, Py_ssize_t, Py_ssize_t);
     double (*squares)(const void *, const void *, Py_ssize_t);
     BothSides both_sides;
+    double (*centre)(const void *, int, const double *, const double *, void *, Py_ssize_t, int);
 } Tools;
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -416,7 +417,8 @@ static int take(PyObject *array, Py_buffer *view, Matrix *m, char format, int wr
     int last = view->ndim - 1;
     Py_ssize_t step = view->ndim == 2 ? view->strides[0] / view->itemsize : 1;
     if ((view->ndim != 1 && view->ndim != 2) || has[1] || (format ? *has != format : *has != 'f' && *has != 'd') ||
-        (view->shape[last] > 1 && view->strides[last] != view->itemsize) || step < 0 ||
+        (view->shape[last] > 1 && view->strides[last] != view->itemsize) ||
+        (view->ndim == 2 && view->shape[0] > 1 && step < view->shape[1]) ||
         view->shape[0] > INT32_MAX || view->shape[last] > INT32_MAX || step > INT32_MAX) {
         PyErr_SetString(PyExc_ValueError, "arrays of one precision with contiguous rows are needed");
         return 0;
@@ -528,11 +530,50 @@ static PyObject *add(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* centre(level, X, origin, factors, out, column): see above; returns the largest of |y|^2 / 2, NaN if one is NaN */
+static PyObject *centre(PyObject *module, PyObject *args) {
+    enum { X, ORIGIN, FACTORS, OUT, COUNT };
+    const char *level;
+    PyObject *arrays[COUNT];
+    Py_buffer views[COUNT];
+    Matrix of[COUNT];
+    int column, taken = 0, ready = 1;
+    double largest = 0;
+    if (!PyArg_ParseTuple(args, "sOOOOp:centre", &level, arrays, arrays + 1, arrays + 2, arrays + 3, &column)) return NULL;
+    const Level *found = level_of(level);
+    if (!found) return NULL;
+    for (; ready && taken < COUNT; taken++) {
+        views[taken].obj = NULL;
+        ready = take(arrays[taken], &views[taken], &of[taken], taken == ORIGIN || taken == FACTORS ? 'd' : 0, taken == OUT);
+    }
+    int d = ready ? of[X].columns : 0;
+    if (ready && (of[ORIGIN].columns != d || of[FACTORS].columns != d || of[OUT].columns != d + 2 ||
+                  of[OUT].rows != of[X].rows)) {
+        PyErr_SetString(PyExc_ValueError, "rows, origin, factors and what they are written to must fit each other");
+        ready = 0;
+    }
+    if (ready) {
+        int from = *views[X].format == 'd', to = *views[OUT].format == 'd';
+        Py_BEGIN_ALLOW_THREADS
+        for (Py_ssize_t i = 0; i < of[X].rows; i++) {
+            double half = found->tools[to].centre(of[X].data + i * of[X].step * (from ? 8 : 4), from,
+                                                  (const double *)of[ORIGIN].data, (const double *)of[FACTORS].data,
+                                                  of[OUT].data + i * of[OUT].step * (to ? 8 : 4), d, column);
+            largest = half <= largest ? largest : half;
+        }
+        Py_END_ALLOW_THREADS
+    }
+    for (int i = 0; i < taken; i++)
+        if (views[i].obj) PyBuffer_Release(&views[i]);
+    return ready ? PyFloat_FromDouble(largest) : NULL;
+}
+
 static PyMethodDef methods[] = {
     {"levels", level_names, METH_NOARGS, "Return the kinds of CPU that there are loops for, best first."},
     {"apply", apply, METH_VARARGS, "Overwrite an array by a profile of its numbers."},
     {"use_blas", use_blas, METH_VARARGS, "Take the four functions of BLAS that `multiply` needs; return whether they fit."},
     {"multiply", multiply, METH_VARARGS, "Fill tiles and multiply them by vectors, from both sides."},
+    {"centre", centre, METH_VARARGS, "Write centred and scaled rows with half of their squared lengths beside them."},
     {"add", add, METH_VARARGS, "Add an array of either precision to one of float64."},
     {NULL, NULL, 0, NULL},
 };
@@ -562,8 +603,10 @@ static const Profile JOIN(profiles, LEVEL)[] = {
 };
 #undef ROW
 static const Tools JOIN(tools, LEVEL)[] = {
-    {JOIN(JOIN(not_positive, f32), LEVEL), JOIN(JOIN(add, f32), LEVEL), JOIN(JOIN(squares, f32), LEVEL), JOIN(JOIN(both_sides, f32), LEVEL)},
-    {JOIN(JOIN(not_positive, f64), LEVEL), JOIN(JOIN(add, f64), LEVEL), JOIN(JOIN(squares, f64), LEVEL), JOIN(JOIN(both_sides, f64), LEVEL)},
+    {JOIN(JOIN(not_positive, f32), LEVEL), JOIN(JOIN(add, f32), LEVEL), JOIN(JOIN(squares, f32), LEVEL), JOIN(JOIN(both_sides, f32), LEVEL),
+     JOIN(JOIN(centre, f32), LEVEL)},
+    {JOIN(JOIN(not_positive, f64), LEVEL), JOIN(JOIN(add, f64), LEVEL), JOIN(JOIN(squares, f64), LEVEL), JOIN(JOIN(both_sides, f64), LEVEL),
+     JOIN(JOIN(centre, f64), LEVEL)},
 };
 #undef LEVEL
 #undef TARGET
@@ -718,6 +761,27 @@ TARGET static double AT(squares)(const void *row, const void *weights, Py_ssize_
     for (int k = 0; k < LANES; k++) total += sums[k];
     for (; i < n; i++) total += (double)w[i] * ((double)x[i] * (double)x[i]);
     return total;
+}
+
+/* A row (y, -|y|^2 / 2, 1), or (y, 1, -|y|^2 / 2) as a `column`, of y = (x - origin) factors; returns |y|^2 / 2 */
+TARGET static double AT(centre)(const void *row, int wide, const double *origin, const double *factors, void *out,
+                                Py_ssize_t d, int column) {
+    enum { LANES = 8 };
+    REAL *y = out;
+    double sums[LANES] = {0}, half = 0;
+    if (wide)
+        for (Py_ssize_t k = 0; k < d; k++) y[k] = (REAL)((((const double *)row)[k] - origin[k]) * factors[k]);
+    else
+        for (Py_ssize_t k = 0; k < d; k++) y[k] = (REAL)((((const float *)row)[k] - origin[k]) * factors[k]);
+    Py_ssize_t k = 0;
+    for (; k + LANES <= d; k += LANES)
+        for (int l = 0; l < LANES; l++) sums[l] += (double)y[k + l] * (double)y[k + l];
+    for (int l = 0; l < LANES; l++) half += sums[l];
+    for (; k < d; k++) half += (double)y[k] * (double)y[k];
+    half *= 0.5;
+    y[d + column] = (REAL)-half;
+    y[d + 1 - column] = 1;
+    return half;
 }
 
 /* -- Products of a tile from both sides while it is in the cache: BLAS would copy it once for each of them ----------- */

@@ -112,6 +112,19 @@ def fused(loop: Loop | None, dtype: np.dtype[Any]) -> Fused | None:
     return Fused(module, level, loop)
 
 
+def centred(X: FloatArray, origin: FloatArray, factors: FloatArray, out: FloatArray, *, column: bool) -> float | None:
+    """Write y = (x - origin) factors, then -|y|^2 / 2 and 1 (as a `column` 1 and -|y|^2 / 2) to the rows of `out`.
+
+    Returns the largest |y|^2 / 2; None, and nothing is written, where there are no loops for that.
+    """
+    module, level, _ = _loops()
+    plain = X.dtype.char in "fd" and X.dtype.isnative and X.flags.aligned and X.strides[1] == X.itemsize
+    if module is None or not plain or X.strides[0] < X.shape[1] * X.itemsize or X.strides[0] % X.itemsize:
+        return None
+    largest: float = module.centre(level, X, origin, factors, out, column)
+    return largest
+
+
 def add(total: FloatArray, part: FloatArray) -> None:
     """Add an array of either precision to a float64 one, in place."""
     module, level, _ = _loops()

@@ -79,6 +79,10 @@ class RadialKernel(ProfileKernel):
     def check(self, X: Matrix) -> None:
         check_features(*self._scale(), X)
 
+    def factors(self, d: int) -> NDArray[np.float64]:
+        """Return what `prepare` multiplies d features by."""
+        return np.broadcast_to(np.asarray(self._scale()[1], dtype=np.float64), (d,))
+
     def prepare(self, X: Matrix) -> Matrix:
         name, scale = self._scale()
         check_features(name, scale, X)

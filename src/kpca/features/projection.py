@@ -15,7 +15,7 @@ from kpca._base.threads import in_order
 from kpca.features import FeatureMap
 from kpca.gram import CrossGram
 from kpca.gram.engine import like, to_host
-from kpca.gram.tiles import CROSS_EDGE, band_rows, by_slices, piece_rows, slices, workers_bytes
+from kpca.gram.tiles import band_rows, by_slices, piece_rows, slices, workers_bytes
 from kpca.kernels import Kernel
 
 # Numbers of rows that stay in the cache while they are centred and multiplied.
@@ -243,10 +243,10 @@ def _parts_of(both: FloatArray) -> Parts:
 
 
 def transform_bytes(m: int, n: int, d: int, k: int, *, itemsize: int, threads: int = 1) -> int:
-    """Return what the scores of m new rows take: themselves, the prepared rows of both sides, a piece per thread."""
-    pieces = min(m, threads * piece_rows(m, n, CROSS_EDGE[itemsize]))
+    """Return what the scores of m new rows take: themselves, the prepared rows of both sides, a tile per thread."""
     scores = m * k * (8 + (itemsize if itemsize == 4 else 0))
-    return scores + (d + 2) * (n + 2 * pieces) * itemsize + n * k * itemsize + workers_bytes(threads, n) + BASE
+    prepared = (d + 2) * (n + min(m, band_rows(d))) * itemsize
+    return scores + prepared + n * k * itemsize + workers_bytes(threads, n) + BASE
 
 
 def _orthonormal(V: FloatArray) -> FloatArray:

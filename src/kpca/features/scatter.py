@@ -33,7 +33,7 @@ _FIRST_ROWS = 256
 PIECE_NUMBERS = 2_000_000
 SHORTEST_PIECE = 256
 # A thread adds up this many pieces by itself, where there are so many runs of them: runs are added up one at a time.
-_RUN, _FEWEST_RUNS, _FEWEST_PIECES = 4, 64, 32
+_RUN, _FEWEST_RUNS, _FEWEST_PIECES = 4, 64, 16
 # From this many rows per landmark on, kernel values are summed and then whitened; of fewer, whitening r x r sums in
 # float64 costs more than whitening the rows.
 WHITENED_LATE = 8

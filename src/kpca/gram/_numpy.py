@@ -92,8 +92,8 @@ class NumpyTiles:
         return self._kernel.diagonal(self._X) - self.constant
 
     def keep(self, budget: int, reuses: int = 2) -> None:
-        longest = max(strip.size for strip in self._strips)
-        self._store = TileStore(len(self._strips), longest * self.dtype.itemsize, budget, reuses)
+        # the first strip is as long as any
+        self._store = TileStore(len(self._strips), self._strips[0].size * self.dtype.itemsize, budget, reuses)
 
     def release(self) -> None:
         self.keep(0)

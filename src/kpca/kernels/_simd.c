@@ -326,8 +326,8 @@ typedef struct {
 } Strip;
 
 /* C (m x n) = A B with all of them transposed, as Fortran sees rows that lie one after the other */
-static void product(const Strip *s, char *ways, int m, int n, int k, const char *A, int a, const char *B, int b, char *C,
-                    int c) {
+static void product(const Strip *s, char *ways, int m, int n, int k, const char *A, int a, const char *B, int b,
+                    char *C, int c) {
     const void *zero = s->wide ? (const void *)f64_numbers : f32_numbers;
     const void *one = s->wide ? (const void *)(f64_numbers + 1) : f32_numbers + 1;
     if (m && n) gemm[s->wide](ways, ways + 1, &m, &n, &k, one, A, &a, B, &b, zero, C, &c);
@@ -359,7 +359,8 @@ static void symmetrise(char *tile, int n, int wide, const double *diagonal) {
    weights w there is one more column, T w, and one more row, w' T, and the sum of the w w' t^2 is returned. */
 static double strip(const Strip *s) {
     const Matrix *l = &s->of[L], *r = &s->of[R], *left = &s->of[LEFT], *right = &s->of[RIGHT];
-    int rows = l->rows, b = left->columns - (s->of[WEIGHTS].data != NULL), step = s->of[INNER].step, item = s->wide ? 8 : 4, one = 1, moments = s->of[WEIGHTS].data != NULL;
+    int moments = s->of[WEIGHTS].data != NULL, rows = l->rows, b = left->columns - moments, one = 1;
+    int item = s->wide ? 8 : 4, step = s->of[INNER].step;
     const void *zero = s->wide ? (const void *)f64_numbers : f32_numbers;
     const void *unit = s->wide ? (const void *)(f64_numbers + 1) : f32_numbers + 1;
     /* vectors of 64 bytes, and rows of V' that are a multiple of 8, wherever they fit */
@@ -372,9 +373,9 @@ static double strip(const Strip *s) {
         char *tile = s->of[TILES].data + (s->filled < 0 ? 0 : (Py_ssize_t)rows * start * item);
         if (s->filled < 1) {
             /* some rows at a time, of which the profile finds all in the cache */
-            int step = s->of[LEFT].columns ? rows : (int)(CACHED / columns) + 32;
-            for (int top = 0; top < rows; top += step) {
-                int height = rows - top < step ? rows - top : step;
+            int some = left->columns ? rows : CACHED / columns + 32;
+            for (int top = 0; top < rows; top += some) {
+                int height = rows - top < some ? rows - top : some;
                 char *part = tile + (Py_ssize_t)top * columns * item;
                 product(s, "TN", columns, height, l->columns, r->data + (Py_ssize_t)start * r->step * item, r->step,
                         l->data + (Py_ssize_t)top * l->step * item, l->step, part, columns);
@@ -386,13 +387,14 @@ static double strip(const Strip *s) {
         const char *V = s->of[INNER].data + (Py_ssize_t)start * step * item;
         const Matrix *W = &s->of[ACROSS];
         if (own_product)
-            s->tools->both_sides(tile, rows, columns, V, step, s->scratch, W->data, W->step, W->rows, own ? NULL : below,
-                                 right->step);
+            s->tools->both_sides(tile, rows, columns, V, step, s->scratch, W->data, W->step, W->rows,
+                                 own ? NULL : below, right->step);
         else if (b)
             product(s, "NN", step, rows, columns, V, step, tile, columns, s->scratch, step);
         if (b) s->tools->add((double *)left->data, left->step, s->scratch, step, rows, b);
         if (right->data && own)
-            for (int j = 0; j < right->rows; j++) memset(below + (Py_ssize_t)j * right->step * item, 0, (size_t)columns * item);
+            for (int j = 0; j < right->rows; j++)
+                memset(below + (Py_ssize_t)j * right->step * item, 0, (size_t)columns * (size_t)item);
         else if (right->data && !own_product)
             product(s, "NN", columns, W->rows, rows, tile, columns, W->data, W->step, below, right->step);
         if (!moments) continue;
@@ -435,19 +437,24 @@ static int take(PyObject *array, Py_buffer *view, Matrix *m, char format, int wr
 static int fits(const Strip *s) {
     const Matrix *of = s->of;
     int rows = of[L].rows, columns = of[R].rows, moments = of[WEIGHTS].data != NULL;
-    int b = of[LEFT].columns - moments, c = of[ACROSS].data ? of[ACROSS].rows : 0, first = columns < s->width ? columns : s->width;
+    int b = of[LEFT].columns - moments, c = of[ACROSS].data ? of[ACROSS].rows : 0;
+    int first = columns < s->width ? columns : s->width;
     Py_ssize_t numbers = (Py_ssize_t)rows * (s->filled < 0 ? first : columns);
-    return s->width > 0 && of[L].columns == of[R].columns && of[TILES].rows == 1 && of[TILES].columns >= numbers &&
-           of[INNER].rows == columns && of[LEFT].rows == rows &&
-           b >= 0 && b <= of[INNER].columns && (of[INNER].step == of[INNER].columns || !b) && (rows == 1 || !of[LEFT].columns || of[LEFT].step == of[LEFT].columns) && (!s->symmetric || (first == rows && of[DIAGONAL].columns == rows)) &&
-           (!moments || (of[WEIGHTS].columns == columns && of[ROW_WEIGHTS].data && of[ROW_WEIGHTS].columns == rows &&
-                         of[RIGHT].data)) &&
-           (!of[RIGHT].data || (of[RIGHT].rows == c + moments && of[RIGHT].columns == columns &&
-                                of[ACROSS].data && c >= b && of[ACROSS].columns == rows));
+    int tiles = s->width > 0 && of[L].columns == of[R].columns && of[TILES].rows == 1 && of[TILES].columns >= numbers &&
+                (!s->symmetric || (first == rows && of[DIAGONAL].columns == rows));
+    int from_left = of[INNER].rows == columns && (!b || of[INNER].step == of[INNER].columns) && b >= 0 &&
+                    b <= of[INNER].columns && of[LEFT].rows == rows &&
+                    (rows == 1 || !of[LEFT].columns || of[LEFT].step == of[LEFT].columns);
+    int from_right = !of[RIGHT].data || (of[RIGHT].rows == c + moments && of[RIGHT].columns == columns &&
+                                         of[ACROSS].data && c >= b && of[ACROSS].columns == rows);
+    int weights = !moments || (of[WEIGHTS].columns == columns && of[ROW_WEIGHTS].data &&
+                               of[ROW_WEIGHTS].columns == rows && of[RIGHT].data);
+    return tiles && from_left && from_right && weights;
 }
 
-/* multiply(level, name, parameters, bounded, width, filled, *the ten matrices): some of these may be None. `filled` is -1
-   if the tiles, one after the other, are written to the same memory, 0 to fill all of it, 1 if that was done before. */
+/* multiply(level, name, parameters, bounded, width, filled, *the ten matrices), some of which may be None. `filled` is
+   -1 if the tiles, one after the other, are written to the same memory, 0 to fill all of it, 1 if that was done before.
+ */
 static PyObject *multiply(PyObject *module, PyObject *args) {
     const char *level, *name;
     PyObject *parameters, *arrays[MATRICES];
@@ -474,7 +481,8 @@ static PyObject *multiply(PyObject *module, PyObject *args) {
         views[taken].obj = NULL;
         if (arrays[taken] == Py_None) continue;
         char wanted = taken == DIAGONAL || taken == LEFT ? 'd' : format;
-        if (!take(arrays[taken], &views[taken], &s.of[taken], wanted, taken == TILES || taken == LEFT || taken == RIGHT)) {
+        int writable = taken == TILES || taken == LEFT || taken == RIGHT;
+        if (!take(arrays[taken], &views[taken], &s.of[taken], wanted, writable)) {
             taken++;
             goto done;
         }
@@ -489,7 +497,7 @@ static PyObject *multiply(PyObject *module, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "the matrices of a strip do not fit each other");
         goto done;
     }
-    s.scratch = malloc((size_t)s.of[L].rows * (size_t)(s.of[INNER].columns + 1) * (s.wide ? 8 : 4));
+    s.scratch = malloc((size_t)s.of[L].rows * (size_t)(s.of[INNER].columns + 1) * 8 + 64);
     if (!s.scratch) {
         PyErr_NoMemory();
         goto done;
@@ -539,12 +547,14 @@ static PyObject *centre(PyObject *module, PyObject *args) {
     Matrix of[COUNT];
     int column, taken = 0, ready = 1;
     double largest = 0;
-    if (!PyArg_ParseTuple(args, "sOOOOp:centre", &level, arrays, arrays + 1, arrays + 2, arrays + 3, &column)) return NULL;
+    if (!PyArg_ParseTuple(args, "sOOOOp:centre", &level, arrays, arrays + 1, arrays + 2, arrays + 3, &column))
+        return NULL;
     const Level *found = level_of(level);
     if (!found) return NULL;
     for (; ready && taken < COUNT; taken++) {
         views[taken].obj = NULL;
-        ready = take(arrays[taken], &views[taken], &of[taken], taken == ORIGIN || taken == FACTORS ? 'd' : 0, taken == OUT);
+        char wanted = taken == ORIGIN || taken == FACTORS ? 'd' : 0;
+        ready = take(arrays[taken], &views[taken], &of[taken], wanted, taken == OUT);
     }
     int d = ready ? of[X].columns : 0;
     if (ready && (of[ORIGIN].columns != d || of[FACTORS].columns != d || of[OUT].columns != d + 2 ||
@@ -571,7 +581,7 @@ static PyObject *centre(PyObject *module, PyObject *args) {
 static PyMethodDef methods[] = {
     {"levels", level_names, METH_NOARGS, "Return the kinds of CPU that there are loops for, best first."},
     {"apply", apply, METH_VARARGS, "Overwrite an array by a profile of its numbers."},
-    {"use_blas", use_blas, METH_VARARGS, "Take the four functions of BLAS that `multiply` needs; return whether they fit."},
+    {"use_blas", use_blas, METH_VARARGS, "Take the functions of BLAS that `multiply` needs; return whether they fit."},
     {"multiply", multiply, METH_VARARGS, "Fill tiles and multiply them by vectors, from both sides."},
     {"centre", centre, METH_VARARGS, "Write centred and scaled rows with half of their squared lengths beside them."},
     {"add", add, METH_VARARGS, "Add an array of either precision to one of float64."},
@@ -602,12 +612,11 @@ static const Profile JOIN(profiles, LEVEL)[] = {
     ROW(itself, 0),        {NULL, 0, {NULL, NULL}},
 };
 #undef ROW
-static const Tools JOIN(tools, LEVEL)[] = {
-    {JOIN(JOIN(not_positive, f32), LEVEL), JOIN(JOIN(add, f32), LEVEL), JOIN(JOIN(squares, f32), LEVEL), JOIN(JOIN(both_sides, f32), LEVEL),
-     JOIN(JOIN(centre, f32), LEVEL)},
-    {JOIN(JOIN(not_positive, f64), LEVEL), JOIN(JOIN(add, f64), LEVEL), JOIN(JOIN(squares, f64), LEVEL), JOIN(JOIN(both_sides, f64), LEVEL),
-     JOIN(JOIN(centre, f64), LEVEL)},
-};
+#define NAMED(name, precision) JOIN(JOIN(name, precision), LEVEL)
+#define TOOLS(p) {NAMED(not_positive, p), NAMED(add, p), NAMED(squares, p), NAMED(both_sides, p), NAMED(centre, p)}
+static const Tools JOIN(tools, LEVEL)[] = {TOOLS(f32), TOOLS(f64)};
+#undef NAMED
+#undef TOOLS
 #undef LEVEL
 #undef TARGET
 #undef FUSED
@@ -740,7 +749,8 @@ LOOP(not_positive, t > 0 ? 0 : t)
 TARGET static void AT(itself)(void *data, Py_ssize_t n, const double *p) {}
 
 /* total += part; `step` and `from` are numbers from row to row */
-TARGET static void AT(add)(double *total, Py_ssize_t step, const void *part, Py_ssize_t from, Py_ssize_t n, Py_ssize_t b) {
+TARGET static void AT(add)(double *total, Py_ssize_t step, const void *part, Py_ssize_t from, Py_ssize_t n,
+                           Py_ssize_t b) {
     const REAL *x = part;
     if (step == b && from == b) {
         b *= n;
@@ -784,15 +794,15 @@ TARGET static double AT(centre)(const void *row, int wide, const double *origin,
     return half;
 }
 
-/* -- Products of a tile from both sides while it is in the cache: BLAS would copy it once for each of them ----------- */
+/* -- Products of a tile from both sides while it is in the cache: BLAS would copy it once for each of them -------- */
 
 #if BYTES
 #define SIMD(name) JOIN(OF(name), BYTES)
 #define VECTOR SIMD(VECTOR)
 #define LANES (BYTES / (int)sizeof(REAL))
 
-/* C (M x N vectors) = A B, or C += A B unless `first`; `down` and `along` are numbers from row to row and from column to
-   column of A (M x k) */
+/* C (M x N vectors) = A B, or C += A B unless `first`; `down` and `along` are numbers from row to row and from column
+   to column of A (M x k) */
 #define PRODUCT(name, M, N) \
     FUNCTION void AT(name)(const REAL *A, Py_ssize_t down, Py_ssize_t along, const REAL *B, Py_ssize_t b, REAL *C, \
                            Py_ssize_t c, Py_ssize_t k, int first) { \

@@ -44,13 +44,20 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
 
     They are those of the operator with features of some landmarks in the place of the kernel: better by about one pass
     than eigenvectors of the landmarks alone extended to all rows (Nystroem), which serve few rows and indefinite
-    kernels.
+    kernels. None are returned where values overflow: the product that comes next says so.
     """
     n = gram.shape[0]
     m = min(n, max(min(_LANDMARKS, n // 16), 3 * count))
     some = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
+    found = None
     if n > _FEW_ROWS and gram.kernel.psd:
-        return gram.hand(lambda X: _by_features(gram, X, some, count, centred=centred, seed=seed))
+        found = gram.hand(lambda X: _by_features(gram, X, some, count, centred=centred, seed=seed))
+    columns, largest = _by_landmarks(gram, some, count, centred) if found is None else found
+    return (columns, largest) if np.isfinite(columns).all() else (np.empty((n, 0)), 0.0)
+
+
+def _by_landmarks(gram: Gram, some: NDArray[np.intp], count: int, centred: bool) -> tuple[FloatArray, float]:
+    n = gram.shape[0]
     found = largest_eigenpairs(_among(gram, some, centred), min(count, len(some)))
     solid = found.values > 1e-6 * max(found.values[0], 0.0)
     if not solid.any():
@@ -62,24 +69,32 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
 
 def _by_features(
     gram: Gram, X: Any, some: NDArray[np.intp], count: int, *, centred: bool, seed: int
-) -> tuple[FloatArray, float]:
+) -> tuple[FloatArray, float] | None:
     """Solve the problem of the features f = L^-1 k, with LL' the landmarks' own kernel matrix and a little more.
 
-    That little keeps the rounding of K'K, which is summed up as it is, from being enlarged; a guess can bear it.
+    That little keeps the rounding of K'K, which is summed up as it is, from being enlarged; a guess can bear it. None
+    where the kernel is not positive semidefinite after all.
     """
     shifted, Z = gram.shifted and centred, X[some]
     own = Gram(gram.kernel, Z, shifted=shifted).matrix()
     if centred:
         own = center(own, np.ones(len(own)))
     np.fill_diagonal(own, own.diagonal() + _RIDGE * max(float(np.trace(own)), 1e-300) / len(own))
-    lower = np.linalg.cholesky(own)
+    try:
+        lower = np.linalg.cholesky(own)
+    except np.linalg.LinAlgError:
+        return None
     mass, mean, second = _sums(gram, X, Z, shifted=shifted, seed=seed)
+    if not np.isfinite(second).all():
+        return second, 0.0  # which is no guess
     if centred:
         second -= mass * np.multiply.outer(mean, mean)
         second = center(second, np.ones(len(own)))
     whitened = solve_triangular(lower, solve_triangular(lower, second, lower=True).T, lower=True)
     found = largest_eigenpairs(np.ascontiguousarray(0.5 * (whitened + whitened.T)), min(count, len(own)))
     solid = found.values > 1e-6 * max(float(found.values[0]), 0.0)
+    if not solid.any():
+        return np.empty((len(gram.scale), 0)), 0.0
     W = solve_triangular(lower, found.vectors[:, solid] / np.sqrt(found.values[solid]), lower=True, trans=1)
     if centred:
         W -= W.mean(axis=0)

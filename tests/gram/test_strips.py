@@ -19,6 +19,7 @@ try:
 except ImportError:
     simd = None
 LEVELS = () if simd is None else simd.levels()
+PRODUCTS = [level for level in LEVELS if simd.shape(level)[0]]  # levels that have products, too
 KERNELS = [RBF(0.2), Matern(nu=1.5, length_scale=2.0), Polynomial(3, 0.1, 1.0), Cosine()]
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}
 compiled = pytest.mark.skipif(simd is None, reason="the compiled loops were not built here")
@@ -29,6 +30,12 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     found = (None, "", "") if request.param == "numpy" else (simd, request.param, "")
     monkeypatch.setattr(profiles, "_loops", lambda: found)
     return str(request.param)
+
+
+def fused(level: str, dtype: np.dtype[Any]) -> profiles.Fused:
+    """Return a loop that leaves numbers as they are, and multiplies them."""
+    vector, rows = simd.shape(level)
+    return profiles.Fused(simd, level, ("itself",), vector // dtype.itemsize, rows)
 
 
 def values(kernel: Kernel, X: Any, dtype: Any) -> tuple[Any, Any]:
@@ -58,10 +65,10 @@ def test_a_strip_is_a_product_from_both_sides(
     beside = T.copy()  # what is multiplied from the other side: not a tile on the diagonal
     if exact is not None:
         beside[:, :width] = 0.0
-    scratch, kept = np.empty(rows * width, dtype), np.empty(rows * columns, dtype)
-    found = strips.times(here, there, scratch, diagonal=exact)
+    kept = np.empty(rows * columns, dtype)
+    found = strips.times(here, there, diagonal=exact)
     strips.fill(here, there, kept, diagonal=exact)
-    again = strips.times(here, there, kept, filled=True, diagonal=exact)
+    again = strips.times(here, there, kept, diagonal=exact)
     tolerance = TOLERANCE[dtype] * np.abs(K).max() * columns
     np.testing.assert_allclose(found.left[:, :b], T @ V[there], atol=tolerance)
     np.testing.assert_allclose(found.right[:b], V[here].T @ beside, atol=tolerance)
@@ -76,7 +83,7 @@ def test_a_strip_is_a_product_from_both_sides(
         squares = w[here] @ (T**2 + beside**2) @ w[there]
         assert found.squares == pytest.approx(squares, rel=1e-4 if dtype == np.float32 else 1e-12)
         plain = Strips(fill, V, np.dtype(dtype), width=width, threads=1, symmetric=True)
-        np.testing.assert_array_equal(plain.times(here, there, scratch, diagonal=exact).left, found.left[:, :b])
+        np.testing.assert_array_equal(plain.times(here, there, diagonal=exact).left, found.left[:, :b])
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -85,9 +92,8 @@ def test_memory_that_was_given_back_is_used_again(level: str, dtype: Any) -> Non
     X, V = rng.standard_normal((90, 3)), rng.standard_normal((90, 7))
     fill, K = values(RBF(0.5), X, dtype)
     strips = Strips(fill, V, np.dtype(dtype), width=30, threads=1, symmetric=True)
-    scratch = np.full(900, np.nan, dtype)
     for here in (slice(0, 30), slice(30, 60), slice(60, 77)):
-        found = strips.times(here, slice(60, 90), scratch)
+        found = strips.times(here, slice(60, 90))
         np.testing.assert_allclose(found.left, K[here, 60:] @ V[60:], atol=1e-4)
         found.left[...] = np.nan  # nothing of it may be left when it is used again
         found.right[...] = np.nan
@@ -95,52 +101,90 @@ def test_memory_that_was_given_back_is_used_again(level: str, dtype: Any) -> Non
 
 
 @compiled
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
-    st.sampled_from(LEVELS or ["none"]),
+    st.sampled_from(PRODUCTS or ["none"]),
+    st.integers(1, 110),
     st.integers(1, 70),
-    st.integers(1, 70),
-    st.integers(1, 40),
+    st.integers(0, 70),
     st.integers(1, 80),
     st.sampled_from(list(TOLERANCE)),
+    st.booleans(),
 )
-def test_products_of_any_shape(level: str, rows: int, columns: int, b: int, width: int, dtype: Any) -> None:
+def test_products_of_any_shape(
+    level: str, rows: int, columns: int, b: int, width: int, dtype: Any, radial: bool
+) -> None:
     rng = np.random.default_rng(rows + 100 * columns)
+    loop = fused(level, np.dtype(dtype))
     L, R = rng.standard_normal((rows, 4)).astype(dtype), rng.standard_normal((columns, 4)).astype(dtype)
-    for inner, across in ((b, b), (-(-b // 16) * 16, -(-b // 8) * 8)):  # by BLAS, and by products of its own
-        V, W = np.zeros((columns, inner), dtype), np.zeros((across, rows), dtype)
-        V[:, :b], W[:b] = rng.standard_normal((columns, b)), rng.standard_normal((b, rows))
-        left, right = np.full((rows, b), np.nan), np.full((across, columns), np.nan, dtype)
-        tiles, T = np.empty(rows * columns, dtype), L.astype(np.float64) @ R.T.astype(np.float64)
-        assert profiles._with_blas()
-        for filled in (-1, 0, 1):
-            matrices = L, R, tiles, None, V, W, left, right, None, None
-            simd.multiply(level, "itself", (), False, width, filled, *matrices)
-            np.testing.assert_allclose(left, T @ V[:, :b], atol=TOLERANCE[dtype] * columns)
-            np.testing.assert_allclose(right, W.astype(np.float64) @ T, atol=TOLERANCE[dtype] * rows)
+    if radial:
+        L[:, 3] = R[:, 2] = 1.0
+    V, W = np.zeros((columns, -(-b // loop.lanes) * loop.lanes), dtype), np.zeros((-(-b // 8) * 8, rows), dtype)
+    V[:, :b], W[:b] = rng.standard_normal((columns, b)), rng.standard_normal((b, rows))
+    left, right = np.full((rows, b), np.nan), np.full((len(W), columns), np.nan, dtype)
+    tiles, T = np.full(rows * columns, np.nan, dtype), L.astype(np.float64) @ R.T.astype(np.float64)
+    scratch = np.full(loop.scratch(min(width, columns), 4, V.shape[1]), np.nan, dtype)
+    for filled in (-1, 0, 1):
+        matrices = L, R, scratch, None if filled < 0 else tiles, None, V, W, left, right, None, None
+        loop(*matrices, bounded=False, radial=radial, width=width, filled=filled)
+        np.testing.assert_allclose(left, T @ V[:, :b], atol=TOLERANCE[dtype] * columns)
+        np.testing.assert_allclose(right, W.astype(np.float64) @ T, atol=TOLERANCE[dtype] * rows)
+    loop(*matrices, bounded=True, radial=radial, width=width, filled=0)
+    np.testing.assert_allclose(left, np.minimum(T, 0.0) @ V[:, :b], atol=TOLERANCE[dtype] * columns)
 
 
 @compiled
-@pytest.mark.skipif(profiles.in_use().startswith("NumPy"), reason="the environment has switched them off")
-def test_what_does_not_fit_is_refused() -> None:
-    assert profiles._with_blas()
-    L, R, V, left = np.ones((4, 2)), np.ones((6, 2)), np.ones((6, 3)), np.ones((4, 3))
-    tiles, W, right = np.ones(24), np.ones((3, 4)), np.ones((3, 6))
-    whole = [L, R, tiles, None, V, W, left, right, None, None]
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("place", [0, 17, 59])
+def test_what_is_not_a_number_stays_in_its_row(level: str, dtype: Any, place: int) -> None:
+    Y, V = np.random.default_rng(0).standard_normal((200, 3)), np.ones((200, 9))
+    X = Y[:100].copy()
+    X[place, 1] = np.nan
+    strips = Strips(evaluator(RBF(0.5), X, Y, np.dtype(dtype)), V, np.dtype(dtype), width=50, threads=1)
+    left = strips.times(slice(0, 60), slice(60, 160)).left
+    assert np.array_equal(np.flatnonzero(np.isnan(left).any(axis=1)), [place])
 
-    def call(*, name: str = "itself", parameters: tuple[float, ...] = (), width: int = 6, **changed: Any) -> None:
-        places = ["L", "R", "tiles", "diagonal", "V", "W", "left", "right", "w", "u"]
+
+@compiled
+def test_levels_with_products_give_the_same_bits() -> None:
+    rng = np.random.default_rng(1)
+    for dtype in TOLERANCE:
+        L, R = rng.standard_normal((61, 7)).astype(dtype), rng.standard_normal((83, 7)).astype(dtype)
+        V, W = rng.standard_normal((83, 32)).astype(dtype), rng.standard_normal((24, 61)).astype(dtype)
+        found = []
+        for level in PRODUCTS:
+            loop, left, right = fused(level, np.dtype(dtype)), np.empty((61, 20)), np.empty((24, 83), dtype)
+            scratch = np.empty(loop.scratch(40, 7, 32), dtype)
+            matrices = L, R, scratch, None, None, V, W, left, right, None, None
+            loop(*matrices, bounded=False, radial=False, width=40, filled=-1)
+            found.append((left.tobytes(), right.tobytes()))
+        assert len(set(found)) == 1
+
+
+@compiled
+@pytest.mark.skipif(not PRODUCTS, reason="there are no products for this CPU")
+def test_what_does_not_fit_is_refused() -> None:
+    places = ["L", "R", "scratch", "tiles", "diagonal", "V", "W", "left", "right", "w", "u"]
+    L, R, V, left = np.ones((4, 2)), np.ones((6, 2)), np.ones((6, 8)), np.ones((4, 3))
+    tiles, W, right, scratch = np.ones(24), np.ones((8, 4)), np.ones((8, 6)), np.ones(10_000)
+    whole = [L, R, scratch, tiles, None, V, W, left, right, None, None]
+
+    def call(
+        *, level: str = PRODUCTS[0], name: str = "itself", parameters: Any = (), width: int = 6, filled: int = 0,
+        radial: bool = False, **changed: Any,
+    ) -> None:  # fmt: skip
         matrices = [changed.get(place, matrix) for place, matrix in zip(places, whole, strict=True)]
-        simd.multiply(LEVELS[0], name, parameters, False, width, -1, *matrices)
+        simd.multiply(level, name, parameters, False, radial, width, filled, *matrices)
 
     call()
     wrong: list[dict[str, Any]] = [
-        {"L": np.ones((4, 3))}, {"R": np.ones((5, 2))}, {"tiles": np.ones(23)}, {"V": np.ones((5, 3))},
-        {"left": np.ones((3, 3))}, {"left": np.ones((4, 7))}, {"left": np.ones((4, 6))[:, ::2][:, :3].copy()[:3]},
-        {"right": np.ones((2, 6))}, {"right": np.ones((3, 5))}, {"W": np.ones((3, 5))}, {"W": None}, {"L": None},
-        {"width": 0}, {"diagonal": np.ones(4)}, {"u": np.ones(6)}, {"u": np.ones(6), "w": np.ones(3)},
-        {"V": np.ones((6, 6))[:, ::2]}, {"R": np.ones((6, 2), np.float32)}, {"L": np.ones((4, 2), int)},
-        {"left": np.ones((4, 3), np.float32)},
+        {"L": np.ones((4, 3))}, {"R": np.ones((5, 2))}, {"tiles": np.ones(23)}, {"V": np.ones((5, 8))},
+        {"V": np.ones((6, 7))}, {"left": np.ones((3, 3))}, {"left": np.ones((4, 9))}, {"left": np.ones((4, 6))[:, ::2]},
+        {"right": np.ones((7, 6))}, {"right": np.ones((8, 5))}, {"W": np.ones((8, 5))}, {"W": np.ones((7, 4))},
+        {"W": None}, {"L": None}, {"width": 0}, {"diagonal": np.ones(4)}, {"u": np.ones(6)},
+        {"u": np.ones(6), "w": np.ones(3)}, {"V": np.ones((6, 16))[:, :8]}, {"R": np.ones((6, 2), np.float32)},
+        {"L": np.ones((4, 2), int)}, {"left": np.ones((4, 3), np.float32)}, {"scratch": np.ones(10)},
+        {"scratch": None}, {"tiles": None}, {"left": np.ones((4, 8))[:, :3]}, {"radial": True},
     ]  # fmt: skip
     for changed in wrong:
         with pytest.raises(ValueError, match=r"do not fit|one precision"):
@@ -150,7 +194,12 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(TypeError, match="takes 1 parameters"):
         call(name="tanh")
     with pytest.raises(TypeError, match="must be real number"):
-        call(name="tanh", parameters=("x",))  # type: ignore[arg-type]
+        call(name="tanh", parameters=("x",))
+    with pytest.raises(ValueError, match="no level v9"):
+        call(level="v9")
+    for level in set(LEVELS) - set(PRODUCTS):
+        with pytest.raises(ValueError, match=f"no products for level {level}"):
+            call(level=level)
     with pytest.raises(ValueError, match="read-only"):
         frozen = np.ones((4, 3))
         frozen.flags.writeable = False
@@ -159,9 +208,6 @@ def test_what_does_not_fit_is_refused() -> None:
         simd.add(LEVELS[0], np.ones((2, 3)), np.ones((3, 2)))
     with pytest.raises(ValueError, match="must fit each other"):
         simd.centre(LEVELS[0], np.ones((2, 3)), np.ones(3), np.ones(2), np.ones((2, 5)), False)
-    assert simd.use_blas(*[profiles.cython_blas.__pyx_capi__["ddot"]] * 4) is False  # another signature
-    with pytest.raises((TypeError, ValueError), match="apsule"):
-        simd.use_blas(1, 2, 3, 4)
 
 
 @settings(max_examples=40, deadline=None)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kpca._base.linalg import FloatArray, mean_of_rows, rows_at_once
-from kpca.gram.tiles import by_slices, over_slices
+from kpca.gram.tiles import Spare, by_slices, over_slices
 from kpca.kernels import Composite, DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled
 from kpca.kernels.arrays import pairs_of, squared_norms
 from kpca.kernels.profiles import Fused, centred, fused
@@ -31,6 +31,9 @@ SINGLE_DISTANCE_ERROR = 4e-6
 DOUBLE_DISTANCE_ERROR = 1e-11
 # Close: the relative error of t may exceed 1/this. Every profile has |t f'(t)| < 1/2, so that bounds the value's error.
 CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
+# Fewer rows than this are not worth bringing the others into the order that compiled products want; of longer rows
+# BLAS makes better use of the cache.
+_FEW_ROWS, _LONG_ROWS = 64, 1024
 
 
 class Factored(NamedTuple):
@@ -40,15 +43,20 @@ class Factored(NamedTuple):
     L: FloatArray
     R: FloatArray
     bounded: bool  # True if f must not see what rounding has made positive
+    radial: bool  # True if the last two columns are lengths and ones
+    spare: Spare
 
 
 def fill_tiles(
     factored: Factored, rows: Rows, columns: slice, tiles: FloatArray, *, width: int, diagonal: FloatArray | None = None
 ) -> None:
     """Write tiles of some columns each, one after the other, without vectors to multiply them by."""
+    loop, bounded, radial, spare = factored.loop, factored.bounded, factored.radial, factored.spare
     L, R = factored.L[rows], factored.R[columns]
+    scratch = spare.take(L.dtype, loop.scratch(min(width, len(R)), L.shape[1], 0))
     nothing = np.empty((len(R), 0), dtype=L.dtype), None, np.empty((len(L), 0)), None, None, None
-    factored.loop(L, R, tiles, diagonal, *nothing, bounded=factored.bounded, width=width, filled=0)
+    loop(L, R, scratch, tiles, diagonal, *nothing, bounded=bounded, radial=radial, width=width, filled=0)
+    spare.give(scratch)
 
 
 class Evaluator(abc.ABC):
@@ -182,12 +190,15 @@ class _DenseValues(ProfileValues):
     def __init__(self, kernel: ProfileKernel, dtype: np.dtype[Any], *, shifted: bool) -> None:
         super().__init__(kernel, dtype, shifted=shifted)
         self._tile_dtype, self._loop = dtype, fused(kernel.loop(shifted=shifted), dtype)
+        self._radial, self._spare = isinstance(kernel, RadialKernel), Spare()
 
     @property
     def factored(self) -> Factored | None:
         if self._loop is None or self._correct or self._L.dtype != self._tile_dtype:
             return None
-        return Factored(self._loop, self._L, self._R, not self._may_pass_zero)
+        if len(self._L) < _FEW_ROWS or self._L.shape[1] > _LONG_ROWS:
+            return None
+        return Factored(self._loop, self._L, self._R, not self._may_pass_zero, self._radial, self._spare)
 
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         if (factored := self.factored) is None or not out.flags.c_contiguous or out.dtype != self._tile_dtype:

@@ -7,7 +7,6 @@ product repeats to the bit whatever the number of threads and the memory for til
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -118,15 +117,8 @@ class NumpyTiles:
         strips = Strips(self.values, V, self.dtype, **how)
         squares, (out, across) = 0.0, (np.zeros(shape) for shape in strips.shapes)
 
-        def make_worker() -> Any:
-            scratch = np.empty(self._width**2, dtype=self.dtype)
-
-            def multiply(strip: Strip) -> Products:
-                kept = self._kept(strips, strip)
-                tiles = scratch if kept is None else kept
-                return strips.times(*strip.place, tiles, filled=kept is not None, diagonal=self._diagonal_of(strip))
-
-            return multiply
+        def multiply(strip: Strip) -> Products:
+            return strips.times(*strip.place, self._kept(strips, strip), diagonal=self._diagonal_of(strip))
 
         def commit(strip: Strip, found: Products) -> None:
             nonlocal squares
@@ -137,7 +129,7 @@ class NumpyTiles:
             squares += found.squares
             strips.take_back(found)
 
-        in_order(self._strips, make_worker, commit, self._threads)
+        in_order(self._strips, lambda: multiply, commit, self._threads)
         b = V.shape[1]
         by_slices(lambda rows: out[rows, :b] + across[:b, rows].T, out[:, :b], _BAND_ROWS, self._threads)
         return out[:, :b], out[:, b] + across[-1] if moments else np.zeros(self._n), squares
@@ -248,16 +240,15 @@ class NumpyCross:
         alone = len(spans) == 1  # then nobody else has a share in these rows
         pieces = [(here, span) for here in rows for span in spans]
 
-        def make_worker() -> Callable[[tuple[slice, slice]], Products]:
-            scratch = np.empty(rows[0].stop * width, dtype=self._dtype)
-            return lambda piece: strips.times(*piece, scratch, left=out[piece[0]] if alone else None)
+        def multiply(piece: tuple[slice, slice]) -> Products:
+            return strips.times(*piece, left=out[piece[0]] if alone else None)
 
         def commit(piece: tuple[slice, slice], found: Products) -> None:
             if not alone:
                 add(out[piece[0]], found.left)
                 strips.take_back(found)
 
-        in_order(pieces, make_worker, commit, self._threads)
+        in_order(pieces, lambda: multiply, commit, self._threads)
 
 
 class NumpyEngine:

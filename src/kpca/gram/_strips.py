@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kpca._base.linalg import FloatArray
 from kpca.gram._evaluators import Evaluator, fill_tiles
-from kpca.gram.tiles import over_slices, slices
+from kpca.gram.tiles import Spare, over_slices, slices
 
-# Blocks of fewer columns than this are multiplied as they are; wider ones are filled up: a ragged block takes up
-# to twice as long as a full one.
-_RAGGED, _VECTOR_BYTES = 5, 64
+# Blocks of fewer columns than this are multiplied by BLAS as they are; wider ones are filled up: a ragged block takes
+# up to twice as long as a full one.
+_RAGGED, _VECTOR_BYTES, _ACROSS = 5, 64, 8
 # Rows of a block that a thread converts at a time, and columns of a tile that are mirrored at a time.
 _LOADED_ROWS, _MIRRORED = 4096, 64
 
@@ -45,13 +44,17 @@ class Strips:
     ) -> None:
         self._values, self._factored, self.dtype = values, values.factored, dtype
         self._width, self._symmetric = width, symmetric
-        self._spare: dict[np.dtype[Any], list[FloatArray]] = {np.dtype(np.float64): [], dtype: []}
         self.weights = None if weights is None else weights.astype(dtype)
         n, b = V.shape
-        self.count, few, lanes = b, b < _RAGGED, _VECTOR_BYTES // dtype.itemsize
+        self.count, lanes, down = b, _VECTOR_BYTES // dtype.itemsize, _ACROSS
+        if self._factored is not None:
+            lanes = self._factored.loop.lanes
+        elif b < _RAGGED:
+            lanes = down = 1
+        self._spare = Spare() if self._factored is None else self._factored.spare
         # as columns for T V, as rows for V'T: the quickest forms of both
-        self._inner = np.zeros((n, b if few else -(-b // lanes) * lanes), dtype=dtype)
-        self._across = np.zeros((b if few else -(-b // 8) * 8, n if symmetric else 0), dtype=dtype)
+        self._inner = np.zeros((n, -(-b // lanes) * lanes), dtype=dtype)
+        self._across = np.zeros((-(-b // down) * down, n if symmetric else 0), dtype=dtype)
 
         def load(rows: slice) -> None:
             self._inner[rows, :b] = V[rows]
@@ -78,58 +81,50 @@ class Strips:
         self,
         rows: slice,
         columns: slice,
-        tiles: FloatArray,
+        tiles: FloatArray | None = None,
         *,
-        filled: bool = False,
         diagonal: FloatArray | None = None,
         left: FloatArray | None = None,
     ) -> Products:
-        """Multiply a strip, whose tiles `fill` has written, or which are now computed into memory for one of them.
+        """Multiply a strip: tiles that `fill` has written, or else such as are computed now and not kept.
 
         The products of the rows are written to `left`, if there is one.
         `diagonal` is given where the first tile is a square on the diagonal: it is multiplied from one side.
         """
-        more = self.weights is not None
+        height, length, more = rows.stop - rows.start, columns.stop - columns.start, self.weights is not None
         if left is None:
-            left = self._room(np.dtype(np.float64), rows.stop - rows.start, self.count + more)
-        right = None
-        if self._symmetric:
-            right = self._room(self.dtype, len(self._across) + more, columns.stop - columns.start)
+            left = self._spare.take(np.dtype(np.float64), height, self.count + more)
+        right = self._spare.take(self.dtype, len(self._across) + more, length) if self._symmetric else None
+        width = min(self._width, length)
         if self._factored is not None:
-            loop, L, R, bounded = self._factored
+            loop, L, R, bounded, radial, _ = self._factored
+            scratch = self._spare.take(self.dtype, loop.scratch(width, L.shape[1], self._inner.shape[1]))
             across = self._across[:, rows] if self._symmetric else None
             w = self.weights
             vectors = self._inner[columns], across, left, right
             weights = (None, None) if w is None else (w[rows], w[columns])
-            how: dict[str, Any] = {"bounded": bounded, "width": self._width, "filled": 1 if filled else -1}
-            squares = loop(L[rows], R[columns], tiles, diagonal, *vectors, *weights, **how)
+            filled = -1 if tiles is None else 1
+            how: dict[str, Any] = {"bounded": bounded, "radial": radial, "width": self._width, "filled": filled}
+            squares = loop(L[rows], R[columns], scratch, tiles, diagonal, *vectors, *weights, **how)
+            self._spare.give(scratch)
             return Products(left, right, squares)
         squares = 0.0
         left[...] = 0.0
-        for cut, tile in self._cut(rows, columns, tiles, apart=filled):
+        scratch = self._spare.take(self.dtype, height * width if tiles is None else 0)
+        for cut, tile in self._cut(rows, columns, scratch if tiles is None else tiles, apart=tiles is not None):
             own = diagonal is not None and cut.start == columns.start
-            if not filled:
+            if tiles is None:
                 self._fill_one(rows, cut, tile, diagonal if own else None)
             here = slice(cut.start - columns.start, cut.stop - columns.start)
             squares += self._times_one(rows, cut, tile, left, None if right is None else right[:, here], own=own)
+        self._spare.give(scratch)
         return Products(left, right, squares)
-
-    def _room(self, dtype: np.dtype[Any], *shape: int) -> FloatArray:
-        """Return memory for products, that of others if there is some: the system would clear its pages each time."""
-        size = math.prod(shape)
-        try:
-            memory = self._spare[dtype].pop()
-        except IndexError:
-            memory = np.empty(size, dtype=dtype)
-        if memory.size < size:
-            memory = np.empty(size, dtype=dtype)
-        return memory[:size].reshape(shape)
 
     def take_back(self, found: Products) -> None:
         """Let the memory of products be that of others."""
-        for part in found[:2]:
-            if isinstance(part, np.ndarray) and part.base is not None:
-                self._spare[part.dtype].append(part.base)
+        self._spare.give(found.left)
+        if found.right is not None:
+            self._spare.give(found.right)
 
     def _cut(self, rows: slice, columns: slice, tiles: FloatArray, *, apart: bool) -> Any:
         """Yield the columns and the memory of each tile: apart, or all in the same place."""

@@ -6,6 +6,7 @@ contributions are added in one fixed order: a product repeats to the bit.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -34,7 +35,7 @@ JUDGED, WORTH = 8, 0.5
 # must be enough pieces for all threads.
 _PIECE_NUMBERS, _MANY_PIECES = 2_000_000, 64
 # Tiles in a strip of many, more than so many rows of them; tiles of new rows that a thread works on at a time.
-_RUN, _FEW_CUTS = 4, 48
+_RUN, _FEW_CUTS = 4, 12
 _FEWEST_TILES, _MOST_TILES = 2, 16
 # Numbers of rows that are centred at a time: what is made of them is as large as they are.
 _BAND_NUMBERS, _SHORTEST_BAND = 4_000_000, 4096
@@ -117,6 +118,28 @@ def band_rows(d: int) -> int:
 
 def workers_bytes(threads: int, n: int) -> int:
     return threads * _TILES_PER_WORKER * min(tile_edge(n, 4) ** 2 * 4, 8 * n * n)
+
+
+class Spare:
+    """Memory that is used again and again: of fresh memory the system would clear the pages each time."""
+
+    def __init__(self) -> None:
+        self._free: dict[tuple[str, int], list[FloatArray]] = {}
+
+    def take(self, dtype: np.dtype[Any], *shape: int) -> FloatArray:
+        """Return memory that somebody gave back, or fresh memory; what it holds is anything."""
+        size = math.prod(shape)
+        try:
+            memory = self._free[dtype.char, size.bit_length()].pop()
+        except (KeyError, IndexError):
+            memory = np.empty(1 << size.bit_length(), dtype=dtype)  # pages beyond the size are never touched
+        return memory[:size].reshape(shape)
+
+    def give(self, taken: FloatArray) -> None:
+        """Take back what `take` has returned."""
+        memory = taken.base
+        if isinstance(memory, np.ndarray):
+            self._free.setdefault((memory.dtype.char, memory.size.bit_length() - 1), []).append(memory)
 
 
 class TileStore:

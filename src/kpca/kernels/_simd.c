@@ -25,14 +25,16 @@ typedef struct {
     int parameters;
     Loop loops[2]; /* float32, float64 */
 } Profile;
-typedef void (*BothSides)(const void *, Py_ssize_t, Py_ssize_t, const void *, Py_ssize_t, void *, const void *,
-                          Py_ssize_t, Py_ssize_t, void *, Py_ssize_t);
-typedef struct { /* what else is done with the numbers of a tile, by precision */
+typedef struct { /* what else is done with the numbers of a tile, by precision; from `pack` on with vectors of `bytes` */
     Loop not_positive;
     void (*add)(double *, Py_ssize_t, const void *, Py_ssize_t, Py_ssize_t, Py_ssize_t);
-    double (*squares)(const void *, const void *, Py_ssize_t);
-    BothSides both_sides;
     double (*centre)(const void *, int, const double *, const double *, void *, Py_ssize_t, int);
+    int bytes;
+    void (*pack)(const void *, Py_ssize_t, Py_ssize_t, Py_ssize_t, void *);
+    void (*arguments)(const void *, Py_ssize_t, const void *, Py_ssize_t, int, int, void *, Py_ssize_t, Py_ssize_t);
+    void (*from_left)(const void *, Py_ssize_t, Py_ssize_t, const void *, Py_ssize_t, void *);
+    void (*from_right)(const void *, Py_ssize_t, Py_ssize_t, const void *, Py_ssize_t, Py_ssize_t, void *, Py_ssize_t, int);
+    double (*moments)(const void *, Py_ssize_t, const void *, double, double *, void *, int);
 } Tools;
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -88,26 +90,43 @@ typedef struct { /* what else is done with the numbers of a tile, by precision *
 #define LARGE_f32 1e34f
 #define LARGE_f64 1e290
 /* Vectors of so many bytes, for products of tiles */
+#define VECTOR_f32_16 float32x4_t
+#define VECTOR_f64_16 float64x2_t
 #define VECTOR_f32_32 __m256
 #define VECTOR_f64_32 __m256d
 #define VECTOR_f32_64 __m512
 #define VECTOR_f64_64 __m512d
+#define LOAD_f32_16 vld1q_f32
+#define LOAD_f64_16 vld1q_f64
 #define LOAD_f32_32 _mm256_loadu_ps
 #define LOAD_f64_32 _mm256_loadu_pd
 #define LOAD_f32_64 _mm512_loadu_ps
 #define LOAD_f64_64 _mm512_loadu_pd
+#define STORE_f32_16 vst1q_f32
+#define STORE_f64_16 vst1q_f64
 #define STORE_f32_32 _mm256_storeu_ps
 #define STORE_f64_32 _mm256_storeu_pd
 #define STORE_f32_64 _mm512_storeu_ps
 #define STORE_f64_64 _mm512_storeu_pd
+#define EACH_f32_16 vdupq_n_f32
+#define EACH_f64_16 vdupq_n_f64
 #define EACH_f32_32 _mm256_set1_ps
 #define EACH_f64_32 _mm256_set1_pd
 #define EACH_f32_64 _mm512_set1_ps
 #define EACH_f64_64 _mm512_set1_pd
+#define PLUS_PRODUCT_f32_16(a, b, c) vfmaq_f32(c, a, b)
+#define PLUS_PRODUCT_f64_16(a, b, c) vfmaq_f64(c, a, b)
 #define PLUS_PRODUCT_f32_32 _mm256_fmadd_ps
 #define PLUS_PRODUCT_f64_32 _mm256_fmadd_pd
 #define PLUS_PRODUCT_f32_64 _mm512_fmadd_ps
 #define PLUS_PRODUCT_f64_64 _mm512_fmadd_pd
+/* the smaller one; if one is NaN, the second */
+#define LEAST_f32_16(a, b) vbslq_f32(vcltq_f32(a, b), a, b)
+#define LEAST_f64_16(a, b) vbslq_f64(vcltq_f64(a, b), a, b)
+#define LEAST_f32_32 _mm256_min_ps
+#define LEAST_f64_32 _mm256_min_pd
+#define LEAST_f32_64 _mm512_min_ps
+#define LEAST_f64_64 _mm512_min_pd
 /* Horner's rule for a list of coefficients; spelled out, because compilers do not vectorise around an inner loop */
 #define H1(x, a) a
 #define H2(x, a, ...) AT(fused)(x, H1(x, __VA_ARGS__), a)
@@ -180,7 +199,12 @@ typedef struct { /* what else is done with the numbers of a tile, by precision *
 #define X86 0
 #define LEVEL baseline
 #define TARGET
+#ifdef __aarch64__
+#include <arm_neon.h>
+#define BYTES 16
+#else
 #define BYTES 0
+#endif
 #if defined(__FP_FAST_FMA) || defined(__aarch64__)
 #define FUSED 1
 #else
@@ -280,133 +304,88 @@ static PyObject *apply(PyObject *module, PyObject *args) {
 
 /* -- A row of tiles times vectors --------------------------------------------------------------------------------- */
 
-/* Fortran's interface, by precision: every argument is an address */
-typedef void (*Gemm)(char *, char *, int *, int *, int *, const void *, const void *, int *, const void *, int *,
-                     const void *, void *, int *);
-typedef void (*Gemv)(char *, int *, int *, const void *, const void *, int *, const void *, int *, const void *, void *,
-                     int *);
-static Gemm gemm[2];
-static Gemv gemv[2];
-static const float f32_numbers[2] = {0, 1};
-static const double f64_numbers[2] = {0, 1};
-
-/* Take sgemm, dgemm, sgemv and dgemv from capsules that are named by their signature; False if integers are not int */
-static PyObject *use_blas(PyObject *module, PyObject *args) {
-    PyObject *capsules[4];
-    void *functions[4];
-    if (!PyArg_ParseTuple(args, "OOOO:use_blas", capsules, capsules + 1, capsules + 2, capsules + 3)) return NULL;
-    for (int i = 0; i < 4; i++) {
-        const char *signature = PyCapsule_GetName(capsules[i]);
-        if (!signature && PyErr_Occurred()) return NULL;
-        const char *start = i < 2 ? "void (char *, char *, int *, int *, int *, " : "void (char *, int *, int *, ";
-        if (!signature || strncmp(signature, start, strlen(start))) Py_RETURN_FALSE;
-        functions[i] = PyCapsule_GetPointer(capsules[i], signature);
-        if (!functions[i]) return NULL;
-    }
-    for (int i = 0; i < 2; i++) {
-        memcpy(&gemm[i], &functions[i], sizeof(Gemm));
-        memcpy(&gemv[i], &functions[i + 2], sizeof(Gemv));
-    }
-    Py_RETURN_TRUE;
-}
-
 typedef struct {
     char *data;
     int rows, columns, step; /* of a vector one row; numbers from row to row */
 } Matrix;
-enum { CACHED = 400000 }; /* numbers of a tile that the next step finds in the cache */
-enum { L, R, TILES, DIAGONAL, INNER, ACROSS, LEFT, RIGHT, ROW_WEIGHTS, WEIGHTS, MATRICES };
+/* Rows that are worked on at a time, so that all of it stays in the cache: a multiple of all heights of products */
+enum { ROWS = 48 };
+enum { L, R, SCRATCH, TILES, DIAGONAL, INNER, ACROSS, LEFT, RIGHT, ROW_WEIGHTS, WEIGHTS, MATRICES };
 typedef struct {
     Matrix of[MATRICES];
-    int wide, width, filled, bounded, symmetric;
+    int wide, width, filled, bounded, radial;
     Loop profile;
     const double *p;
     const Tools *tools;
-    char *scratch;
 } Strip;
 
-/* C (m x n) = A B with all of them transposed, as Fortran sees rows that lie one after the other */
-static void product(const Strip *s, char *ways, int m, int n, int k, const char *A, int a, const char *B, int b,
-                    char *C, int c) {
-    const void *zero = s->wide ? (const void *)f64_numbers : f32_numbers;
-    const void *one = s->wide ? (const void *)(f64_numbers + 1) : f32_numbers + 1;
-    if (m && n) gemm[s->wide](ways, ways + 1, &m, &n, &k, one, A, &a, B, &b, zero, C, &c);
+static Py_ssize_t up_to(Py_ssize_t count, Py_ssize_t multiple) {
+    return (count + multiple - 1) / multiple * multiple;
 }
 
-/* Both triangles alike to the bit, and the diagonal as it is known */
-static void symmetrise(char *tile, int n, int wide, const double *diagonal) {
-    enum { BLOCK = 32 };
-    for (int top = 0; top < n; top += BLOCK)
-        for (int left = 0; left <= top; left += BLOCK)
-            for (int i = top; i < n && i < top + BLOCK; i++)
-                for (int j = left; j < i && j < left + BLOCK; j++) {
-                    Py_ssize_t to = (Py_ssize_t)i * n + j, from = (Py_ssize_t)j * n + i;
-                    if (wide)
-                        ((double *)tile)[to] = ((double *)tile)[from];
-                    else
-                        ((float *)tile)[to] = ((float *)tile)[from];
-                }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (wide)
-            ((double *)tile)[i * n + i] = diagonal[i];
-        else
-            ((float *)tile)[i * n + i] = (float)diagonal[i];
-    }
+/* The numbers of SCRATCH: columns of R in panels, some rows of a tile, and their products */
+static Py_ssize_t scratch_numbers(const Strip *s, Py_ssize_t *tile, Py_ssize_t *products) {
+    Py_ssize_t columns = s->of[R].rows < s->width ? s->of[R].rows : s->width;
+    *tile = up_to(columns, 2 * s->tools->bytes / (s->wide ? 8 : 4)) * s->of[R].columns;
+    *products = *tile + ROWS * columns;
+    return *products + ROWS * s->of[INNER].columns;
 }
 
 /* Fill what is to be filled of the tiles of L against R, `width` columns each, and multiply them: LEFT (rows x b)
    = T V, summed up over the tiles in float64, and RIGHT (b x columns) = V' T for the rows of V that belong to L. With
-   weights w there is one more column, T w, and one more row, w' T, and the sum of the w w' t^2 is returned. */
+   weights w there is one more column, T w, and one more row, w' T, and the sum of the w w' t^2 is returned. With a
+   DIAGONAL the first tile is a square on it, and is multiplied from the left alone. */
 static double strip(const Strip *s) {
-    const Matrix *l = &s->of[L], *r = &s->of[R], *left = &s->of[LEFT], *right = &s->of[RIGHT];
-    int moments = s->of[WEIGHTS].data != NULL, rows = l->rows, b = left->columns - moments, one = 1;
-    int item = s->wide ? 8 : 4, step = s->of[INNER].step;
-    const void *zero = s->wide ? (const void *)f64_numbers : f32_numbers;
-    const void *unit = s->wide ? (const void *)(f64_numbers + 1) : f32_numbers + 1;
-    /* vectors of 64 bytes, and rows of V' that are a multiple of 8, wherever they fit */
-    int own_product = s->tools->both_sides && b && step % (64 / item) == 0 && s->of[ACROSS].rows % 8 == 0;
+    const Matrix *l = &s->of[L], *r = &s->of[R], *V = &s->of[INNER], *W = &s->of[ACROSS];
+    const Matrix *left = &s->of[LEFT], *right = &s->of[RIGHT];
+    const double *diagonal = (const double *)s->of[DIAGONAL].data;
+    int moments = s->of[WEIGHTS].data != NULL, rows = l->rows, b = left->columns - moments, item = s->wide ? 8 : 4;
+    Py_ssize_t tile_at, products_at;
+    scratch_numbers(s, &tile_at, &products_at);
+    char *panels = s->of[SCRATCH].data, *products = panels + products_at * item;
     double squares = 0;
     memset(left->data, 0, 8 * (size_t)left->columns * (size_t)rows);
     for (int start = 0; start < r->rows; start += s->width) {
-        int columns = r->rows - start < s->width ? r->rows - start : s->width, own = s->symmetric && !start;
+        int columns = r->rows - start < s->width ? r->rows - start : s->width, own = diagonal && !start;
         char *below = right->data ? right->data + (Py_ssize_t)start * item : NULL;
-        char *tile = s->of[TILES].data + (s->filled < 0 ? 0 : (Py_ssize_t)rows * start * item);
-        if (s->filled < 1) {
-            /* some rows at a time, of which the profile finds all in the cache */
-            int some = left->columns ? rows : CACHED / columns + 32;
-            for (int top = 0; top < rows; top += some) {
-                int height = rows - top < some ? rows - top : some;
-                char *part = tile + (Py_ssize_t)top * columns * item;
-                product(s, "TN", columns, height, l->columns, r->data + (Py_ssize_t)start * r->step * item, r->step,
-                        l->data + (Py_ssize_t)top * l->step * item, l->step, part, columns);
-                if (s->bounded) s->tools->not_positive(part, (Py_ssize_t)height * columns, NULL);
-                s->profile(part, (Py_ssize_t)height * columns, s->p);
+        if (s->filled < 1)
+            s->tools->pack(r->data + (Py_ssize_t)start * r->step * item, r->step, columns, r->columns, panels);
+        for (int j = 0; below && own && j < right->rows; j++)
+            memset(below + (Py_ssize_t)j * right->step * item, 0, (size_t)columns * (size_t)item);
+        for (int top = 0; top < rows; top += ROWS) {
+            int height = rows - top < ROWS ? rows - top : ROWS;
+            Py_ssize_t place = (Py_ssize_t)rows * start + (Py_ssize_t)top * columns;
+            char *T = s->filled < 0 ? panels + tile_at * item : s->of[TILES].data + place * item;
+            if (s->filled < 1) {
+                s->tools->arguments(l->data + (Py_ssize_t)top * l->step * item, l->step, panels, l->columns, s->radial,
+                                    s->bounded, T, height, columns);
+                s->profile(T, (Py_ssize_t)height * columns, s->p);
+                for (int i = 0; own && i < height; i++) {
+                    Py_ssize_t at = (Py_ssize_t)i * columns + top + i;
+                    if (s->wide)
+                        ((double *)T)[at] = diagonal[top + i];
+                    else
+                        ((float *)T)[at] = (float)diagonal[top + i];
+                }
             }
-            if (own) symmetrise(tile, rows, s->wide, (const double *)s->of[DIAGONAL].data);
-        }
-        const char *V = s->of[INNER].data + (Py_ssize_t)start * step * item;
-        const Matrix *W = &s->of[ACROSS];
-        if (own_product)
-            s->tools->both_sides(tile, rows, columns, V, step, s->scratch, W->data, W->step, W->rows,
-                                 own ? NULL : below, right->step);
-        else if (b)
-            product(s, "NN", step, rows, columns, V, step, tile, columns, s->scratch, step);
-        if (b) s->tools->add((double *)left->data, left->step, s->scratch, step, rows, b);
-        if (right->data && own)
-            for (int j = 0; j < right->rows; j++)
-                memset(below + (Py_ssize_t)j * right->step * item, 0, (size_t)columns * (size_t)item);
-        else if (right->data && !own_product)
-            product(s, "NN", columns, W->rows, rows, tile, columns, W->data, W->step, below, right->step);
-        if (!moments) continue;
-        const char *w = s->of[ROW_WEIGHTS].data, *u = s->of[WEIGHTS].data + (Py_ssize_t)start * item;
-        gemv[s->wide]("T", &columns, &rows, unit, tile, &columns, u, &one, zero, s->scratch, &one);
-        s->tools->add((double *)left->data + b, left->step, s->scratch, 1, rows, 1);
-        if (!own)
-            gemv[s->wide]("N", &columns, &rows, unit, tile, &columns, w, &one, zero,
-                          below + (Py_ssize_t)W->rows * right->step * item, &one);
-        for (int i = 0; i < rows; i++) {
-            double weight = s->wide ? ((const double *)w)[i] : ((const float *)w)[i];
-            squares += (own ? 1 : 2) * weight * s->tools->squares(tile + (Py_ssize_t)i * columns * item, u, columns);
+            if (b) {
+                double *out = (double *)left->data + (Py_ssize_t)top * left->step;
+                s->tools->from_left(T, height, columns, V->data + (Py_ssize_t)start * V->step * item, V->step, products);
+                s->tools->add(out, left->step, products, V->step, height, b);
+                if (below && !own)
+                    s->tools->from_right(T, height, columns, W->data + (Py_ssize_t)top * item, W->step, W->rows, below,
+                                         right->step, !top);
+            }
+            for (int i = 0; moments && i < height; i++) {
+                const char *w = s->of[ROW_WEIGHTS].data + (Py_ssize_t)(top + i) * item;
+                double weight = s->wide ? *(const double *)w : *(const float *)w;
+                char *last = below + (Py_ssize_t)W->rows * right->step * item;
+                squares += (own ? 1 : 2) * weight *
+                           s->tools->moments(T + (Py_ssize_t)i * columns * item, columns,
+                                             s->of[WEIGHTS].data + (Py_ssize_t)start * item, weight,
+                                             (double *)left->data + (Py_ssize_t)(top + i) * left->step + b,
+                                             own ? NULL : last, !top && !i);
+            }
         }
     }
     return squares;
@@ -428,7 +407,6 @@ static int take(PyObject *array, Py_buffer *view, Matrix *m, char format, int wr
     m->data = view->buf;
     m->rows = view->ndim == 2 ? (int)view->shape[0] : 1;
     m->columns = (int)view->shape[last];
-    /* BLAS wants a step that a row fits in, also where there is only one row */
     m->step = view->ndim == 2 && view->shape[0] > 1 ? (int)step : m->columns;
     if (m->step < 1) m->step = 1;
     return 1;
@@ -436,25 +414,27 @@ static int take(PyObject *array, Py_buffer *view, Matrix *m, char format, int wr
 
 static int fits(const Strip *s) {
     const Matrix *of = s->of;
-    int rows = of[L].rows, columns = of[R].rows, moments = of[WEIGHTS].data != NULL;
+    int rows = of[L].rows, columns = of[R].rows, moments = of[WEIGHTS].data != NULL, lanes = s->tools->bytes / (s->wide ? 8 : 4);
     int b = of[LEFT].columns - moments, c = of[ACROSS].data ? of[ACROSS].rows : 0;
     int first = columns < s->width ? columns : s->width;
-    Py_ssize_t numbers = (Py_ssize_t)rows * (s->filled < 0 ? first : columns);
-    int tiles = s->width > 0 && of[L].columns == of[R].columns && of[TILES].rows == 1 && of[TILES].columns >= numbers &&
-                (!s->symmetric || (first == rows && of[DIAGONAL].columns == rows));
-    int from_left = of[INNER].rows == columns && (!b || of[INNER].step == of[INNER].columns) && b >= 0 &&
-                    b <= of[INNER].columns && of[LEFT].rows == rows &&
+    Py_ssize_t ignored;
+    int tiles = of[L].columns == of[R].columns && of[L].columns > 2 * s->radial && of[SCRATCH].rows == 1 &&
+                of[SCRATCH].columns >= scratch_numbers(s, &ignored, &ignored) &&
+                (s->filled < 0 || (of[TILES].rows == 1 && of[TILES].columns >= (Py_ssize_t)rows * columns)) &&
+                (!of[DIAGONAL].data || (first == rows && of[DIAGONAL].columns == rows));
+    int from_left = of[INNER].rows == columns && (!of[INNER].columns || of[INNER].step == of[INNER].columns) && b >= 0 &&
+                    b <= of[INNER].columns && of[INNER].columns % lanes == 0 && of[LEFT].rows == rows &&
                     (rows == 1 || !of[LEFT].columns || of[LEFT].step == of[LEFT].columns);
     int from_right = !of[RIGHT].data || (of[RIGHT].rows == c + moments && of[RIGHT].columns == columns &&
-                                         of[ACROSS].data && c >= b && of[ACROSS].columns == rows);
+                                         of[ACROSS].data && c >= b && c % 8 == 0 && of[ACROSS].columns == rows);
     int weights = !moments || (of[WEIGHTS].columns == columns && of[ROW_WEIGHTS].data &&
                                of[ROW_WEIGHTS].columns == rows && of[RIGHT].data);
     return tiles && from_left && from_right && weights;
 }
 
-/* multiply(level, name, parameters, bounded, width, filled, *the ten matrices), some of which may be None. `filled` is
-   -1 if the tiles, one after the other, are written to the same memory, 0 to fill all of it, 1 if that was done before.
- */
+/* multiply(level, name, parameters, bounded, radial, width, filled, *the eleven matrices), some of which may be None.
+   `filled` is -1 if the tiles are not to be kept, 0 to write them to TILES, one after the other, and 1 if that was done
+   before. With `radial` the last two columns of L are -|x|^2 and 1, those of R 1 and -|y|^2. */
 static PyObject *multiply(PyObject *module, PyObject *args) {
     const char *level, *name;
     PyObject *parameters, *arrays[MATRICES];
@@ -462,14 +442,14 @@ static PyObject *multiply(PyObject *module, PyObject *args) {
     double p[MOST_PARAMETERS] = {0}, squares = 0;
     Strip s = {0};
     int taken = 0, ready = 0;
-    if (!PyArg_ParseTuple(args, "ssO!piiOOOOOOOOOO:multiply", &level, &name, &PyTuple_Type, &parameters, &s.bounded,
-                          &s.width, &s.filled, arrays, arrays + 1, arrays + 2, arrays + 3, arrays + 4, arrays + 5,
-                          arrays + 6, arrays + 7, arrays + 8, arrays + 9))
+    if (!PyArg_ParseTuple(args, "ssO!ppiiOOOOOOOOOOO:multiply", &level, &name, &PyTuple_Type, &parameters, &s.bounded,
+                          &s.radial, &s.width, &s.filled, arrays, arrays + 1, arrays + 2, arrays + 3, arrays + 4,
+                          arrays + 5, arrays + 6, arrays + 7, arrays + 8, arrays + 9, arrays + 10))
         return NULL;
     const Level *found = level_of(level);
     const Profile *profile = found ? profile_of(found, name) : NULL;
     if (!profile) return NULL;
-    if (!gemm[0]) return PyErr_Format(PyExc_RuntimeError, "use_blas must be called first");
+    if (!found->tools->bytes) return PyErr_Format(PyExc_ValueError, "there are no products for level %s", level);
     if (PyTuple_Size(parameters) != profile->parameters)
         return PyErr_Format(PyExc_TypeError, "%s takes %d parameters", name, profile->parameters);
     for (int i = 0; i < profile->parameters; i++) {
@@ -481,7 +461,7 @@ static PyObject *multiply(PyObject *module, PyObject *args) {
         views[taken].obj = NULL;
         if (arrays[taken] == Py_None) continue;
         char wanted = taken == DIAGONAL || taken == LEFT ? 'd' : format;
-        int writable = taken == TILES || taken == LEFT || taken == RIGHT;
+        int writable = taken == SCRATCH || taken == TILES || taken == LEFT || taken == RIGHT;
         if (!take(arrays[taken], &views[taken], &s.of[taken], wanted, writable)) {
             taken++;
             goto done;
@@ -489,28 +469,30 @@ static PyObject *multiply(PyObject *module, PyObject *args) {
         if (!taken) format = *views[L].format;
     }
     s.wide = format == 'd';
-    s.symmetric = s.of[DIAGONAL].data != NULL;
     s.profile = profile->loops[s.wide];
     s.p = p;
     s.tools = &found->tools[s.wide];
-    if (!(s.of[L].data && s.of[R].data && s.of[TILES].data && s.of[INNER].data && s.of[LEFT].data && fits(&s))) {
+    if (!(s.width > 0 && s.of[L].data && s.of[R].data && s.of[SCRATCH].data && s.of[INNER].data && s.of[LEFT].data &&
+          fits(&s))) {
         PyErr_SetString(PyExc_ValueError, "the matrices of a strip do not fit each other");
-        goto done;
-    }
-    s.scratch = malloc((size_t)s.of[L].rows * (size_t)(s.of[INNER].columns + 1) * 8 + 64);
-    if (!s.scratch) {
-        PyErr_NoMemory();
         goto done;
     }
     Py_BEGIN_ALLOW_THREADS
     squares = strip(&s);
     Py_END_ALLOW_THREADS
-    free(s.scratch);
     ready = 1;
 done:
     for (int i = 0; i < taken; i++)
         if (views[i].obj) PyBuffer_Release(&views[i]);
     return ready ? PyFloat_FromDouble(squares) : NULL;
+}
+
+/* shape(level): the bytes of a vector of `multiply`, 0 if it does not serve this level, and the rows it does at a time */
+static PyObject *shape(PyObject *module, PyObject *args) {
+    const char *level;
+    if (!PyArg_ParseTuple(args, "s:shape", &level)) return NULL;
+    const Level *found = level_of(level);
+    return found ? Py_BuildValue("ii", found->tools->bytes, ROWS) : NULL;
 }
 
 /* add(level, total, part): total += part, for a float64 total and a part of either precision */
@@ -581,8 +563,8 @@ static PyObject *centre(PyObject *module, PyObject *args) {
 static PyMethodDef methods[] = {
     {"levels", level_names, METH_NOARGS, "Return the kinds of CPU that there are loops for, best first."},
     {"apply", apply, METH_VARARGS, "Overwrite an array by a profile of its numbers."},
-    {"use_blas", use_blas, METH_VARARGS, "Take the functions of BLAS that `multiply` needs; return whether they fit."},
     {"multiply", multiply, METH_VARARGS, "Fill tiles and multiply them by vectors, from both sides."},
+    {"shape", shape, METH_VARARGS, "Return the bytes of a vector of `multiply`, and the rows it does at a time."},
     {"centre", centre, METH_VARARGS, "Write centred and scaled rows with half of their squared lengths beside them."},
     {"add", add, METH_VARARGS, "Add an array of either precision to one of float64."},
     {NULL, NULL, 0, NULL},
@@ -613,8 +595,14 @@ static const Profile JOIN(profiles, LEVEL)[] = {
 };
 #undef ROW
 #define NAMED(name, precision) JOIN(JOIN(name, precision), LEVEL)
-#define TOOLS(p) {NAMED(not_positive, p), NAMED(add, p), NAMED(squares, p), NAMED(both_sides, p), NAMED(centre, p)}
+#if BYTES
+#define PRODUCTS(p) NAMED(pack, p), NAMED(arguments, p), NAMED(from_left, p), NAMED(from_right, p), NAMED(moments, p)
+#else
+#define PRODUCTS(p) NULL, NULL, NULL, NULL, NULL
+#endif
+#define TOOLS(p) {NAMED(not_positive, p), NAMED(add, p), NAMED(centre, p), BYTES, PRODUCTS(p)}
 static const Tools JOIN(tools, LEVEL)[] = {TOOLS(f32), TOOLS(f64)};
+#undef PRODUCTS
 #undef NAMED
 #undef TOOLS
 #undef LEVEL
@@ -760,19 +748,6 @@ TARGET static void AT(add)(double *total, Py_ssize_t step, const void *part, Py_
         for (Py_ssize_t j = 0; j < b; j++) total[j] += x[j];
 }
 
-/* sum of w x^2, as some sums side by side: what a vector does at a time */
-TARGET static double AT(squares)(const void *row, const void *weights, Py_ssize_t n) {
-    enum { LANES = 16 };
-    const REAL *x = row, *w = weights;
-    double sums[LANES] = {0}, total = 0;
-    Py_ssize_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int k = 0; k < LANES; k++) sums[k] += (double)w[i + k] * ((double)x[i + k] * (double)x[i + k]);
-    for (int k = 0; k < LANES; k++) total += sums[k];
-    for (; i < n; i++) total += (double)w[i] * ((double)x[i] * (double)x[i]);
-    return total;
-}
-
 /* A row (y, -|y|^2 / 2, 1), or (y, 1, -|y|^2 / 2) as a `column`, of y = (x - origin) factors; returns |y|^2 / 2 */
 TARGET static double AT(centre)(const void *row, int wide, const double *origin, const double *factors, void *out,
                                 Py_ssize_t d, int column) {
@@ -794,12 +769,82 @@ TARGET static double AT(centre)(const void *row, int wide, const double *origin,
     return half;
 }
 
-/* -- Products of a tile from both sides while it is in the cache: BLAS would copy it once for each of them -------- */
+/* -- Products of tiles, some rows at a time: BLAS would copy them once for each ----------------------------------- */
 
 #if BYTES
 #define SIMD(name) JOIN(OF(name), BYTES)
 #define VECTOR SIMD(VECTOR)
 #define LANES (BYTES / (int)sizeof(REAL))
+#if BYTES == 32 /* as many sums as there are registers for */
+#define HIGH 12
+#define TALL 6
+#define FLAT 4
+#else
+#define HIGH 24
+#define TALL 12
+#define FLAT 8
+#endif
+
+/* Columns y of R (m x k) as panels of two vectors: the k numbers of all of them, one after the other */
+TARGET static void AT(pack)(const void *from, Py_ssize_t step, Py_ssize_t m, Py_ssize_t k, void *to) {
+    enum { WIDTH = 2 * LANES };
+    const REAL *y = from;
+    REAL *panel = to;
+    for (Py_ssize_t start = 0; start < m; start += WIDTH, panel += k * WIDTH)
+        for (Py_ssize_t j = 0; j < WIDTH; j++)
+            for (Py_ssize_t l = 0; l < k; l++) panel[l * WIDTH + j] = start + j < m ? y[(start + j) * step + l] : 0;
+}
+
+/* t (M rows x a panel) = x.y, or 2 x.y - (|x|^2 + |y|^2): the same bits for x and y as for y and x */
+#define ARGUMENTS(name, M) \
+    FUNCTION void AT(name)(const REAL *x, Py_ssize_t step, const REAL *panel, Py_ssize_t k, int radial, int bounded, \
+                           REAL *t, Py_ssize_t c) { \
+        VECTOR sums[M][2], y[2], each; \
+        k -= 2 * radial; \
+        for (int i = 0; i < M; i++) \
+            for (int j = 0; j < 2; j++) sums[i][j] = SIMD(EACH)(0); \
+        for (Py_ssize_t l = 0; l < k; l++) { \
+            for (int j = 0; j < 2; j++) y[j] = SIMD(LOAD)(panel + (2 * l + j) * LANES); \
+            for (int i = 0; i < M; i++) { \
+                each = SIMD(EACH)(x[i * step + l]); \
+                for (int j = 0; j < 2; j++) sums[i][j] = SIMD(PLUS_PRODUCT)(each, y[j], sums[i][j]); \
+            } \
+        } \
+        for (int j = 0; j < 2; j++) { \
+            VECTOR most = SIMD(EACH)(bounded ? 0 : (REAL)INFINITY), one = SIMD(EACH)(1); \
+            VECTOR length = radial ? SIMD(LOAD)(panel + (2 * (k + 1) + j) * LANES) : one; \
+            for (int i = 0; i < M; i++) { \
+                if (radial) { \
+                    VECTOR both = SIMD(PLUS_PRODUCT)(SIMD(EACH)(x[i * step + k]), one, length); \
+                    sums[i][j] = SIMD(PLUS_PRODUCT)(both, one, sums[i][j]); \
+                } \
+                SIMD(STORE)(t + i * c + j * LANES, SIMD(LEAST)(most, sums[i][j])); \
+            } \
+        } \
+    }
+
+ARGUMENTS(some_arguments, TALL)
+ARGUMENTS(few_arguments, 1)
+
+TARGET static void AT(arguments)(const void *rows, Py_ssize_t step, const void *panels, Py_ssize_t k, int radial,
+                                 int bounded, void *tile, Py_ssize_t n, Py_ssize_t m) {
+    const REAL *x = rows, *panel = panels;
+    REAL *t = tile, part[TALL * 2 * LANES];
+    for (Py_ssize_t j = 0; j < m; j += 2 * LANES, panel += k * 2 * LANES) {
+        Py_ssize_t count = m - j < 2 * LANES ? m - j : 2 * LANES, i = 0, height;
+        for (; i < n; i += height) {
+            REAL *to = count < 2 * LANES ? part : t + i * m + j;
+            Py_ssize_t c = count < 2 * LANES ? 2 * LANES : m;
+            height = n - i < TALL ? 1 : TALL;
+            if (height == 1)
+                AT(few_arguments)(x + i * step, step, panel, k, radial, bounded, to, c);
+            else
+                AT(some_arguments)(x + i * step, step, panel, k, radial, bounded, to, c);
+            for (Py_ssize_t h = 0; to == part && h < height; h++)
+                memcpy(t + (i + h) * m + j, part + h * 2 * LANES, (size_t)count * sizeof(REAL));
+        }
+    }
+}
 
 /* C (M x N vectors) = A B, or C += A B unless `first`; `down` and `along` are numbers from row to row and from column
    to column of A (M x k) */
@@ -820,62 +865,85 @@ TARGET static double AT(centre)(const void *row, int wide, const double *origin,
             for (int j = 0; j < N; j++) SIMD(STORE)(C + i * c + j * LANES, sums[i][j]); \
     }
 
-#if BYTES == 64 /* as many sums as there are registers for */
-#define TALL 12
-#define WIDE_BY 8
-#else
-#define TALL 6
-#define WIDE_BY 4
-#endif
+PRODUCT(flat_3, FLAT, 3)
+PRODUCT(flat_1, FLAT, 1)
 PRODUCT(tall_2, TALL, 2)
-PRODUCT(tall_1, TALL, 1)
-PRODUCT(flat_1, 1, 1)
-PRODUCT(wide_3, WIDE_BY, 3)
-PRODUCT(wide_1, WIDE_BY, 1)
+PRODUCT(high_1, HIGH, 1)
+PRODUCT(single_3, 1, 3)
+PRODUCT(single_2, 1, 2)
+PRODUCT(single_1, 1, 1)
 
-/* left (n x b) = T V for a tile T (n x m), and right (c x m) = W T, if there is a right; b must be a multiple of LANES
-   and c of 8 */
-TARGET static void AT(both_sides)(const void *tile, Py_ssize_t n, Py_ssize_t m, const void *inner, Py_ssize_t b,
-                                  void *left, const void *across, Py_ssize_t w, Py_ssize_t c, void *right,
-                                  Py_ssize_t step) {
-    enum { ROWS = 4 * TALL };
-    const REAL *T = tile, *V = inner, *W = across;
-    REAL *L = left, *R = right;
-    for (Py_ssize_t top = 0; top < n; top += ROWS) {
-        Py_ssize_t rows = n - top < ROWS ? n - top : ROWS, i = top;
-        for (; i + TALL <= top + rows; i += TALL) {
-            Py_ssize_t j = 0;
-            for (; j + 2 * LANES <= b; j += 2 * LANES) AT(tall_2)(T + i * m, m, 1, V + j, b, L + i * b + j, b, m, 1);
-            for (; j < b; j += LANES) AT(tall_1)(T + i * m, m, 1, V + j, b, L + i * b + j, b, m, 1);
+/* out (n x b) = T V for some rows T (n x m) of a tile; b must be a multiple of LANES */
+TARGET static void AT(from_left)(const void *tile, Py_ssize_t n, Py_ssize_t m, const void *inner, Py_ssize_t b,
+                                 void *out) {
+    const REAL *T = tile, *V = inner;
+    REAL *C = out;
+    for (Py_ssize_t j = 0, vectors; j < b; j += vectors * LANES) {
+        vectors = (b - j) / LANES;
+        vectors = vectors == 4 ? 2 : vectors > 3 ? 3 : vectors;
+        int high = vectors == 3 ? FLAT : vectors == 2 ? TALL : HIGH;
+        for (Py_ssize_t i = 0; i < n;) {
+            const REAL *A = T + i * m, *B = V + j;
+            REAL *to = C + i * b + j;
+            int whole = n - i >= high;
+            if (vectors == 3)
+                whole ? AT(flat_3)(A, m, 1, B, b, to, b, m, 1) : AT(single_3)(A, m, 1, B, b, to, b, m, 1);
+            else if (vectors == 2)
+                whole ? AT(tall_2)(A, m, 1, B, b, to, b, m, 1) : AT(single_2)(A, m, 1, B, b, to, b, m, 1);
+            else
+                whole ? AT(high_1)(A, m, 1, B, b, to, b, m, 1) : AT(single_1)(A, m, 1, B, b, to, b, m, 1);
+            i += whole ? high : 1;
         }
-        for (; i < top + rows; i++)
-            for (Py_ssize_t j = 0; j < b; j += LANES) AT(flat_1)(T + i * m, m, 1, V + j, b, L + i * b + j, b, m, 1);
-        if (!R) continue;
-        Py_ssize_t k = 0;
-        for (; k + 3 * LANES <= m; k += 3 * LANES)
-            for (Py_ssize_t j = 0; j < c; j += WIDE_BY)
-                AT(wide_3)(W + j * w + top, w, 1, T + top * m + k, m, R + j * step + k, step, rows, !top);
-        for (; k + LANES <= m; k += LANES)
-            for (Py_ssize_t j = 0; j < c; j += WIDE_BY)
-                AT(wide_1)(W + j * w + top, w, 1, T + top * m + k, m, R + j * step + k, step, rows, !top);
-        for (; k < m; k++)
-            for (Py_ssize_t j = 0; j < c; j++) {
-                REAL sum = top ? R[j * step + k] : 0;
-                for (Py_ssize_t l = top; l < top + rows; l++) sum = OF(FMA)(W[j * w + l], T[l * m + k], sum);
-                R[j * step + k] = sum;
-            }
     }
+}
+
+/* out (c x m) = W T, or += unless `first`, for some rows T (n x m) of a tile; c must be a multiple of 8 */
+TARGET static void AT(from_right)(const void *tile, Py_ssize_t n, Py_ssize_t m, const void *across, Py_ssize_t w,
+                                  Py_ssize_t c, void *out, Py_ssize_t step, int first) {
+    const REAL *T = tile, *W = across;
+    REAL *C = out;
+    Py_ssize_t k = 0;
+    for (; k + 3 * LANES <= m; k += 3 * LANES)
+        for (Py_ssize_t j = 0; j < c; j += FLAT)
+            AT(flat_3)(W + j * w, w, 1, T + k, m, C + j * step + k, step, n, first);
+    for (; k + LANES <= m; k += LANES)
+        for (Py_ssize_t j = 0; j < c; j += FLAT)
+            AT(flat_1)(W + j * w, w, 1, T + k, m, C + j * step + k, step, n, first);
+    for (; k < m; k++)
+        for (Py_ssize_t j = 0; j < c; j++) {
+            REAL sum = first ? 0 : C[j * step + k];
+            for (Py_ssize_t l = 0; l < n; l++) sum = OF(FMA)(W[j * w + l], T[l * m + k], sum);
+            C[j * step + k] = sum;
+        }
+}
+
+/* Of a row t of a tile: adds the sum of u t to `total`, w t to `below` if there is one (or writes it), and returns the
+   sum of u t^2; as some sums side by side, which a vector adds up at a time */
+TARGET static double AT(moments)(const void *row, Py_ssize_t n, const void *weights, double w, double *total,
+                                 void *below, int first) {
+    enum { SIDE = 16 };
+    const REAL *t = row, *u = weights;
+    REAL *out = below, own = (REAL)w;
+    double sums[SIDE] = {0}, squares[SIDE] = {0}, square = 0;
+    for (Py_ssize_t start = 0; start < n; start += SIDE) {
+        Py_ssize_t count = n - start < SIDE ? n - start : SIDE;
+        for (Py_ssize_t k = 0; k < count; k++) {
+            double value = t[start + k], weighted = value * (double)u[start + k];
+            sums[k] += weighted;
+            squares[k] += weighted * value;
+        }
+    }
+    for (Py_ssize_t k = 0; out && k < n; k++) out[k] = OF(FMA)(own, t[k], first ? 0 : out[k]);
+    for (int k = 0; k < SIDE; k++) *total += sums[k];
+    for (int k = 0; k < SIDE; k++) square += squares[k];
+    return square;
 }
 #undef SIMD
 #undef VECTOR
 #undef LANES
+#undef HIGH
 #undef TALL
-#undef WIDE_BY
-#else
-#define both_sides_f32_v2 NULL
-#define both_sides_f64_v2 NULL
-#define both_sides_f32_baseline NULL
-#define both_sides_f64_baseline NULL
+#undef FLAT
 #endif
 
 LOOP(exp, AT(exponential)(t))

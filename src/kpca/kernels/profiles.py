@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cython_blas
 
 FloatArray = NDArray[Any]
 Loop = tuple[Any, ...]  # the name of a compiled loop and its parameters
@@ -89,27 +88,29 @@ class Fused:
     module: Any
     level: str
     loop: Loop
+    lanes: int  # numbers of a vector: vectors to multiply by come in multiples of so many
+    rows: int  # that are done at a time
 
-    def __call__(self, *matrices: FloatArray | None, bounded: bool, width: int, filled: int) -> float:
+    def scratch(self, width: int, k: int, vectors: int) -> int:
+        """Return the numbers of memory that a call needs for tiles of so many columns, each a product of k numbers."""
+        panel = 2 * self.lanes
+        return -(-width // panel) * panel * k + self.rows * (width + vectors)
+
+    def __call__(self, *matrices: FloatArray | None, bounded: bool, radial: bool, width: int, filled: int) -> float:
         """Multiply a row of tiles by vectors; see `multiply` in `_simd.c`."""
         name, *parameters = self.loop
-        found: float = self.module.multiply(self.level, name, tuple(parameters), bounded, width, filled, *matrices)
+        how = tuple(parameters), bounded, radial, width, filled
+        found: float = self.module.multiply(self.level, name, *how, *matrices)
         return found
-
-
-@cache
-def _with_blas() -> bool:
-    """Return True if the compiled loops know what SciPy's BLAS offers to compiled code."""
-    functions = [cython_blas.__pyx_capi__.get(name) for name in ("sgemm", "dgemm", "sgemv", "dgemv")]
-    return None not in functions and bool(_loops()[0].use_blas(*functions))
 
 
 def fused(loop: Loop | None, dtype: np.dtype[Any]) -> Fused | None:
     """Return what fills tiles of this precision and multiplies them at once; None where NumPy has to do it."""
     module, level, _ = _loops()
-    if module is None or loop is None or _numpy_outruns(loop[0], dtype.itemsize) or not _with_blas():
+    if module is None or loop is None or _numpy_outruns(loop[0], dtype.itemsize):
         return None
-    return Fused(module, level, loop)
+    vector, rows = module.shape(level)
+    return Fused(module, level, loop, vector // dtype.itemsize, rows) if vector else None
 
 
 def centred(X: FloatArray, origin: FloatArray, factors: FloatArray, out: FloatArray, *, column: bool) -> float | None:

@@ -92,11 +92,25 @@ def test_tiles_are_kept_as_far_as_the_budget_goes():
     assert sum(len(range(*cut.indices(1400))) for cut in edges(1400, 640)) == 1400
     n_tiles = 6
     for budget, kept in ((0, 0), (2_000_000, 2), (10**9, n_tiles)):
-        gram = Gram(RBF(gamma=0.2), X, precision="single", budget=budget)
+        gram = Gram(RBF(gamma=0.2), X, precision="single", threads=1)
+        gram.keep_tiles(budget, reuses=10**9)  # so often that it pays on any machine
         gram @ V
         once = gram.n_evaluations
         gram @ V
         assert (gram.n_evaluations - once) / once == pytest.approx(1 - kept / n_tiles, abs=0.1)
+
+
+def test_tiles_are_kept_only_where_fresh_memory_costs_less_than_it_saves():
+    for reuses, kept in ((0, False), (10**9, True)):
+        store = TileStore(4, 800, 10_000, reuses)
+        room = store.room(0, 100, np.dtype(np.float64))
+        assert store.room(1, 100, np.dtype(np.float64)) is None  # not yet known
+        store.keep(0, room, seconds=1e-6)
+        assert (store.room(2, 100, np.dtype(np.float64)) is not None) is kept
+    large = TileStore(2, 2**24, 2**26, reuses=10**9)
+    assert large.room(0, 2**21, np.dtype(np.float64)) is None  # only a first look at some of it
+    large.not_kept(2**24, seconds=1.0)
+    assert large.room(0, 2**21, np.dtype(np.float64)).size == 2**21
 
 
 def test_half_a_tile_is_never_kept():

@@ -165,13 +165,14 @@ def _solve(gram: Any, request: Request, dtype: np.dtype[Any], near: Near | None 
         count = max(count, len(spectrum.values))  # a resumed fit may have been further
         found = _enough(spectrum, request, last=count == n)
         start, count = Near(spectrum.vectors, float(spectrum.values[0])), min(2 * count, n)
-    spectrum = settled(found, dtype)
-    if gram.kernel is not None and request.center:
-        _warn_of_flat_kernel(gram, spectrum)
-    if checkpoint is not None and spectrum.converged:
-        checkpoint.remove()
-    signs = signs_of(spectrum.vectors, None if (gram.scale == 1.0).all() else gram.scale)
-    return replace(spectrum, vectors=spectrum.vectors * signs)
+    with single_threaded():  # what is left is over before threads of BLAS have met
+        spectrum = settled(found, dtype)
+        if gram.kernel is not None and request.center:
+            _warn_of_flat_kernel(gram, spectrum)
+        if checkpoint is not None and spectrum.converged:
+            checkpoint.remove()
+        signs = signs_of(spectrum.vectors, None if (gram.scale == 1.0).all() else gram.scale)
+        return replace(spectrum, vectors=spectrum.vectors * signs)
 
 
 def _enough(spectrum: Spectrum, request: Request, *, last: bool) -> Spectrum | None:

@@ -20,7 +20,7 @@ from kpca.estimators.checkpoint import Checkpoint
 from kpca.estimators.cost import Problem, Request
 from kpca.features.guess import leading_eigenvectors
 from kpca.gram import Centered
-from kpca.gram.tiles import JUDGED, WORTH, edges, tile_edge, workers_bytes
+from kpca.gram.tiles import LOOK_BYTES, WORTH, edges, tile_edge, workers_bytes
 from kpca.spectrum import Spectrum, solve_dense, solve_krylov
 from kpca.spectrum.krylov import block_size, step_size
 
@@ -126,7 +126,7 @@ def _expected_by_blocks(problem: Problem, k: int) -> dict[str, Any]:
         cuts = edges(n, tile_edge(n, item))
         rows, count = cuts[0].stop, len(cuts) * (len(cuts) + 1) // 2
         worth = cost.machine_rates().fresh <= WORTH * _reuses(problem.tol) * tile.fill / item
-        most = count if worth else JUDGED
+        most = count if worth else LOOK_BYTES // (rows * rows * item)
         room = layout.tiles // (rows * rows * item)
         why = "fresh memory costs more time here than it saves" if not worth else layout.why if room < count else ""
         # With float64 passes throughout there are no float32 tiles.

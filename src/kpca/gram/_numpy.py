@@ -31,6 +31,7 @@ from kpca.gram.tiles import (
     slices,
     strips_of,
     tile_edge,
+    zeros,
 )
 from kpca.kernels import Kernel
 from kpca.kernels.profiles import add
@@ -38,7 +39,7 @@ from kpca.kernels.profiles import add
 # Rows that both halves of a product are added up for at a time.
 _BAND_ROWS = 4096
 # Rows that some are computed against at a time, when an error is measured.
-_CHECKED_ROWS = 4096
+_CHECKED_ROWS = 1024
 
 
 class NumpyTiles:
@@ -115,10 +116,14 @@ class NumpyTiles:
         w = (np.ones(self._n) if weights is None else weights) if moments else None
         how: dict[str, Any] = {"width": self._width, "threads": self._threads, "symmetric": True, "weights": w}
         strips = Strips(self.values, V, self.dtype, **how)
-        squares, (out, across) = 0.0, (np.zeros(shape) for shape in strips.shapes)
+        squares, (out, across) = 0.0, (zeros(shape, self._threads) for shape in strips.shapes)
 
         def multiply(strip: Strip) -> Products:
-            return strips.times(*strip.place, self._kept(strips, strip), diagonal=self._diagonal_of(strip))
+            kept, started = self._kept(strips, strip), time.perf_counter()
+            found = strips.times(*strip.place, kept, diagonal=self._diagonal_of(strip))
+            if kept is None:
+                self._store.not_kept(strip.size * self.dtype.itemsize, time.perf_counter() - started)
+            return found
 
         def commit(strip: Strip, found: Products) -> None:
             nonlocal squares

@@ -19,21 +19,24 @@ from array_api_compat import device as device_of
 from numpy.typing import NDArray
 
 from kpca._base.config import check_device, device_setting
+from kpca._base.threads import in_order
 from kpca.gram._evaluators import Evaluator, Memo
 from kpca.gram._numpy import NumpyEngine
 from kpca.gram.slopes import Slopes
-from kpca.gram.tiles import by_slices, over_slices
+from kpca.gram.tiles import by_slices, over_slices, slices
 from kpca.kernels import Kernel
 
 __all__ = ["CrossTiles", "Engine", "Evaluator", "SymmetricTiles", "engine_for", "evaluator", "has_single"]
-__all__ += ["band_by_band", "column_norms", "empty_columns", "inner_products", "like", "side_by_side"]
+__all__ += ["band_by_band", "column_norms", "copy_columns", "empty_columns", "inner_products", "like", "side_by_side"]
 __all__ += ["some_columns", "sum_over_bands", "to_host"]
 
 FloatArray = NDArray[Any]
 Array = NDArray[Any]  # of any namespace of the array API standard; to mypy one of NumPy
-# Rows of tall columns that a thread works on at a time: some of their columns stay in its cache, and the work takes
-# longer than to wake a thread. Up to so many all are done before threads have met.
-_BAND_ROWS, _FEW_ROWS = 6144, 8192
+# Rows of tall columns that a thread works on at a time, at least and at most: some of their columns stay in its cache,
+# the work takes longer than to wake a thread, and there is some for each of many threads. Up to so many rows, all are
+# done before threads have met.
+_FEWEST_BAND_ROWS, _MOST_BAND_ROWS, _MANY_BANDS, _FEW_ROWS = 1024, 6144, 16, 8192
+_COPIED_COLUMNS = 4
 
 
 class SymmetricTiles(Protocol):
@@ -176,6 +179,10 @@ def empty_columns(n: int, count: int, other: Array) -> Array:
     return room.T
 
 
+def _band_rows(n: int) -> int:
+    return max(_FEWEST_BAND_ROWS, min(_MOST_BAND_ROWS, -(-n // _MANY_BANDS)))
+
+
 def band_by_band(
     work: Callable[[slice], Array], width: int, other: Array, threads: int | None, out: Array | None = None
 ) -> Array:
@@ -187,7 +194,7 @@ def band_by_band(
     n = other.shape[0]
     if threads is None or n <= _FEW_ROWS or not isinstance(other, np.ndarray):
         return work(slice(None))
-    return by_slices(work, empty_columns(n, width, other) if out is None else out, _BAND_ROWS, threads)
+    return by_slices(work, empty_columns(n, width, other) if out is None else out, _band_rows(n), threads)
 
 
 def inner_products(A: Array, B: Array, threads: int | None = None) -> FloatArray:
@@ -200,7 +207,27 @@ def sum_over_bands(work: Callable[[slice], Array], other: Array, threads: int | 
     n = other.shape[0]
     if threads is None or n <= _FEW_ROWS or not isinstance(other, np.ndarray):
         return to_host(work(slice(None)))
-    return np.asarray(sum(over_slices(work, n, _BAND_ROWS, threads)))
+    return np.asarray(sum(over_slices(work, n, _band_rows(n), threads)))
+
+
+def copy_columns(pairs: list[tuple[Array, Array]], threads: int | None) -> None:
+    """Write columns to others, all of one shape: (from, to); on these threads, column by column.
+
+    Fresh memory comes in pages of up to 2 MiB. Those of `empty_columns` hold all rows of some columns, and threads that
+    work on bands of rows would wait for the same ones.
+    """
+    n, b = pairs[0][0].shape
+    if threads is None or n <= _FEW_ROWS or not isinstance(pairs[0][0], np.ndarray):
+        for V, out in pairs:
+            out[:, :] = V
+        return
+    parts = [(V, out, columns) for V, out in pairs for columns in slices(b, _COPIED_COLUMNS)]
+
+    def copy(part: tuple[Array, Array, slice]) -> None:
+        V, out, columns = part
+        out[:, columns] = V[:, columns]
+
+    in_order(parts, lambda: copy, lambda *_: None, threads)
 
 
 def column_norms(V: Array, threads: int | None = None) -> FloatArray:
@@ -208,10 +235,7 @@ def column_norms(V: Array, threads: int | None = None) -> FloatArray:
     if not isinstance(V, np.ndarray):
         xp = array_namespace(V)
         return to_host(xp.sqrt(xp.sum(V * V, axis=0)))
-    if threads is None or len(V) <= _FEW_ROWS:
-        return np.asarray(np.sqrt(np.einsum("ij,ij->j", V, V)))
-    squares = over_slices(lambda rows: np.einsum("ij,ij->j", V[rows], V[rows]), len(V), _BAND_ROWS, threads)
-    return np.asarray(np.sqrt(sum(squares)))
+    return np.asarray(np.sqrt(sum_over_bands(lambda rows: np.einsum("ij,ij->j", V[rows], V[rows]), V, threads)))
 
 
 def some_columns(V: Array, places: NDArray[np.intp]) -> Array:

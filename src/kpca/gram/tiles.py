@@ -29,8 +29,9 @@ _WHOLE = 32
 # numpy asks for huge pages from 4 MiB on; with small ones the page faults of fresh memory cost more than the kernel.
 SLAB_BYTES = 32 * 2**20
 _PAGE_BYTES = 4096
-# Fresh memory is judged by so many tiles, at least; it may take no more than this share of the time that it saves.
-JUDGED, WORTH = 8, 0.5
+# Fresh memory is first judged by so much of it; it may take no more than this share of the time that it saves. Of the
+# time for tiles that are computed and multiplied, computing takes about half.
+LOOK_BYTES, WORTH, _COMPUTING = 8 * 2**20, 0.5, 0.5
 # Numbers that a thread makes at a time, which takes milliseconds: many threads then seldom meet. But of few rows there
 # must be enough pieces for all threads.
 _PIECE_NUMBERS, _MANY_PIECES = 2_000_000, 64
@@ -39,6 +40,8 @@ _RUN, _FEW_CUTS = 4, 12
 _FEWEST_TILES, _MOST_TILES = 2, 16
 # Numbers of rows that are centred at a time: what is made of them is as large as they are.
 _BAND_NUMBERS, _SHORTEST_BAND = 4_000_000, 4096
+# Numbers that a thread clears at a time.
+_CLEARED_NUMBERS = 2**17
 # Tiles that a worker holds at the same time: its own, a temporary of the profile, and products on their way.
 _TILES_PER_WORKER = 4
 
@@ -106,6 +109,13 @@ def over_slices(work: Callable[[slice], Made], n: int, step: int, threads: int) 
     return found
 
 
+def zeros(shape: tuple[int, int], threads: int) -> FloatArray:
+    """Return memory that the threads have cleared side by side: fresh pages are slow to come."""
+    numbers = np.empty(math.prod(shape))
+    over_slices(lambda part: numbers[part].fill(0.0), numbers.size, _CLEARED_NUMBERS, threads)
+    return numbers.reshape(shape)
+
+
 def piece_rows(n: int, width: int, shortest: int) -> int:
     """Return how many of n rows, with so many numbers each, are a piece of work; a matter of these numbers only."""
     return max(shortest, min(_PIECE_NUMBERS // max(width, 1), n // _MANY_PIECES))
@@ -146,7 +156,8 @@ class TileStore:
     """Keeps as many tiles as the budget allows; a tile not kept is computed anew each time, to the same bits.
 
     Tiles are admitted by their number, the first ones first, until the budget is used up or fresh memory turns out to
-    cost more time than it saves, as it may on virtual machines: a kept tile saves `reuses` evaluations.
+    cost more time than it saves, as it may on virtual machines: a kept tile saves `reuses` evaluations. A first look at
+    some memory, and the first tiles computed, decide whether any are kept at all.
     """
 
     def __init__(self, n_tiles: int, tile_bytes: int, budget: int, reuses: int = 2) -> None:
@@ -154,7 +165,8 @@ class TileStore:
         self._capacity = min(n_tiles, max(0, budget) // max(tile_bytes, 1))
         self._tiles: list[FloatArray | None] = [None] * self._capacity
         self._slab, self._used = np.empty(0, dtype=np.uint8), 0
-        self._judged, self._fresh, self._saved = 0, 0.0, 0.0  # tiles kept; seconds that memory and evaluations took
+        self._looked, self._seen = False, 0  # bytes that the first look has touched
+        self._fresh, self._saved = 0.0, 0.0  # seconds that memory took, and that computing into it took
         self._lock = threading.Lock()
 
     def get(self, number: int) -> FloatArray | None:
@@ -166,24 +178,41 @@ class TileStore:
             return None
         size = count * dtype.itemsize
         with self._lock:
-            if self._judged >= JUDGED and self._fresh > WORTH * self._reuses * self._saved:
+            first, self._looked = not self._looked, True
+            if not first and not self._saved:
+                return None  # not yet known
+            if self._fresh > WORTH * self._reuses * self._saved:
                 self._capacity = 0
                 return None
             if self._used + size > self._slab.nbytes:
                 # whole tiles, and no more of them than are still to come: the budget is a promise
-                count = max(1, min(SLAB_BYTES // self._tile_bytes, self._capacity - number))
-                self._slab, self._used = np.empty(count * self._tile_bytes, dtype=np.uint8), 0
+                whole = max(1, min(SLAB_BYTES // self._tile_bytes, self._capacity - number))
+                self._slab, self._used = np.empty(whole * self._tile_bytes, dtype=np.uint8), 0
             memory = self._slab[self._used : self._used + size]
-            self._used += size
-        started = time.perf_counter()
-        memory[::_PAGE_BYTES] = 0  # outside the lock: where memory is slow to come, threads wait for it side by side
+            if not first or size <= LOOK_BYTES:
+                self._used += size
+        # outside the lock: where memory is slow to come, threads wait for it side by side
+        seconds = _touch(memory[:LOOK_BYTES] if first else memory)
         with self._lock:
-            self._fresh += time.perf_counter() - started
-        return memory.view(dtype)
+            self._fresh += seconds
+            self._seen = min(size, LOOK_BYTES) if first else self._seen
+        return None if first and size > LOOK_BYTES else memory.view(dtype)
 
     def keep(self, number: int, tile: FloatArray, seconds: float) -> None:
         """Remember a tile that was computed into its room; only now, so that half a tile is never taken for one."""
         self._tiles[number] = tile
         with self._lock:
-            self._judged += 1
             self._saved += seconds
+
+    def not_kept(self, size: int, seconds: float) -> None:
+        """Take note of the time that so many bytes of tiles took which were computed and multiplied, but not kept."""
+        with self._lock:
+            if self._seen and not self._saved:
+                self._saved = _COMPUTING * seconds * self._seen / size
+
+
+def _touch(memory: FloatArray) -> float:
+    """Return how long it takes until all pages of some memory are there."""
+    started = time.perf_counter()
+    memory[::_PAGE_BYTES] = 0
+    return time.perf_counter() - started

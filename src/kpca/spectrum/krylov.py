@@ -23,6 +23,7 @@ from kpca.gram.engine import (
     FloatArray,
     band_by_band,
     column_norms,
+    copy_columns,
     empty_columns,
     inner_products,
     side_by_side,
@@ -354,18 +355,13 @@ class _Iteration:
         self.errors[old:new] = 0.0 if exact else self.single_error
         # The coupling to the old basis comes from the old images: it is as small as the residuals, and the new ones may
         # be wrong by more than that.
-        coupling = sum_over_bands(lambda rows: self._keep(V, W, rows), V, self.threads)
+        copy_columns([(V, self.Q[:, old:new]), (W, self.A[:, old:new])], self.threads)
+        coupling = inner_products(V, self.A[:, :new], self.threads)
         self.H[old:new, :old] = coupling[:, :old]
         self.H[:old, old:new] = coupling[:, :old].T
         inside = coupling[:, old:]
         self.H[old:new, old:new] = 0.5 * (inside + inside.T)
         self.size = new
-
-    def _keep(self, V: Array, W: Array, rows: slice) -> Array:
-        """Take some rows of new vectors and of their images, and return V'A of them."""
-        new = self.size + V.shape[1]
-        self.Q[rows, self.size : new], self.A[rows, self.size : new] = V[rows, :], W[rows, :]
-        return V[rows, :].T @ self.A[rows, :new]
 
     def _make_room(self, count: int) -> None:
         """Restart with the leading Ritz vectors when the next block does not fit (thick restart)."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
+from itertools import repeat
 from typing import Any, TypeVar
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
@@ -132,6 +133,10 @@ def in_order(
 
     Each thread makes its own worker, which may hold scratch memory. The order makes sums repeat to the bit whatever the
     number of threads. An error or an interrupt stops the other threads at their next piece.
+
+    Threads call each other: whoever takes a piece wakes one more, as long as pieces are left. Long pieces so have all
+    threads at work soon, and short ones only as many as come in time: many threads that all want the interpreter for a
+    moment wait longer for it than the pieces take.
     """
     threads = min(threads, len(pieces))
     if threads <= 1:
@@ -147,6 +152,7 @@ def in_order(
     waiting: dict[int, tuple[Piece, Result]] = {}
     errors: list[BaseException] = []
     turn, at_work = 0, set[int]()
+    others, called = repeat(True, threads - 1), list[Future[None]]()
 
     def work() -> None:
         nonlocal turn
@@ -158,6 +164,9 @@ def in_order(
                     if number < 0:
                         return
                     at_work.add(me)
+                    more = number + 1 < len(pieces) and next(others, False)
+                if more:  # settings of this thread, kpca's and NumPy's, hold in the other, too
+                    called.append(_idle().submit(copy_context().run, work))
                 worker = worker or make_worker()
                 result = worker(piece)  # type: ignore[arg-type]
                 with finished:
@@ -173,12 +182,7 @@ def in_order(
                 finished.notify_all()
 
     with single_threaded():
-        me, done, others = threading.get_ident(), False, []
-        try:
-            # settings of this thread, kpca's and NumPy's, hold in the others, too
-            others = [_idle().submit(copy_context().run, work) for _ in range(threads - 1)]
-        except BaseException as error:
-            errors.append(error)
+        me, done = threading.get_ident(), False
         while not done:
             try:
                 work()  # the calling thread is one of them
@@ -186,7 +190,7 @@ def in_order(
                     done = finished.wait_for(lambda: not at_work - {me})
             except BaseException as error:  # an interrupt: the others are told, and waited for again
                 errors.append(error)
-        for other in others:
-            other.cancel()
+        for late in called:
+            late.cancel()
     if errors:
         raise errors[0]

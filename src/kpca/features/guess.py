@@ -24,7 +24,7 @@ _DOUBLE = np.dtype(np.float64)
 # What is added to the landmarks' kernel matrix, of its mean diagonal.
 _RIDGE = 1e-8
 # Rows whose features are summed up, at most (more save no more passes), and those of a piece of work.
-_MOST_ROWS, _PIECE_ROWS = 8192, 512
+_MOST_ROWS, _PIECE_ROWS = 8192, 1024
 
 
 def coarse_eigenvalues(gram: Gram, *, centred: bool, seed: int) -> FloatArray:

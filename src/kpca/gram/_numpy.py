@@ -39,7 +39,7 @@ from kpca.kernels.profiles import add
 # Rows that both halves of a product are added up for at a time.
 _BAND_ROWS = 4096
 # Rows that some are computed against at a time, when an error is measured.
-_CHECKED_ROWS = 1024
+_CHECKED_ROWS = 4096
 
 
 class NumpyTiles:

@@ -32,10 +32,9 @@ __all__ += ["some_columns", "sum_over_bands", "to_host"]
 
 FloatArray = NDArray[Any]
 Array = NDArray[Any]  # of any namespace of the array API standard; to mypy one of NumPy
-# Rows of tall columns that a thread works on at a time, at least and at most: some of their columns stay in its cache,
-# the work takes longer than to wake a thread, and there is some for each of many threads. Up to so many rows, all are
-# done before threads have met.
-_FEWEST_BAND_ROWS, _MOST_BAND_ROWS, _MANY_BANDS, _FEW_ROWS = 1024, 6144, 16, 8192
+# Rows of tall columns that a thread works on at a time: some of their columns stay in its cache, and the work takes
+# longer than to wake a thread. Up to so many rows, all are done before threads have met.
+_BAND_ROWS, _FEW_ROWS = 4096, 8192
 _COPIED_COLUMNS = 4
 
 
@@ -179,10 +178,6 @@ def empty_columns(n: int, count: int, other: Array) -> Array:
     return room.T
 
 
-def _band_rows(n: int) -> int:
-    return max(_FEWEST_BAND_ROWS, min(_MOST_BAND_ROWS, -(-n // _MANY_BANDS)))
-
-
 def band_by_band(
     work: Callable[[slice], Array], width: int, other: Array, threads: int | None, out: Array | None = None
 ) -> Array:
@@ -194,7 +189,7 @@ def band_by_band(
     n = other.shape[0]
     if threads is None or n <= _FEW_ROWS or not isinstance(other, np.ndarray):
         return work(slice(None))
-    return by_slices(work, empty_columns(n, width, other) if out is None else out, _band_rows(n), threads)
+    return by_slices(work, empty_columns(n, width, other) if out is None else out, _BAND_ROWS, threads)
 
 
 def inner_products(A: Array, B: Array, threads: int | None = None) -> FloatArray:
@@ -207,7 +202,7 @@ def sum_over_bands(work: Callable[[slice], Array], other: Array, threads: int | 
     n = other.shape[0]
     if threads is None or n <= _FEW_ROWS or not isinstance(other, np.ndarray):
         return to_host(work(slice(None)))
-    return np.asarray(sum(over_slices(work, n, _band_rows(n), threads)))
+    return np.asarray(sum(over_slices(work, n, _BAND_ROWS, threads)))
 
 
 def copy_columns(pairs: list[tuple[Array, Array]], threads: int | None) -> None:

@@ -1,6 +1,9 @@
 """Thread limits of BLAS are put back, also when several fits overlap in threads."""
 
+import gc
 import threading
+import time
+import weakref
 
 import numpy as np
 from threadpoolctl import threadpool_info
@@ -52,3 +55,29 @@ def test_large_calls_stay_on_one_thread_where_that_is_kept():
     with blas.single_threaded(), blas.all_threads():
         assert counts() == before
     assert counts() == before
+
+
+def test_what_workers_hold_is_let_go_at_once():
+    """Scratch memory of a worker may be as large as the data: it must not wait for a collection of garbage."""
+
+    class Held:
+        pass
+
+    def worker_of(held):
+        return lambda piece: (held, piece)[1]
+
+    gc.collect()
+    gc.disable()
+    try:
+        for threads in (1, 3):
+            held = Held()
+            last, done = weakref.ref(held), []
+            blas.in_order(list(range(20)), lambda held=held: worker_of(held), lambda _, x: done.append(x), threads)
+            del held
+            wait_until = time.monotonic() + 5.0  # a thread that came late may just be looking for work
+            while last() is not None and time.monotonic() < wait_until:
+                time.sleep(0.001)
+            assert last() is None
+            assert done == list(range(20))
+    finally:
+        gc.enable()

@@ -192,5 +192,6 @@ def in_order(
                 errors.append(error)
         for late in called:
             late.cancel()
+    del work  # which knows itself: what the workers hold would stay until the next collection of garbage
     if errors:
         raise errors[0]

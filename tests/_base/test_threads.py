@@ -72,7 +72,9 @@ def test_what_workers_hold_is_let_go_at_once():
         for threads in (1, 3):
             held = Held()
             last, done = weakref.ref(held), []
-            blas.in_order(list(range(20)), lambda held=held: worker_of(held), lambda _, x: done.append(x), threads)
+            make, take = (lambda held=held: worker_of(held)), (lambda _, x, done=done: done.append(x))
+            blas.in_order(list(range(20)), make, take, threads)
+            del make
             del held
             wait_until = time.monotonic() + 5.0  # a thread that came late may just be looking for work
             while last() is not None and time.monotonic() < wait_until:

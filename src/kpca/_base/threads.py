@@ -14,8 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
-from itertools import repeat
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
@@ -139,59 +138,80 @@ def in_order(
     moment wait longer for it than the pieces take.
     """
     threads = min(threads, len(pieces))
-    if threads <= 1:
-        worker = make_worker()
-        with single_threaded():
-            for piece in pieces:
-                commit(piece, worker(piece))
+    if threads > 1:
+        _Crew(pieces, make_worker, commit, threads).run()
         return
+    worker = make_worker()
+    with single_threaded():
+        for piece in pieces:
+            commit(piece, worker(piece))
 
-    # Threads that are late find nothing left to do: only those that are at work are waited for.
-    finished = threading.Condition(threading.Lock())
-    queue: Iterator[tuple[int, Piece]] = iter(enumerate(pieces))
-    waiting: dict[int, tuple[Piece, Result]] = {}
-    errors: list[BaseException] = []
-    turn, at_work = 0, set[int]()
-    others, called = repeat(True, threads - 1), list[Future[None]]()
 
-    def work() -> None:
-        nonlocal turn
+class _Crew(Generic[Piece, Result]):
+    """Threads that work on pieces: the one that asked, and those that come in time."""
+
+    def __init__(
+        self,
+        pieces: list[Piece],
+        make_worker: Callable[[], Callable[[Piece], Result]],
+        commit: Callable[[Piece, Result], None],
+        threads: int,
+    ) -> None:
+        self._make_worker, self._commit = make_worker, commit
+        self._queue, self._left = iter(enumerate(pieces)), len(pieces)
+        self._done: dict[int, tuple[Piece, Result]] = {}  # not yet committed
+        self._turn, self._others = 0, threads - 1
+        # Threads that are late find nothing left to do: only those that are at work are waited for.
+        self._finished, self._at_work = threading.Condition(threading.Lock()), set[int]()
+        self._errors: list[BaseException] = []
+        # No thread knows what it was called with once it is through: nobody holds on to the workers' memory then.
+        self._called: list[Future[None]] = []
+
+    def run(self) -> None:
+        me, done = threading.get_ident(), False
+        with single_threaded():
+            while not done:
+                try:
+                    self._work()
+                    with self._finished:
+                        done = self._finished.wait_for(lambda: not self._at_work - {me})
+                except BaseException as error:  # an interrupt: the others are told, and waited for again
+                    self._errors.append(error)
+            for late in self._called:
+                late.cancel()
+        if self._errors:
+            raise self._errors[0]
+
+    def _work(self) -> None:
         me, worker = threading.get_ident(), None
         try:
-            while not errors:
-                with finished:
-                    number, piece = next(queue, (-1, None))
-                    if number < 0:
-                        return
-                    at_work.add(me)
-                    more = number + 1 < len(pieces) and next(others, False)
-                if more:  # settings of this thread, kpca's and NumPy's, hold in the other, too
-                    called.append(_idle().submit(copy_context().run, work))
-                worker = worker or make_worker()
-                result = worker(piece)  # type: ignore[arg-type]
-                with finished:
-                    waiting[number] = (piece, result)  # type: ignore[assignment]
-                    while turn in waiting:
-                        commit(*waiting.pop(turn))
-                        turn += 1
+            while not self._errors and (taken := self._take(me)):
+                worker = worker or self._make_worker()
+                self._hand_over(*taken, worker(taken[1]))
         except BaseException as error:
-            errors.append(error)
+            self._errors.append(error)
         finally:
-            with finished:
-                at_work.discard(me)
-                finished.notify_all()
+            with self._finished:
+                self._at_work.discard(me)
+                self._finished.notify_all()
 
-    with single_threaded():
-        me, done = threading.get_ident(), False
-        while not done:
-            try:
-                work()  # the calling thread is one of them
-                with finished:
-                    done = finished.wait_for(lambda: not at_work - {me})
-            except BaseException as error:  # an interrupt: the others are told, and waited for again
-                errors.append(error)
-        for late in called:
-            late.cancel()
-    del work  # which knows itself: what the workers hold would stay until the next collection of garbage
-    if errors:
-        raise errors[0]
+    def _take(self, me: int) -> tuple[int, Piece] | None:
+        """Return the next piece and its number, and call one more thread if there are more; None if there is none."""
+        with self._finished:
+            if not self._left:
+                return None
+            taken = next(self._queue)
+            self._left -= 1
+            self._at_work.add(me)
+            more = self._left and self._others
+            self._others -= bool(more)
+        if more:  # settings of this thread, kpca's and NumPy's, hold in the other, too
+            self._called.append(_idle().submit(copy_context().run, self._work))
+        return taken
+
+    def _hand_over(self, number: int, piece: Piece, result: Result) -> None:
+        with self._finished:
+            self._done[number] = (piece, result)
+            while self._turn in self._done:
+                self._commit(*self._done.pop(self._turn))
+                self._turn += 1

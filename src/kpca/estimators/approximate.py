@@ -111,9 +111,9 @@ def _needed(approximation: Any, X: Any, n_rows: int, n_components: int | float |
     n = X.shape[0]
     rank = rank_of(approximation, n_components, n)
     k = n_components if isinstance(n_components, int) else rank
-    how = {"rank": rank, "itemsize": X.dtype.itemsize, "threads": threads, "chosen_from": n * pivoted(approximation)}
-    drawn = X.shape[1] if is_random(approximation) else 0
-    return features_bytes(n_rows or n, row_columns(X), k if n_rows else 0, drawn=drawn, **how)
+    how = {"rank": rank, "itemsize": X.dtype.itemsize, "threads": threads}
+    drawn, pivots = X.shape[1] if is_random(approximation) else 0, pivoted(approximation, n, rank)
+    return features_bytes(n_rows or n, row_columns(X), k if n_rows else 0, drawn=drawn, chosen_from=pivots, **how)
 
 
 def _refuse_second_kernel(settings: Nystroem | RandomFeatures) -> None:

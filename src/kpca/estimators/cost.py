@@ -19,7 +19,6 @@ from kpca._base.linalg import SHARE_FOR_ALL, FloatArray, exhaustive
 from kpca._base.threads import in_order, single_threaded
 from kpca.estimators.memory import prepared_bytes, prepared_columns
 from kpca.features.guess import coarse_eigenvalues, leading_eigenvectors
-from kpca.features.landmarks import CHOSEN_FROM
 from kpca.features.scatter import FEW, WHITENED_LATE
 from kpca.gram import Centered, Gram
 from kpca.gram.engine import evaluator, has_single
@@ -424,14 +423,16 @@ def linear_seconds(problem: Problem, k: int, passes: float, basis: int, *, direc
     return _SETUP + swept + products + basis_seconds(problem, side, k, basis, passes) + scores
 
 
-def features_seconds(problem: Problem, rank: int, k: int, *, pivots: bool) -> float:
-    """Return the time of explicit features: kernel values with landmarks, their whitening, their scatter."""
+def features_seconds(problem: Problem, rank: int, k: int, *, pivots: int) -> float:
+    """Return the time of explicit features: kernel values with landmarks, their whitening, their scatter.
+
+    `pivots` is the number of rows that landmarks are chosen among by pivoted Cholesky, 0 where they are not.
+    """
     n, rates = problem.n, machine_rates()
     cost = cost_of_tiles(problem, 16, single=problem.itemsize == 4)
     speed = rates.flops_single if problem.itemsize == 4 else rates.flops_double
     values = n * rank * cost.fill / problem.threads
-    some = min(n, CHOSEN_FROM) if pivots else 0
-    choosing = some * rank * cost.fill / problem.threads + 2.0 * some * rank**2 / (rates.flops_double * problem.threads)
+    choosing = pivots * rank * (cost.fill + 2.0 * rank / rates.flops_double) / problem.threads
     # a symmetric product for the scatter, and whitening: of the sums where few components are asked for, or float64
     # does for all; else of the rows, by a triangle. Then kernel values again for the scores.
     late = n >= WHITENED_LATE * rank and (problem.itemsize == 8 or k * FEW <= rank)

@@ -10,7 +10,6 @@ from scipy import sparse
 
 from kpca._base.config import BASE, BLAS_BUFFER, memory_limit, require
 from kpca._base.linalg import SHARE_FOR_ALL, exhaustive
-from kpca.features.landmarks import CHOSEN_FROM as LANDMARKS_FROM
 from kpca.features.scatter import PIECE_NUMBERS, SHORTEST_PIECE
 from kpca.gram.tiles import workers_bytes
 from kpca.kernels import Kernel, Product, ProfileKernel, RadialKernel, Scaled, Sum
@@ -168,8 +167,7 @@ def features_bytes(
     `chosen_from` is the number of rows that pivoted landmarks are chosen among, `drawn` that of the columns which
     random directions are drawn for; 0 where there are none.
     """
-    some = min(n, chosen_from, LANDMARKS_FROM)
-    choosing = 8 * some * (rank + 2 * (d + 2)) + some * d * itemsize + 24 * rank**2
+    choosing = 8 * chosen_from * (rank + 2 * (d + 2)) + chosen_from * d * itemsize + 24 * rank**2
     # a worker holds the features of a piece, kernel values and rows on their way to them, and two products, which may
     # have to be float64
     piece = min(max(PIECE_NUMBERS, SHORTEST_PIECE * rank), n * rank)

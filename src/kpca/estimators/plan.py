@@ -26,6 +26,7 @@ from kpca.estimators import cost, memory
 from kpca.estimators.cost import FIRST_TRY, Problem, Request
 from kpca.estimators.solvers import LARGE_SHARE, SOLVERS, require_whole
 from kpca.features import RandomFeatures
+from kpca.features.landmarks import rows_chosen_from
 from kpca.kernels import Kernel, Linear
 from kpca.kernels.profiles import in_use
 from kpca.preimage.back import LEARNED_ROWS
@@ -126,12 +127,17 @@ def is_random(approximation: Any) -> bool:
     return approximation == "rff" if isinstance(approximation, str) else isinstance(approximation, RandomFeatures)
 
 
-def pivoted(approximation: Any) -> bool:
-    """Return True if landmarks will be chosen by pivoted Cholesky, whose factor is the largest thing in the fit."""
-    if isinstance(approximation, str):
-        return approximation in ("nystroem", "auto")
+def pivoted(approximation: Any, n: int, rank: int) -> int:
+    """Return how many of n rows landmarks will be chosen among by pivoted Cholesky, 0 if they are not.
+
+    Its factor, of so many rows, is the largest thing in the fit.
+    """
+    named = approximation in ("nystroem", "auto") if isinstance(approximation, str) else False
     landmarks = getattr(approximation, "landmarks", None)
-    return isinstance(landmarks, str) and landmarks == "rpcholesky"
+    if not (named or (isinstance(landmarks, str) and landmarks == "rpcholesky")):
+        return 0
+    known = named or isinstance(approximation.rank, Integral)
+    return rows_chosen_from(n, rank if known else 0)
 
 
 @dataclass(frozen=True)
@@ -444,11 +450,12 @@ def _linear_plan(problem: Problem) -> dict[str, Any]:
 
 
 def _features_plan(problem: Problem) -> dict[str, Any]:
-    n, wanted, pivots = problem.n, problem.n_components, pivoted(problem.approximation)
+    n, wanted = problem.n, problem.n_components
     rank = rank_of(problem.approximation, None if problem.decides else wanted, n)
+    pivots = pivoted(problem.approximation, n, rank)
     k = min(rank, wanted) if isinstance(wanted, int) else rank
     columns = problem.d if problem.nnz is None else -(-2 * problem.nnz // n)
-    how = {"rank": rank, "itemsize": problem.itemsize, "threads": problem.threads, "chosen_from": n * pivots}
+    how = {"rank": rank, "itemsize": problem.itemsize, "threads": problem.threads, "chosen_from": pivots}
     drawn = problem.d if is_random(problem.approximation) else 0
     needed = memory.features_bytes(n, columns, k, drawn=drawn, **how)
     require(needed, problem.budget, "or take fewer features")

@@ -24,8 +24,9 @@ from kpca.gram import CrossGram
 from kpca.gram.tiles import by_slices, over_slices, piece_rows, slices
 from kpca.kernels import Kernel
 
-# Landmarks are chosen among at most this many rows, drawn once: more change the choice little and cost in proportion.
-CHOSEN_FROM = 30_000
+# Of more rows than this, landmarks are chosen among some that are drawn once: so many for each of them, within limits.
+# More change the choice little and cost in proportion.
+CHOSEN_FROM, _FOR_EACH, _FEWEST = 30_000, 15, 10_000
 # The unexplained fraction that ends the doubling of a rank is measured on at most this many rows.
 _MEASURED_ON = 10_000
 _ENOUGH_JUDGES = 2000
@@ -91,8 +92,9 @@ def choose_landmarks(
     weights : (n,) or None
         Rows count as often as their weight says; rows of weight 0 are never chosen.
 
-    Of more than 30 000 rows, landmarks are chosen among 30 000 drawn once by `seed`, and a fraction is judged by at
-    most 10 000 of the others; how much landmarks explain of all rows can be measured afterwards.
+    Of more than 30 000 rows, landmarks are chosen among some drawn once by `seed`: 15 for each, from 10 000 to 30 000;
+    a fraction is judged by at most 10 000 of the others. How much landmarks explain of all rows can be measured
+    afterwards.
     """
     # For a positive semidefinite kernel all other values are finite, too.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -103,10 +105,9 @@ def choose_landmarks(
     choose = _chooser(kernel, method)
     rows = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
     count, fraction = check_rank(rank, len(rows))
-    sampled = len(rows) > CHOSEN_FROM
-    among = rows
-    if sampled:
-        among = np.sort(np.random.default_rng([seed, 1]).choice(rows, max(CHOSEN_FROM, count), replace=False))
+    some = rows_chosen_from(len(rows), count)
+    sampled = some < len(rows)
+    among = np.sort(np.random.default_rng([seed, 1]).choice(rows, some, replace=False)) if sampled else rows
     part = X if len(among) == X.shape[0] else X[among]
     task = _Task(
         kernel, part, count or len(among), None if weights is None else weights[among], seed, threads, fraction
@@ -122,6 +123,13 @@ def choose_landmarks(
                 judges = np.sort(np.random.default_rng([seed, 2]).choice(judges, _MEASURED_ON, replace=False))
             found = _judged(task, choose, X[judges], None if weights is None else weights[judges])
     return found if found.indices is None else replace(found, indices=among[found.indices])
+
+
+def rows_chosen_from(n: int, count: int) -> int:
+    """Return how many of n rows landmarks are chosen among; a count of 0 is one that nobody knows yet."""
+    if n <= CHOSEN_FROM or not count:
+        return min(n, CHOSEN_FROM)
+    return min(n, max(count, min(CHOSEN_FROM, max(_FEWEST, _FOR_EACH * count))))
 
 
 def check_rank(rank: object, n: int) -> tuple[int, float]:

@@ -59,8 +59,8 @@ class Nystroem(FeatureTransformer):
 
     Notes
     -----
-    Landmarks of more than 30 000 rows are chosen among 30 000. float32 rows give float32 features, right to 1e-3 of
-    sqrt(k(x, x)): computed in float64 where float32 would not reach that.
+    Landmarks of more than 30 000 rows are chosen among 10 000 to 30 000. float32 rows give float32 features, right to
+    1e-3 of sqrt(k(x, x)): computed in float64 where float32 would not reach that.
 
     Examples
     --------

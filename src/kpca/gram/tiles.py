@@ -31,7 +31,7 @@ SLAB_BYTES = 32 * 2**20
 _PAGE_BYTES = 4096
 # Fresh memory is first judged by so much of it; it may take no more than this share of the time that it saves. Of the
 # time for tiles that are computed and multiplied, computing takes about half.
-LOOK_BYTES, WORTH, _COMPUTING = 8 * 2**20, 0.5, 0.5
+LOOK_BYTES, WORTH, _COMPUTING = 8 * 2**20, 0.25, 0.5
 # Numbers that a thread makes at a time, which takes milliseconds: many threads then seldom meet. But of few rows there
 # must be enough pieces for all threads.
 _PIECE_NUMBERS, _MANY_PIECES = 2_000_000, 64

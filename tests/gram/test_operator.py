@@ -17,6 +17,7 @@ import kpca.gram.operator as operator_module
 from kpca._base.config import config, get_config
 from kpca._base.threads import in_order
 from kpca.gram import Centered, CrossGram, Gram, MatrixGram
+from kpca.gram import tiles as tiles_module
 from kpca.gram.tiles import TileStore, edges
 from kpca.kernels import RBF, Chi2, Exponential, Laplacian, Linear, Matern, Polynomial
 
@@ -111,6 +112,22 @@ def test_tiles_are_kept_only_where_fresh_memory_costs_less_than_it_saves():
     assert large.room(0, 2**21, np.dtype(np.float64)) is None  # only a first look at some of it
     large.not_kept(2**24, seconds=1.0)
     assert large.room(0, 2**21, np.dtype(np.float64)).size == 2**21
+
+
+def test_little_is_asked_for_before_it_is_known_that_memory_comes_fast(monkeypatch):
+    """The first megabytes may have come at once because somebody had just given them back."""
+    double, store = np.dtype(np.float64), TileStore(64, 2**23, 2**40)
+    monkeypatch.setattr(tiles_module, "_touch", lambda memory: 1e-6)
+    store.keep(0, store.room(0, 2**20, double), seconds=1e-2)
+
+    def slow(memory):
+        assert store.room(2, 2**20, double) is None  # asked for by another thread meanwhile
+        return 1.0
+
+    monkeypatch.setattr(tiles_module, "_touch", slow)
+    assert store.room(1, 2**20, double) is not None
+    assert store.room(3, 2**20, double) is None  # that took too long: no more is kept
+    assert store.get(0) is not None
 
 
 def test_half_a_tile_is_never_kept():

@@ -157,7 +157,8 @@ class TileStore:
 
     Tiles are admitted by their number, the first ones first, until the budget is used up or fresh memory turns out to
     cost more time than it saves, as it may on virtual machines: a kept tile saves `reuses` evaluations. A first look at
-    some memory, and the first tiles computed, decide whether any are kept at all.
+    some memory, and the first tiles computed, decide whether any are kept at all. Memory that came at once says little
+    of what comes next, so no more is asked for at a time than has come so far.
     """
 
     def __init__(self, n_tiles: int, tile_bytes: int, budget: int, reuses: int = 2) -> None:
@@ -165,8 +166,8 @@ class TileStore:
         self._capacity = min(n_tiles, max(0, budget) // max(tile_bytes, 1))
         self._tiles: list[FloatArray | None] = [None] * self._capacity
         self._slab, self._used = np.empty(0, dtype=np.uint8), 0
-        self._looked, self._seen = False, 0  # bytes that the first look has touched
-        self._fresh, self._saved = 0.0, 0.0  # seconds that memory took, and that computing into it took
+        self._asked, self._fresh = 0, _Cost()  # bytes of memory, and what those took that have come
+        self._computing = _Cost()
         self._lock = threading.Lock()
 
     def get(self, number: int) -> FloatArray | None:
@@ -178,37 +179,59 @@ class TileStore:
             return None
         size = count * dtype.itemsize
         with self._lock:
-            first, self._looked = not self._looked, True
-            if not first and not self._saved:
-                return None  # not yet known
-            if self._fresh > WORTH * self._reuses * self._saved:
-                self._capacity = 0
+            looking = not self._asked
+            if not looking and not self._admitted(size):
                 return None
             if self._used + size > self._slab.nbytes:
                 # whole tiles, and no more of them than are still to come: the budget is a promise
                 whole = max(1, min(SLAB_BYTES // self._tile_bytes, self._capacity - number))
                 self._slab, self._used = np.empty(whole * self._tile_bytes, dtype=np.uint8), 0
             memory = self._slab[self._used : self._used + size]
-            if not first or size <= LOOK_BYTES:
+            touched = memory[:LOOK_BYTES] if looking else memory
+            self._asked += touched.nbytes
+            if kept := len(touched) == size:
                 self._used += size
         # outside the lock: where memory is slow to come, threads wait for it side by side
-        seconds = _touch(memory[:LOOK_BYTES] if first else memory)
+        seconds = _touch(touched)
         with self._lock:
-            self._fresh += seconds
-            self._seen = min(size, LOOK_BYTES) if first else self._seen
-        return None if first and size > LOOK_BYTES else memory.view(dtype)
+            self._fresh.add(touched.nbytes, seconds)
+        return memory.view(dtype) if kept else None
+
+    def _admitted(self, size: int) -> bool:
+        coming = self._asked > self._fresh.size
+        if not self._computing.size or (coming and self._asked + size > 2 * self._fresh.size):
+            return False  # not yet known
+        if self._fresh.rate > WORTH * self._reuses * self._computing.rate:
+            self._capacity = 0
+        return self._capacity > 0
 
     def keep(self, number: int, tile: FloatArray, seconds: float) -> None:
         """Remember a tile that was computed into its room; only now, so that half a tile is never taken for one."""
         self._tiles[number] = tile
         with self._lock:
-            self._saved += seconds
+            self._computing.add(tile.nbytes, seconds)
 
     def not_kept(self, size: int, seconds: float) -> None:
         """Take note of the time that so many bytes of tiles took which were computed and multiplied, but not kept."""
         with self._lock:
-            if self._seen and not self._saved:
-                self._saved = _COMPUTING * seconds * self._seen / size
+            if self._fresh.size and not self._computing.size:
+                self._computing.add(size, _COMPUTING * seconds)
+
+
+@dataclass
+class _Cost:
+    """The seconds that so many bytes took."""
+
+    size: int = 0
+    seconds: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        return self.seconds / max(self.size, 1)
+
+    def add(self, size: int, seconds: float) -> None:
+        self.size += size
+        self.seconds += seconds
 
 
 def _touch(memory: FloatArray) -> float:

@@ -24,7 +24,8 @@ FloatArray = NDArray[Any]
 # The centred form of a precomputed matrix may be asymmetric by this much of its largest entry.
 _ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 _ROWS_AT_ONCE = 512
-_NUMBERS_AT_ONCE = 200_000  # that a thread copies and looks at
+# Numbers that a thread copies and looks at; of so few BLAS uses the calling thread alone.
+_NUMBERS_AT_ONCE, _FEW_NUMBERS = 200_000, 10_000
 _COMPLEX = "Complex data not supported: X must hold real numbers; give real and imaginary parts as columns."
 _X = Setting("X")
 
@@ -98,6 +99,8 @@ def check_finite(
 
 
 def _sum_of_squares(values: FloatArray, copied: FloatArray | None, threads: int) -> float:
+    if copied is None and values.size <= _FEW_NUMBERS:
+        return float(np.vdot(values, values))
     if values.flags.f_contiguous:
         values, copied = values.T, None if copied is None else copied.T
     step = max(1, _NUMBERS_AT_ONCE * len(values) // max(values.size, 1))

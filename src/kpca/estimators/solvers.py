@@ -20,14 +20,14 @@ from kpca.estimators.checkpoint import Checkpoint
 from kpca.estimators.cost import Problem, Request
 from kpca.features.guess import leading_eigenvectors
 from kpca.gram import Centered
-from kpca.gram.tiles import LOOK_BYTES, WORTH, edges, tile_edge, workers_bytes
+from kpca.gram.tiles import LOOK_BYTES, edges, keeping_pays, tile_edge, workers_bytes
 from kpca.spectrum import Spectrum, solve_dense, solve_krylov
 from kpca.spectrum.krylov import block_size, step_size
 
 # From this share of all components on, the whole spectrum is cheaper than a Krylov basis of that size.
 LARGE_SHARE = 1 / 6
 # Products after the first that a tolerance takes, about.
-_REUSES, _REUSES_WHEN_TIGHT, _LOOSE = 2, 5, 1e-8
+_REUSES, _REUSES_WHEN_TIGHT, _LOOSE = 3, 5, 1e-8
 # Beyond this many components the work on the basis needs BLAS's threads.
 _NARROW = 40
 # Columns of the first block that stay random beside the guess: they find what the guess has missed.
@@ -125,7 +125,7 @@ def _expected_by_blocks(problem: Problem, k: int) -> dict[str, Any]:
         tile = cost.cost_of_tiles(problem, step_size(k), single=ahead.single)
         cuts = edges(n, tile_edge(n, item))
         rows, count = cuts[0].stop, len(cuts) * (len(cuts) + 1) // 2
-        worth = cost.machine_rates().fresh <= WORTH * _reuses(problem.tol) * tile.fill / item
+        worth = keeping_pays(cost.machine_rates().fresh, tile.fill / item, _reuses(problem.tol))
         most = count if worth else LOOK_BYTES // (rows * rows * item)
         room = layout.tiles // (rows * rows * item)
         why = "fresh memory costs more time here than it saves" if not worth else layout.why if room < count else ""

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from kpca._base.config import BASE, memory_budget, require, row_columns
 from kpca._base.linalg import FloatArray
-from kpca._base.threads import in_order
+from kpca._base.threads import in_order, single_threaded
 from kpca.features import FeatureMap
 from kpca.gram import CrossGram
 from kpca.gram.engine import like, to_host
@@ -129,6 +129,8 @@ class KernelProjection(_ByComponents):
     # values.
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
+    # A row alone is over before the limits of BLAS are set and undone for each step.
+    @single_threaded()
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X, never holding more than a few tiles.  # shape: (m, k)"""
         cross, _ = self._cross(X, threads)
@@ -136,6 +138,7 @@ class KernelProjection(_ByComponents):
         scores -= like(self.offset, scores)
         return scores
 
+    @single_threaded()
     def parts(self, X: Any, *, threads: int = 1) -> Parts:
         """Return the scores, and |phi(x) - P phi(x)|^2 = k(x, x) - 2 k_x'c + c'Kc - |t|^2.
 

@@ -33,7 +33,7 @@ DOUBLE_DISTANCE_ERROR = 1e-11
 CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
 # Fewer rows than this are not worth bringing the others into the order that compiled products want; of longer rows
 # BLAS makes better use of the cache.
-_FEW_ROWS, _LONG_ROWS = 64, 1024
+FEW_ROWS, _LONG_ROWS = 64, 1024
 
 
 class Factored(NamedTuple):
@@ -196,7 +196,7 @@ class _DenseValues(ProfileValues):
     def factored(self) -> Factored | None:
         if self._loop is None or self._correct or self._L.dtype != self._tile_dtype:
             return None
-        if len(self._L) < _FEW_ROWS or self._L.shape[1] > _LONG_ROWS:
+        if len(self._L) < FEW_ROWS or self._L.shape[1] > _LONG_ROWS:
             return None
         return Factored(self._loop, self._L, self._R, not self._may_pass_zero, self._radial, self._spare)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order
-from kpca.gram._evaluators import Evaluator, Memo, evaluator, has_single
+from kpca.gram._evaluators import FEW_ROWS, Evaluator, Memo, evaluator, has_single
 from kpca.gram._strips import Products, Strips, symmetrise
 from kpca.gram.shared import SharedArguments
 from kpca.gram.slopes import Slopes
@@ -40,6 +40,8 @@ from kpca.kernels.profiles import add
 _BAND_ROWS = 4096
 # Rows that some are computed against at a time, when an error is measured.
 _CHECKED_ROWS = 4096
+# Columns of a tile of few rows, at most: their products are summed up in the precision of the tile.
+_WIDEST = 4096
 
 
 class NumpyTiles:
@@ -236,6 +238,9 @@ class NumpyCross:
 
     def _multiply(self, X: Any, V: FloatArray, out: FloatArray) -> None:
         m, n, edge = len(out), len(V), CROSS_EDGE[self._dtype.itemsize]
+        if m < FEW_ROWS:
+            self._multiply_few(X, V, out)
+            return
         cuts = edges(n, edge)
         width = cuts[0].stop
         strips = Strips(self._evaluator(X, self._threads), V, self._dtype, width=width, threads=self._threads)
@@ -254,6 +259,25 @@ class NumpyCross:
                 strips.take_back(found)
 
         in_order(pieces, lambda: multiply, commit, self._threads)
+
+    def _multiply_few(self, X: Any, V: FloatArray, out: FloatArray) -> None:
+        """Multiply tiles that are wide rather than high, as many at a time as are worth a thread."""
+        m, edge = len(out), CROSS_EDGE[self._dtype.itemsize]
+        values, inner = self._evaluator(X, self._threads), np.ascontiguousarray(V, dtype=self._dtype)
+        cuts = edges(len(V), max(edge, min(edge**2 // m, _WIDEST)))
+
+        def multiply(run: list[slice]) -> FloatArray:
+            total = np.zeros((m, V.shape[1]))
+            for cut in run:
+                tile = np.empty((m, cut.stop - cut.start), dtype=self._dtype)
+                values.fill(slice(0, m), cut, tile)
+                total += tile @ inner[cut]
+            return total
+
+        def commit(_: list[slice], part: FloatArray) -> None:
+            np.add(out, part, out=out)
+
+        in_order(runs(cuts, max(1, 2 * edge**2 // (m * cuts[0].stop))), lambda: multiply, commit, self._threads)
 
 
 class NumpyEngine:

@@ -30,8 +30,8 @@ _WHOLE = 32
 SLAB_BYTES = 32 * 2**20
 _PAGE_BYTES = 4096
 # Fresh memory is first judged by so much of it; it may take no more than this share of the time that it saves. Of the
-# time for tiles that are computed and multiplied, computing takes about half.
-LOOK_BYTES, WORTH, _COMPUTING = 8 * 2**20, 0.25, 0.5
+# time for tiles that are computed and multiplied, computing takes about half; a kept byte is read in so many seconds.
+LOOK_BYTES, _WORTH, _COMPUTING, _READING = 8 * 2**20, 0.5, 0.5, 1e-10
 # Numbers that a thread makes at a time, which takes milliseconds: many threads then seldom meet. But of few rows there
 # must be enough pieces for all threads.
 _PIECE_NUMBERS, _MANY_PIECES = 2_000_000, 64
@@ -152,6 +152,11 @@ class Spare:
             self._free.setdefault((memory.dtype.char, memory.size.bit_length() - 1), []).append(memory)
 
 
+def keeping_pays(fresh: float, computing: float, reuses: int) -> bool:
+    """Return True if tiles are worth their memory: seconds for a byte of it, and for computing one, saved so often."""
+    return fresh <= _WORTH * reuses * (computing - _READING)
+
+
 class TileStore:
     """Keeps as many tiles as the budget allows; a tile not kept is computed anew each time, to the same bits.
 
@@ -201,7 +206,7 @@ class TileStore:
         coming = self._asked > self._fresh.size
         if not self._computing.size or (coming and self._asked + size > 2 * self._fresh.size):
             return False  # not yet known
-        if self._fresh.rate > WORTH * self._reuses * self._computing.rate:
+        if not keeping_pays(self._fresh.rate, self._computing.rate, self._reuses):
             self._capacity = 0
         return self._capacity > 0
 

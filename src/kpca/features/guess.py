@@ -15,8 +15,9 @@ from kpca.gram.engine import evaluator
 from kpca.gram.operator import Gram, center
 from kpca.gram.tiles import slices
 
-# Measured at n = 6 000 to 20 000: more rows save no more passes; so few need one thread of LAPACK only.
-_LANDMARKS = 192
+# Measured at n = 3 000 to 20 000: more rows save no more passes, of few rows a few more do; so few need one thread of
+# LAPACK only.
+_LANDMARKS, _LANDMARKS_OF_FEW = 192, 256
 _SAMPLE_FOR_VALUES = 1000
 # Up to this many rows a pass costs no more than the features that would save it.
 _FEW_ROWS = 5000
@@ -47,7 +48,7 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
     kernels. None are returned where values overflow: the product that comes next says so.
     """
     n = gram.shape[0]
-    m = min(n, max(min(_LANDMARKS, n // 16), 3 * count))
+    m = min(n, max(min(_LANDMARKS if n > _FEW_ROWS else _LANDMARKS_OF_FEW, n // 16), 3 * count))
     some = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
     found = None
     if n > _FEW_ROWS and gram.kernel.psd:

@@ -1,6 +1,8 @@
 """Thread limits of BLAS are put back, also when several fits overlap in threads."""
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -83,3 +85,23 @@ def test_what_workers_hold_is_let_go_at_once():
             assert done == list(range(20))
     finally:
         gc.enable()
+
+
+def test_work_is_done_where_no_thread_can_be_started(monkeypatch):
+    class Full:
+        def submit(self, *work):
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(blas, "_idle", Full)
+    done = []
+    blas.in_order(list(range(20)), lambda: lambda piece: 2 * piece, lambda _, x: done.append(x), 3)
+    assert done == list(range(0, 40, 2))
+
+
+def test_a_fit_at_the_very_end_of_a_program():
+    """Python starts no threads then."""
+    said = "import atexit, numpy as np, kpca; X = np.random.default_rng(0).standard_normal((3000, 4)); "
+    said += "model = kpca.KernelPCA(2, kernel='rbf', n_jobs=2).fit(X[:9]); "  # loads what can only be loaded before
+    said += "atexit.register(lambda: print(model.fit(X).n_components_))"
+    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.returncode) == ("2", 0), done.stderr

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -205,8 +205,10 @@ class _Crew(Generic[Piece, Result]):
             self._at_work.add(me)
             more = self._left and self._others
             self._others -= bool(more)
-        if more:  # settings of this thread, kpca's and NumPy's, hold in the other, too
-            self._called.append(_idle().submit(copy_context().run, self._work))
+        if more:
+            with suppress(RuntimeError):  # no more threads are to be had, as at the very end: those at work do it all
+                # settings of this thread, kpca's and NumPy's, hold in the other, too
+                self._called.append(_idle().submit(copy_context().run, self._work))
         return taken
 
     def _hand_over(self, number: int, piece: Piece, result: Result) -> None:

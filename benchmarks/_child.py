@@ -82,18 +82,18 @@ def measure(call: Callable[[], Result]) -> tuple[Result, dict[str, Any]]:
     reset_peak()
     before = memory_now()
     others = OtherWork()
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     result = call()
-    seconds = time.perf_counter() - start
-    share = others.share(seconds)
-    return result, {"seconds": seconds, "peak_mib": (memory_peak() - before) / MIB, "others_share": share}
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    share, peak = others.share(seconds), (memory_peak() - before) / MIB
+    return result, {"seconds": seconds, "cpu_seconds": cpu, "peak_mib": peak, "others_share": share}
 
 
 def measure_many(call: Callable[[], Result], *, at_least: int, budget: float) -> tuple[Result, dict[str, Any]]:
     """Call `at_least` times, and on until `budget` seconds are spent; return the last result, best and median time."""
     result, first = measure(call)
     times: list[float] = []
-    others = OtherWork()
+    others, cpu = OtherWork(), time.process_time()
     while len(times) < at_least or sum(times) < budget:
         start = time.perf_counter()
         result = call()
@@ -101,6 +101,7 @@ def measure_many(call: Callable[[], Result], *, at_least: int, budget: float) ->
     return result, {
         "seconds": min(times),
         "median_seconds": statistics.median(times),
+        "cpu_seconds": (time.process_time() - cpu) / len(times),
         "first_seconds": first["seconds"],
         "calls": len(times),
         "peak_mib": first["peak_mib"],

@@ -121,6 +121,7 @@ def summary(job: Job, runs: dict[int, list[Run]]) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"job": job.title, "cores": cores, "best": best, "runs": mine}
         row["median"] = statistics.median(run.get("median_seconds") or run["seconds"] for run in mine)
         row["speed_up"] = (rows[0]["best"] if rows else best) / best
+        row["cpu"] = statistics.median(run["cpu_seconds"] for run in mine)
         row["same_bits"] = {run["bits"] for run in mine} == {runs[1][0]["bits"]}
         row["others_share"] = max(run["others_share"] for run in mine)
         rows.append(row)
@@ -142,6 +143,7 @@ def _cells(job: Job, row: dict[str, Any]) -> list[str]:
         f"{row['speed_up']:.2f}",
         verdict(fast, f"≥ {job.speed_up}"),
         f"{row['speed_up'] / row['cores']:.0%}",
+        f"{row['cpu']:.4g}",
         verdict(row["same_bits"], "same bits"),
         f"{row['others_share']:.0%}",
     ]
@@ -196,7 +198,19 @@ def main() -> None:
         found = summary(job, runs)
         rows += found
         lines += [_cells(job, row) for row in found]
-    columns = ["work", "cores", "best s", "median s", "asked", "speed-up", "asked", "efficiency", "results", "others"]
+    columns = [
+        "work",
+        "cores",
+        "best s",
+        "median s",
+        "asked",
+        "speed-up",
+        "asked",
+        "efficiency",
+        "CPU s",
+        "results",
+        "others",
+    ]
     show("one thread per core", columns, lines)
     save("cores", options, rows)
     if rows and importlib.util.find_spec("matplotlib"):

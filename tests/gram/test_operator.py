@@ -88,7 +88,8 @@ def test_bits_do_not_depend_on_threads_or_memory():
                 np.testing.assert_array_equal(gram @ V, first)
 
 
-def test_tiles_are_kept_as_far_as_the_budget_goes():
+def test_tiles_are_kept_as_far_as_the_budget_goes(monkeypatch):
+    monkeypatch.setattr(tiles_module, "_READING", 0.0)  # some machines compute tiles of few features as fast
     V = RNG.standard_normal((len(X), 2))
     assert sum(len(range(*cut.indices(1400))) for cut in edges(1400, 640)) == 1400
     n_tiles = 6

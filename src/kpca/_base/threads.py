@@ -164,7 +164,7 @@ class _Crew(Generic[Piece, Result]):
         # Threads that are late find nothing left to do: only those that are at work are waited for.
         self._finished, self._at_work = threading.Condition(threading.Lock()), set[int]()
         self._errors: list[BaseException] = []
-        # No thread knows what it was called with once it is through: nobody holds on to the workers' memory then.
+        # Futures forget what they called, so the workers' memory, which may be large, is freed as soon as all are done.
         self._called: list[Future[None]] = []
 
     def run(self) -> None:

@@ -131,6 +131,18 @@ def test_little_is_asked_for_before_it_is_known_that_memory_comes_fast(monkeypat
     assert store.get(0) is not None
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-10)])
+def test_a_few_new_rows_and_some_more(dtype, tolerance):
+    """Up to 63 have tiles of their own shape; so many known rows make several of them, for several threads."""
+    known, fresh = (RNG.standard_normal((m, 3)).astype(dtype) for m in (20_001, 64))
+    V = RNG.standard_normal((len(known), 5)).astype(dtype)
+    exact = kernel_values("rbf", fresh, known, gamma=0.5) @ V.astype(np.float64)
+    for m in (1, 2, 63, 64):
+        one, many = (CrossGram(RBF(0.5), fresh[:m], known, dtype=np.dtype(dtype), threads=t) @ V for t in (1, 3))
+        np.testing.assert_array_equal(one, many)
+        np.testing.assert_allclose(one, exact[:m], atol=tolerance * np.abs(exact).max())
+
+
 def test_half_a_tile_is_never_kept():
     store = TileStore(4, 800, 10_000)
     room = store.room(0, 100, np.dtype(np.float64))

@@ -27,7 +27,7 @@ from kpca.spectrum.krylov import block_size, step_size
 # From this share of all components on, the whole spectrum is cheaper than a Krylov basis of that size.
 LARGE_SHARE = 1 / 6
 # Products after the first that a tolerance takes, about.
-_REUSES, _REUSES_WHEN_TIGHT, _LOOSE = 3, 5, 1e-8
+_REUSES, _REUSES_WHEN_TIGHT, _LOOSE = 2, 5, 1e-8
 # Beyond this many components the work on the basis needs BLAS's threads.
 _NARROW = 40
 # Columns of the first block that stay random beside the guess: they find what the guess has missed.

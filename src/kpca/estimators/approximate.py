@@ -201,14 +201,17 @@ def components_of(
         directions = np.column_stack([directions, np.zeros((rank, n_components - rank))])
     trace = scatter.total_variance(centred=centred)
     count = _number_of(values, n_components, trace)
-    # rows that are their own features are wrong by nothing but the sums
-    size = float(np.trace(scatter.matrix)) if isinstance(feature_map, IdentityMap) else scatter.trace
-    relative = feature_map.error(dtype) if isinstance(feature_map, NystroemMap) else _FEATURE_ERROR[dtype]
-    error = 2.0 * relative * size + scatter.rounding
+    error = scatter.rounding + 16.0 * float(np.finfo(np.float64).eps) * float(np.sqrt(frobenius2))
+    if not isinstance(feature_map, IdentityMap):  # rows that are their own features are wrong by nothing but the sums
+        relative = feature_map.error(dtype) if isinstance(feature_map, NystroemMap) else _FEATURE_ERROR[dtype]
+        error += 2.0 * relative * scatter.trace
     # Random features: the norm of K - F F' is at most its Frobenius norm, mass times the root mean square of entries.
     gap = scatter.unexplained if feature_map.exact else scatter.mass * fitted.kernel_error
     values, directions = values[:count], np.ascontiguousarray(directions[:, :count])
-    residuals = np.full(count, gap + error)  # B u - lambda u = (K - F F') u, centred, up to rounding
+    # B u - lambda u = (K - F F') u, centred, and rounding: u = F v / sqrt(lambda) enlarges what it did to F
+    with np.errstate(divide="ignore"):
+        enlarged = np.sqrt(values.max(initial=0.0) / values)
+    residuals = gap + error * np.where(values > error, enlarged, 1.0)
     sums, smallest = (trace, frobenius2), float(values.min(initial=0.0))
     rounding = 8.0 * float(np.finfo(dtype).eps) * float(np.sqrt(frobenius2))
     bounds = _bounds(values, gap, feature_map, error)
@@ -261,7 +264,7 @@ def decompose_features(
         components = components_of(scatter, fitted, wanted, centred=request.center, dtype=dtype)
         spectrum, projection = components.spectrum, components.projection(dtype)
         vectors, scale = _scores(projection, chunks, scatter.rows, threads)
-        if not leading or scatter.rounding <= 0.0 or _confirmed(spectrum.values, vectors, scale, dtype, threads):
+        if not leading or not scatter.of_values or _confirmed(spectrum.values, vectors, scale, dtype, threads):
             break
     if request.center:
         _warn_of_flat_features(scatter, components)

@@ -103,7 +103,7 @@ def decompose_matrix(K: Any, weights: FloatArray | None, request: Request) -> De
     present = np.arange(n) if weights is None else np.flatnonzero(weights)
     scale = None if weights is None else np.sqrt(weights[present])
     gram = MatrixGram(K if len(present) == n else _principal_part(K, present), scale=scale)
-    spectrum = _solve(gram, request, getattr(K, "dtype", np.dtype(np.float64)))
+    spectrum = _solve(gram, request, np.dtype(np.float64) if isinstance(K, LinearOperator) else K.dtype)
     some, offset = _coefficients(gram, spectrum, request.center)
     coefficients = np.zeros((n, some.shape[1]))
     coefficients[present] = some
@@ -204,7 +204,10 @@ def settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
     if not values.any():
         said = "All rows are alike under this kernel, so there is no variance to explain and all scores are 0."
         warnings.warn(said, stacklevel=2)
-    return replace(spectrum, values=values)
+    # what was said of the eigenvalues found holds for those that are shown
+    residuals = spectrum.residuals + np.abs(values - spectrum.values)
+    lower, upper = np.minimum(spectrum.bounds[:, 0], values), np.maximum(spectrum.bounds[:, 1], values)
+    return replace(spectrum, values=values, residuals=residuals, bounds=np.column_stack([lower, upper]))
 
 
 def _warn_of_flat_kernel(gram: Gram, spectrum: Spectrum) -> None:

@@ -59,6 +59,15 @@ class Fitted:
         return self.spectrum.values.astype(self.dtype)
 
     @property
+    def eigenvalue_bounds(self) -> FloatArray:
+        """Bounds of the exact eigenvalues, between which those that are shown lie, too.  # shape: (k, 2)"""
+        bounds, shown = self.spectrum.bounds, self.eigenvalues.astype(np.float64)
+        if self.dtype != np.float32:
+            return bounds
+        rounding = 0.5 * float(np.finfo(np.float32).eps) * np.abs(shown)
+        return np.column_stack([np.minimum(bounds[:, 0], shown - rounding), np.maximum(bounds[:, 1], shown + rounding)])
+
+    @property
     def explained_variance(self) -> FloatArray:
         """Eigenvalues over mass - 1, or over the mass without centring.  # shape: (k,)"""
         degrees = self.mass - 1.0 if self.center and self.mass > 1.0 else self.mass
@@ -93,7 +102,7 @@ class Fitted:
             "explained_variance_": self.explained_variance,
             "explained_variance_ratio_": self.explained_variance_ratio,
             "residuals_": spectrum.residuals / top + rounding,
-            "eigenvalue_bounds_": spectrum.bounds,
+            "eigenvalue_bounds_": self.eigenvalue_bounds,
             "solver_": spectrum.solver,
             "n_passes_": spectrum.n_passes,
             "n_components_": len(spectrum.values),

@@ -314,7 +314,7 @@ class IncrementalKernelPCA(BaseKernelPCA):
         return fit_back(settings, kernel, projection, rows, scores, seed=seed, threads=threads, refit=refit)
 
     eigenvalues_ = property(lambda self: self._current.eigenvalues, doc="Of the features' kernel matrix: (k,).")
-    eigenvalue_bounds_ = property(lambda self: self._current.spectrum.bounds, doc="Of exact eigenvalues: (k, 2).")
+    eigenvalue_bounds_ = property(lambda self: self._current.eigenvalue_bounds, doc="Of exact eigenvalues: (k, 2).")
     explained_variance_ = property(lambda self: self._current.explained_variance, doc=Fitted.explained_variance.__doc__)
     explained_variance_ratio_ = property(lambda self: self._current.explained_variance_ratio, doc="Shares: (k,).")
     n_components_ = property(lambda self: len(self._current.spectrum.values), doc="The number of components.")

@@ -20,6 +20,7 @@ from kpca.estimators.fitted import Fitted
 from kpca.estimators.plan import kernel_of
 from kpca.features.projection import Centre, KernelProjection, LinearProjection, MatrixProjection, Projection
 from kpca.gram import Centered, CrossGram, Gram, MatrixGram
+from kpca.gram.engine import column_norms
 from kpca.gram.factored import Factored
 from kpca.preimage.back import Back
 from kpca.preimage.learned import RidgeMap, RidgeMapWay
@@ -219,14 +220,20 @@ def _projected(
 
 def _certified(operator: Any, values: FloatArray, vectors: FloatArray) -> Spectrum:
     """Return eigenpairs that somebody else found, with residuals and bounds as measured."""
+    # Bounds need Ritz values of orthonormal vectors, which these are to their own precision only.
+    Q, R = np.linalg.qr(vectors.astype(np.float64))
     if isinstance(operator, Factored):
-        images = operator.features_times(operator.transposed_times(vectors))
+        images = operator.features_times(operator.transposed_times(Q))
     else:
-        images = operator @ vectors
-    residuals = np.sqrt(np.square(images - vectors * values).sum(axis=0))
-    error = float(operator.error(vectors)) if len(values) else 0.0
+        images = operator @ Q
+    ritz, Y = np.linalg.eigh(0.5 * (Q.T @ images + images.T @ Q))
+    ritz, Y = ritz[::-1], Y[:, ::-1]
+    error = float(operator.error(Q)) if len(values) else 0.0
     trace, squares = float(operator.trace()), float(operator.frobenius2())
     most, k = squares + float(operator.frobenius2_error()), len(values)
-    bounds = eigenvalue_bounds(values, residuals, k, error=error, trace=trace, square=most, psd=operator.psd)
-    smallest = float(values.min(initial=0.0))
-    return Spectrum(values, vectors, residuals + error, bounds, trace, squares, smallest, 1, True, _SOLVER, error)
+    lengths = column_norms(images @ Y - Q @ (Y * ritz))
+    bounds = eigenvalue_bounds(ritz, lengths, k, error=error, trace=trace, square=most, psd=operator.psd)
+    lower, upper = np.minimum(bounds[:, 0], values), np.maximum(bounds[:, 1], values)
+    bounds, smallest = np.column_stack([lower, upper]), float(values.min(initial=0.0))
+    residuals = column_norms(images @ R - vectors * values) + error
+    return Spectrum(values, vectors, residuals, bounds, trace, squares, smallest, 1, True, _SOLVER, error)

@@ -50,14 +50,14 @@ class Inexact:
 
 @dataclass(frozen=True)
 class IdentityMap(Inexact):
-    """f(x) = x, for which nothing is left unexplained."""
+    """f(x) = x in float64, for which nothing is left unexplained: sums of float32 rows would lose small components."""
 
     rank: int
     kernel: Kernel = field(default_factory=Linear)
     exact: bool = True
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        return X.toarray() if sparse.issparse(X) else np.array(X)
+        return (X.toarray() if sparse.issparse(X) else np.asarray(X)).astype(np.float64)
 
 
 class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

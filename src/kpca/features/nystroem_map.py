@@ -31,7 +31,7 @@ _DEPENDENT = 8.0 * float(np.finfo(np.float64).eps)
 # float32 is used where features stay right to this share of sqrt(k(x, x)); measured on some landmarks, whose features
 # are known, with a factor to be on the safe side for other rows.
 _SINGLE_ERROR, _SAFETY, _PROBES = 1e-3, 2.0, 256
-_DOUBLE_ERROR = 1e-12
+_DOUBLE_ERROR, _LEAST_SINGLE_ERROR = 1e-12, 4.0 * float(np.finfo(np.float32).eps)
 
 
 class NystroemMap:
@@ -92,7 +92,7 @@ class NystroemMap:
     def error(self, dtype: Any) -> float:
         """Return how wrong features may be, as a share of sqrt(k(x, x)); of float32 measured, otherwise rounding."""
         if self.precision(dtype) == SINGLE:
-            return self._single_error
+            return max(self._single_error, _LEAST_SINGLE_ERROR)  # landmarks alone may happen to have none
         return float(np.finfo(SINGLE).eps) if np.dtype(dtype) == SINGLE else _DOUBLE_ERROR
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:

@@ -22,6 +22,7 @@ from kpca.features.base import FeatureMap
 from kpca.features.nystroem_map import NystroemMap
 from kpca.gram.tiles import slices
 
+_EPS = float(np.finfo(np.float64).eps)
 Monitor = Callable[[int], None]  # is told the number of rows of each piece that is done
 # Directions in which the sums are checked: 16 cost some 4 % of the pass, and have 120 pairs to estimate a norm from.
 _PROBES = 16
@@ -51,7 +52,8 @@ class Scatter:
     matrix: FloatArray  # sum of w (f - mean)(f - mean)', shape: (r, r)
     trace: float  # sum of w k(x, x)
     unexplained: float  # sum of w (k(x, x) - |f|^2), where the features explain a part of the kernel; else 0
-    rounding: float = 0.0  # what rounding of the sums may have added to `unexplained` or to an eigenvalue, if counted
+    rounding: float = 0.0  # what rounding of the sums may have added to the trace, or to an eigenvalue
+    of_values: bool = False  # True if kernel values were summed up and whitened once
 
     @staticmethod
     def empty(rank: int) -> Scatter:
@@ -68,8 +70,15 @@ class Scatter:
         matrix = self.matrix + other.matrix
         matrix += np.multiply.outer(gap * (self.mass * other.mass / mass), gap)
         mean = self.mean + gap * (other.mass / mass)
-        sums = (getattr(self, name) + getattr(other, name) for name in ("trace", "unexplained", "rounding"))
-        return Scatter(self.rows + other.rows, mass, mean, matrix, *sums)
+        trace, unexplained, rounding = (
+            getattr(self, name) + getattr(other, name) for name in ("trace", "unexplained", "rounding")
+        )
+        # either mean is rounded, however far from 0 it is: so is the gap
+        off = 2.0 * _EPS * float(np.linalg.norm(self.mean) + np.linalg.norm(other.mean))
+        length = float(np.linalg.norm(gap))
+        rounding += self.mass * other.mass / mass * (2.0 * length + off) * off
+        rounding += 4.0 * _EPS * self.mass * other.mass / mass * length**2 + 2.0 * _EPS * float(np.trace(matrix))
+        return Scatter(self.rows + other.rows, mass, mean, matrix, trace, unexplained, rounding)
 
     def faded(self, factor: float) -> Scatter:
         """Return the scatter with all weights multiplied by a factor: how a stream forgets."""
@@ -138,8 +147,20 @@ def scatter_of(
     # of few rows every thread gets a piece, if that is not so short that its sums cost more than its features
     runs = _runs(n, min(PIECE_NUMBERS // max(rank, 1), max(4 * rank, n // _FEWEST_PIECES)))
     _add_up(sums, runs, lambda: work, threads, lambda rows: report(rows, again=True))
+    rounding = _of_sums(runs, origin.dtype) * float(np.trace(sums.second))
     gap, second = sums.centred()
-    return Scatter(sums.rows, sums.mass, origin.astype(np.float64) + gap, second, sums.trace, sums.unexplained)
+    mean = origin.astype(np.float64) + gap
+    return Scatter(sums.rows, sums.mass, mean, second, sums.trace, sums.unexplained, rounding)
+
+
+def _of_sums(runs: list[list[slice]], dtype: np.dtype[Any]) -> float:
+    """Return what rounding may do to sums of squares over the rows, as a share of them (docs/mathematics.md, section 4).
+
+    A piece is summed up in the precision of its numbers, and all pieces in float64.
+    """
+    longest, count = runs[0][0].stop, sum(len(pieces) for pieces in runs)
+    of_piece, of_all = 4.0 + 2.0 * math.sqrt(longest), 4.0 + 2.0 * math.sqrt(count)
+    return of_piece * float(np.finfo(dtype).eps) + of_all * _EPS
 
 
 def _allowed(feature_map: NystroemMap, dtype: Any, leading: bool) -> float:
@@ -283,7 +304,7 @@ def _value_sums(
     matrix = landmarks.whitened_twice(second)
     explained = float(np.trace(matrix)) + sums.mass * float(mean @ mean)
     left = max(sums.trace - explained, 0.0)
-    return Scatter(sums.rows, sums.mass, mean, matrix, sums.trace, left, rounding)
+    return Scatter(sums.rows, sums.mass, mean, matrix, sums.trace, left, rounding, of_values=True)
 
 
 def _rounding(sums: _Sums, probes: FloatArray) -> float:

@@ -17,7 +17,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.threads import in_order
-from kpca.gram.operator import Moments, OfData
+from kpca.gram.operator import Moments, OfData, Precision
 from kpca.gram.tiles import slices
 from kpca.kernels import Kernel
 
@@ -34,6 +34,10 @@ _COLUMNS_AT_ONCE = 64
 _SAMPLE = 64
 # An origin is as good as the mean while its squared distance is at most this many times the mean square of the rows'.
 _NEAR_ORIGIN = 4.0
+# Columns that a thread multiplies at a time where there are more columns than rows.
+_WIDEST = 512
+# Columns on which the error of float32 products is measured, and what it is multiplied by to be on the safe side.
+_MEASURED, _SAFETY = 4, 4.0
 
 
 class MatrixGram(OfData):
@@ -113,80 +117,126 @@ class MatrixGram(OfData):
 
 
 class Factored(OfData):
-    """F'F (primal, d x d) or F F' (dual, n x n), whichever is smaller, of dense or CSR rows."""
+    """F'F (primal, d x d) or F F' (dual, n x n), whichever is smaller, of dense or CSR rows.
+
+    Sums are float64 whatever the dtype of the rows: u = F v / |F v| magnifies what rounding did to F'F by the root of
+    lambda_1 / lambda. `at("single")` multiplies float32 rows as they are, for passes whose error can be borne.
+    """
 
     kernel, psd = None, True
 
-    def __init__(self, X: Any, *, centred: bool, scale: FloatArray | None = None, threads: int = 1) -> None:
+    def __init__(
+        self,
+        X: Any,
+        *,
+        centred: bool,
+        scale: FloatArray | None = None,
+        threads: int = 1,
+        precision: Precision = "double",
+    ) -> None:
         n, d = X.shape
         self._threads = threads if n * d > _ONE_THREAD_NUMBERS else 1
         self.primal = d <= n
         self.shape = (d, d) if self.primal else (n, n)
         self._data, self._scale, self._centred = X, scale, centred
         self._mass = float(n if scale is None else scale @ scale)
-        self.sparse = sparse.issparse(X)
+        self.sparse, self.dtype = sparse.issparse(X), X.dtype
         self._trace: float | None = None
-        self._matrix_norm: float | None = None
+        self._single = precision == "single"
+        self._other: Factored | None = None
 
-    @cached_property
+    def at(self, precision: Precision) -> Factored:
+        """Return the same operator with products of this precision; itself where float32 would save nothing."""
+        if (precision == "single") == self._single or self.sparse or self.dtype == np.float64:
+            return self
+        if self._other is None:
+            how: dict[str, Any] = {"centred": self._centred, "scale": self._scale, "threads": self._threads}
+            self._other = Factored(self._data, **how, precision=precision)
+            self._other._other, self._other._middle = self, self._middle
+        return self._other
+
+    # -- the rows, relative to their mean -------------------------------------------------------------------------
+
+    @property
     def mean(self) -> FloatArray:
         """The (weighted) mean row, 0 without centring.  # shape: (d,)"""
+        return self._middle[0] + self._middle[1]
+
+    @cached_property
+    def _middle(self) -> tuple[FloatArray, FloatArray]:
+        """The mean as a point near it and the rest, so that rows far from 0 lose no digits.  # shapes: (d,), (d,)"""
+        origin = self._origin
         if not self._centred:
-            return np.zeros(self._data.shape[1])
-        if not self.sparse:
-            return mean_of_rows(self._data, None if self._scale is None else self._scale**2)
-        # a product with float64 weights; SciPy's own sum of float32 rows would be one of float32 numbers
-        return np.asarray(self._data.T @ self.scale**2, dtype=np.float64).ravel() / self._mass
-
-    def _chunks(self) -> list[slice]:
-        n, d = self._data.shape
-        return slices(n, max(1, _CHUNK // d))
-
-    def _over_chunks(
-        self, origin: FloatArray, work: Callable[[slice, FloatArray], Any], commit: Callable[[slice, Any], None]
-    ) -> None:
-        """Work on the rows of S (X - origin), a chunk at a time; commit the results in the order of the rows."""
-        chunks = self._chunks()
-
-        def make_worker() -> Callable[[slice], Any]:
-            memory = np.empty((chunks[0].stop, self._data.shape[1]), dtype=self._data.dtype)
-            return lambda rows: work(rows, self._relative(rows, origin, memory[: rows.stop - rows.start]))
-
-        in_order(chunks, make_worker, commit, self._threads)
-
-    def _relative(self, rows: slice, origin: FloatArray, out: FloatArray) -> FloatArray:
-        """Return some rows of S (X - origin) in the dtype of the data: written to `out`, or the rows as they are.
-
-        A difference of two float32 numbers is rounded relative to itself, whatever their size: so it is taken from the
-        origin as float32 writes it, and what that leaves of the origin is subtracted next.
-        """
-        if self._scale is None and not origin.any():
-            return np.asarray(self._data[rows])
-        near = origin.astype(out.dtype)
-        np.subtract(self._data[rows], near, out=out)
-        rest = (origin - near).astype(out.dtype)
-        if rest.any():
-            out -= rest
-        if self._scale is not None:
-            out *= self._scale[rows, None].astype(out.dtype)
-        return out
+            return origin, origin
+        if self.sparse:
+            # a product with float64 weights; SciPy's own sum of float32 rows would be one of float32 numbers
+            return np.asarray(self._data.T @ self.scale**2, dtype=np.float64).ravel() / self._mass, origin
+        total = np.zeros(len(origin))
+        work = self._on_rows(lambda rows, part: self._roots(rows) @ part, (origin, None))
+        in_order(self._chunks(), work, lambda _, sums: np.add(total, sums, out=total), self._threads)
+        return origin, total / self._mass
 
     @cached_property
     def _origin(self) -> FloatArray:
-        """A point so near the mean that rows relative to it lose no digits; 0, which costs nothing, if it will do."""
+        """A point near the mean; 0, which costs nothing, if it will do."""
         n, d = self._data.shape
-        if not self._centred:
+        if not self._centred or self.sparse:
             return np.zeros(d)
+        if self._scale is not None:
+            return mean_of_rows(self._data, self._scale**2)  # some rows would not do: a few may have all of the weight
         some = self._data[:: max(1, n // _SAMPLE)]
         middle = mean_of_rows(some)
         spread = float(np.square(some - middle).sum()) / len(some)
         return np.zeros(d) if middle @ middle <= _NEAR_ORIGIN * spread else middle
 
+    def _roots(self, rows: slice) -> FloatArray:
+        return np.ones(rows.stop - rows.start) if self._scale is None else self._scale[rows]
+
+    def _chunks(self) -> list[slice]:
+        n, d = self._data.shape
+        return slices(n, max(1, _CHUNK // d))
+
+    def _on_rows(
+        self, work: Callable[[slice, FloatArray], Any], middle: tuple[FloatArray, FloatArray | None] | None = None
+    ) -> Callable[[], Callable[[slice], Any]]:
+        """Return what makes workers on rows of F, or of S (X - middle), in float64."""
+        origin, rest = self._middle if middle is None else middle
+        as_it_is = self._scale is None and self.dtype == np.float64 and not origin.any()
+        as_it_is = as_it_is and (rest is None or not rest.any())
+        shape = self._chunks()[0].stop, self._data.shape[1]
+
+        def make_worker() -> Callable[[slice], Any]:
+            memory = np.empty((0, 0) if as_it_is else shape)
+
+            def on(rows: slice) -> Any:
+                if as_it_is:
+                    return work(rows, self._data[rows])
+                part = memory[: rows.stop - rows.start]
+                self._relative(slice(None), rows, (origin, rest), part)
+                return work(rows, part)
+
+            return on
+
+        return make_worker
+
+    def _relative(
+        self, columns: slice, rows: slice, middle: tuple[FloatArray, FloatArray | None], out: FloatArray
+    ) -> None:
+        """Write some rows and columns of S (X - middle): each difference is rounded relative to itself."""
+        origin, rest = middle
+        out[...] = self._data[rows, columns]  # then no operation has to convert numbers on the way
+        if origin.any():
+            out -= origin[columns]
+        if rest is not None:
+            out -= rest[columns]
+        if self._scale is not None:
+            out *= self._scale[rows, None]
+
     @cached_property
     def features(self) -> FloatArray:
-        """All of the dense F, for repeated products.  # shape: (n, d)"""
-        whole = np.empty(self._data.shape, dtype=self._data.dtype)
-        self._over_chunks(self.mean, whole.__setitem__, lambda *_: None)
+        """All of the dense F in the dtype of the data, for repeated products.  # shape: (n, d)"""
+        whole = np.empty(self._data.shape, dtype=self.dtype)
+        in_order(self._chunks(), self._on_rows(whole.__setitem__), lambda *_: None, self._threads)
         return whole
 
     @cached_property
@@ -195,56 +245,79 @@ class Factored(OfData):
             return None
         return self.scale / math.sqrt(self._mass)
 
+    # -- products -------------------------------------------------------------------------------------------------
+
     def features_times(self, V: FloatArray) -> FloatArray:
         """Return F V in float64, each column in one piece: what follows goes along them.  # shape: (n, b)"""
+        return self.images(V)[0]
+
+    def images(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return Z = F V in float64, each column in one piece, and Z'Z.  # shapes: (n, b), (b, b)"""
+        n, b = self._data.shape[0], V.shape[1]
         if self.sparse:
-            image: FloatArray = np.asarray(self._data @ V, dtype=np.float64) - self.mean @ V
-            return image if self._scale is None else image * self._scale[:, None]
-        V = V.astype(self._data.dtype, copy=False)
-        if "features" in self.__dict__:
-            return np.asarray(self.features @ V, dtype=np.float64)
-        image = np.empty((V.shape[1], self._data.shape[0]))
-        rest = (self.mean - self._origin) @ V
+            Z: FloatArray = np.asfortranarray(self._data @ V, dtype=np.float64)
+            Z -= self.mean @ V
+            if self._scale is not None:
+                Z *= self._scale[:, None]
+            return Z, Z.T @ Z
+        turned, products = np.empty((b, n)), np.zeros((b, b))
+        # the rest of the mean is small, so that it may be subtracted from the products as well
+        origin, rest = self._middle
+        off = rest @ V
 
-        def work(rows: slice, part: FloatArray) -> None:
-            off = rest[:, None] if self._scale is None else np.multiply.outer(rest, self._scale[rows])
-            np.subtract(V.T @ part.T, off, out=image[:, rows])
+        def work(rows: slice, part: FloatArray) -> FloatArray:
+            here = V.T @ part.T
+            here -= off[:, None] if self._scale is None else np.multiply.outer(off, self._scale[rows])
+            turned[:, rows] = here
+            return np.asarray(here @ here.T)
 
-        self._over_chunks(self._origin, work, lambda *_: None)
-        return image.T
+        commit = lambda _, found: np.add(products, found, out=products)  # noqa: E731
+        in_order(self._chunks(), self._on_rows(work, (origin, None)), commit, self._threads)
+        return turned.T, products
 
     def transposed_times(self, U: FloatArray) -> FloatArray:
         """Return F'U in float64.  # shape: (d, b)"""
-        if not self.sparse:
-            return np.asarray(self.features.T @ U.astype(self._data.dtype, copy=False), dtype=np.float64)
-        scaled = U if self._scale is None else U * self._scale[:, None]
-        image: FloatArray = np.asarray(self._data.T @ scaled, dtype=np.float64)
-        image -= np.multiply.outer(self.mean, scaled.sum(axis=0))
+        if self.sparse:
+            scaled = U if self._scale is None else U * self._scale[:, None]
+            image: FloatArray = np.asarray(self._data.T @ scaled, dtype=np.float64)
+            return image - np.multiply.outer(self.mean, scaled.sum(axis=0))
+        image = np.zeros((self._data.shape[1], U.shape[1]))
+        work = self._on_rows(lambda rows, part: part.T @ U[rows])
+        in_order(self._chunks(), work, lambda _, product: np.add(image, product, out=image), self._threads)
         return image
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
-        if self.primal:
-            if not self.sparse:
-                V = self.features @ V.astype(self._data.dtype, copy=False)
-                return np.asarray(self.features.T @ V, dtype=np.float64)
+        if not self.sparse and (self._single or self.dtype == np.float64):
+            left, right = (self.features.T, self.features) if self.primal else (self.features, self.features.T)
+            return np.asarray(left @ (right @ V.astype(right.dtype, copy=False)), dtype=np.float64)
+        if not self.primal:
+            return self.features_times(self.transposed_times(V))
+        if self.sparse:
             return self.transposed_times(self.features_times(V))
-        return self.features_times(self.transposed_times(V))
+        image = np.zeros(V.shape)
+        work = self._on_rows(lambda _, part: part.T @ (part @ V))
+        in_order(self._chunks(), work, lambda _, product: np.add(image, product, out=image), self._threads)
+        return image
 
     def trace(self) -> float:
         if self._trace is None:
-            if not self.sparse:
-                sums: list[float] = []
-                self._over_chunks(
-                    self.mean,
-                    lambda _, part: float(np.einsum("ij,ij->", part, part, dtype=np.float64)),
-                    lambda _, total: sums.append(total),
-                )
-                self._trace = sum(sums)
-            else:
-                X = self._data.astype(np.float64)
-                raw = np.asarray(X.multiply(X).sum(axis=1)).ravel() - 2.0 * (X @ self.mean) + self.mean @ self.mean
-                self._trace = float(np.maximum(raw, 0.0) @ self.scale**2)
+            self._trace = self._squares()
         return self._trace
+
+    def _squares(self) -> float:
+        sums: list[float] = []
+        if not self.sparse:
+            work = self._on_rows(lambda _, part: float(np.einsum("ij,ij->", part, part)))
+            in_order(self._chunks(), work, lambda _, total: sums.append(total), self._threads)
+            return math.fsum(sums)
+        X = self._data.astype(np.float64)
+        raw = np.asarray(X.multiply(X).sum(axis=1)).ravel() - 2.0 * (X @ self.mean) + self.mean @ self.mean
+        return float(np.maximum(raw, 0.0) @ self.scale**2)
+
+    @cached_property
+    def size(self) -> float:
+        """The sum of the squares that sums are made of: of sparse rows before their mean is subtracted."""
+        return self.trace() + (self._mass * float(self.mean @ self.mean) if self.sparse else 0.0)
 
     def frobenius2(self) -> float:
         """Return NaN: the sum of the squared eigenvalues costs as much as forming the matrix."""
@@ -258,39 +331,61 @@ class Factored(OfData):
     frobenius2_error = frobenius2
 
     def error(self, V: FloatArray) -> float:
-        """Return the rounding of a product: |F|^2 is at most the trace; the norm of the matrix is less, if known."""
-        eps = _EPS if self.sparse else float(np.finfo(self._data.dtype).eps)
-        return 4 * eps * (self.trace() if self._matrix_norm is None else self._matrix_norm)
+        """Return what rounding may do to a product (docs/mathematics.md, section 4); of float32 products, measured."""
+        if self._single and V.shape[1]:
+            some = np.ascontiguousarray(V[:, :_MEASURED])
+            return _SAFETY * float(np.linalg.norm(self @ some - self.at("double") @ some, axis=0).max())
+        n, d = self._data.shape
+        return _EPS * (8.0 + 2.0 * math.sqrt(n) + 2.0 * math.sqrt(d)) * self.size
+
+    # -- the small side -------------------------------------------------------------------------------------------
 
     def matrix(self) -> FloatArray:
         if self.sparse:
             M = np.empty(self.shape)
             for part in slices(len(M), _COLUMNS_AT_ONCE):  # the product on the way is as long as the data
                 M[:, part] = self @ np.eye(len(M), part.stop - part.start, -part.start)
-        elif self.primal:
-            M = self._second_moments()
         else:
-            M = np.asarray(self.features @ self.features.T, dtype=np.float64)
-        self._trace, self._matrix_norm = float(np.trace(M)), float(np.sqrt(np.vdot(M, M)))
+            M = self._second_moments() if self.primal else self._products()
+        self._trace = float(np.trace(M))
         return M
 
     def _second_moments(self) -> FloatArray:
         """Return F'F, and find the mean, in one pass over the rows."""
         # Rows are taken relative to a point near the mean; what it is off by is put right at the end, at no loss of
         # digits because it is small.
-        d = self._data.shape[1]
+        origin, d = self._origin, self._data.shape[1]
         C, total = np.zeros((d, d)), np.zeros(d)
 
         def sums(rows: slice, part: FloatArray) -> tuple[FloatArray, FloatArray]:
-            # a product with ones is faster than a sum down the columns
-            return part.T @ part, (np.ones(len(part)) if self._scale is None else self._scale[rows]) @ part
+            return part.T @ part, self._roots(rows) @ part  # a product is faster than a sum down the columns
 
         def commit(_: slice, found: tuple[FloatArray, FloatArray]) -> None:
             np.add(C, found[0], out=C)
             np.add(total, found[1], out=total)
 
-        self._over_chunks(self._origin, sums, commit)
+        in_order(self._chunks(), self._on_rows(sums, (origin, None)), commit, self._threads)
+        self.size = float(np.trace(C))  # of what was summed
         if self._centred:
-            C -= np.multiply.outer(total / self._mass, total)
-            self.__dict__["mean"] = self._origin + total / self._mass
+            rest = total / self._mass
+            C -= np.multiply.outer(rest, total)
+            self.__dict__["_middle"] = origin, rest
         return C
+
+    def _products(self) -> FloatArray:
+        """Return F F', some columns of F at a time."""
+        n, d = self._data.shape
+        M = np.zeros((n, n))
+
+        def make_worker() -> Callable[[slice], FloatArray]:
+            memory = np.empty(n * min(d, _WIDEST))
+
+            def work(columns: slice) -> FloatArray:
+                part = memory[: n * (columns.stop - columns.start)].reshape(n, -1)
+                self._relative(columns, slice(0, n), self._middle, part)
+                return part @ part.T
+
+            return work
+
+        in_order(slices(d, _WIDEST), make_worker, lambda _, product: np.add(M, product, out=M), self._threads)
+        return M

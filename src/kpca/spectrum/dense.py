@@ -44,7 +44,8 @@ def solve_dense(operator: Operator, k: int) -> Spectrum:
     else:
         square = frobenius2 + 64 * _EPS * frobenius2
         bounds = eigenvalue_bounds(values, residuals, k, error=error, trace=trace, square=square, psd=operator.psd)
-    return Spectrum(values, here, residuals, bounds, trace, frobenius2, found.smallest, 1, True, "dense", error)
+    known = trace, frobenius2, found.smallest
+    return Spectrum(values, here, residuals + error, bounds, *known, 1, True, "dense", error)
 
 
 def _residuals(multiply: Callable[[FloatArray], FloatArray], values: FloatArray, vectors: FloatArray) -> FloatArray:

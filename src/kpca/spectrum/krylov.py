@@ -437,7 +437,7 @@ class _Iteration:
         return Spectrum(
             values=self.theta[:k].copy(),
             vectors=self._combined(k),
-            residuals=self._all_residuals()[:k],
+            residuals=self._all_residuals()[:k] + self.operator.at("double").error(self.none),
             bounds=self._bounds(),
             trace=measured.trace(),
             frobenius2=measured.frobenius2(),

@@ -88,6 +88,8 @@ def fit_map(
             message = f"Random features of the {kernel.name} kernel need centring; for center=False take "
             raise InputError((message, Setting("approximation", "nystroem"), " or another kernel"))
         error = kernel_error(drawn, X, seed=seed, threads=request.threads).rms
+        if not np.isfinite(error):
+            raise not_finite(kernel, "data")
         return FittedMap(drawn, error, "random features")
     settings = Nystroem(min(rank, X.shape[0])) if named else approximation
     if isinstance(settings.rank, int) and settings.rank < wanted:

@@ -360,6 +360,9 @@ class IncrementalKernelPCA(BaseKernelPCA):
             return float("nan")
         k = min(self.n_components_, stream.before.rows)
         earlier = components_of(stream.before, stream.fitted, k, centred=bool(self.center), dtype=stream.dtype)
+        k = int(np.count_nonzero(earlier.spectrum.values))  # those without variance have no direction to turn from
+        if not k:
+            return float("nan")
         cosines = earlier.spectrum.vectors.T @ self._current.spectrum.vectors[:, :k]
         return float(max(0.0, 1.0 - np.square(cosines).sum() / k))
 

@@ -108,6 +108,55 @@ def test_data_without_variance_has_components_without_it(approximation):
     np.testing.assert_allclose(few.eigenvalues_, exactly.eigenvalues_, rtol=tolerance, atol=1e-10)
 
 
+FLAT = {
+    "three different rows": np.repeat(X[:3], 100, axis=0),
+    "rows that are all alike": np.full((300, 5), 1.7),
+    "zeros": np.zeros((300, 5)),
+    "a line": np.outer(X[:300, 0], [1.0, -2.0, 0.5, 3.0]),
+    "fewer columns than components": X[:, :3],
+}
+WAYS = {
+    "landmarks": KernelPCA(6, approximation=Nystroem(20)),
+    "uncentred": KernelPCA(6, approximation="nystroem", center=False),
+    "random features": KernelPCA(6, approximation="rff"),
+    "stream": kpca.IncrementalKernelPCA(6, approximation=Nystroem(20)),
+    "stream of random features": kpca.IncrementalKernelPCA(6, approximation=RandomFeatures(40)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "laplacian"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rows", FLAT)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_component_without_variance_scores_zero(way, rows, dtype, kernel, tmp_path):
+    data = FLAT[rows].astype(dtype)
+    new = 2 * NEW[:, : data.shape[1]].astype(dtype)
+    model = clone(WAYS[way]).set_params(kernel=kernel).fit(data)
+    none = model.eigenvalues_ == 0
+    approximate = kernel != "linear" or not isinstance(model, KernelPCA)
+    if approximate and (kernel == "linear" or "rows" in rows or rows == "zeros"):  # where the rank of K is clear
+        K = reference.kernel_values(kernel, data, data, gamma=1 / data.shape[1])
+        K = reference.centred(K) if model.center else K
+        rank = np.linalg.matrix_rank(K, tol=1e-4 * max(np.trace(K), 1e-9))
+        np.testing.assert_array_equal(none, np.arange(len(none)) >= rank)
+    kpca.save(model, tmp_path / "model.kpca")
+    for one in (model, kpca.load(tmp_path / "model.kpca")):
+        np.testing.assert_array_equal(one.transform(new)[:, none], 0.0)
+        np.testing.assert_array_equal(one.transform(data)[:, none], 0.0)
+    if getattr(model, "solver_", "") == "nystroem":
+        np.testing.assert_array_equal(kpca.compress(model, 1).transform(new)[:, none], 0.0)
+
+
+def test_directions_without_variance_do_not_drift():
+    model = kpca.IncrementalKernelPCA(4)
+    for batch in np.split(X[:300, :2], 3):
+        model.partial_fit(batch @ [[1.0, 0, 0, 0], [0, 3.0, 0, 0]])
+    assert np.count_nonzero(model.eigenvalues_) == 2
+    assert model.drift_ < 1e-10
+    assert np.isnan(kpca.IncrementalKernelPCA(2).partial_fit(X[:1]).partial_fit(X).drift_)  # nothing to turn from
+
+
 def test_whole_number_weights_are_repeated_rows():
     w = RNG.integers(0, 3, size=len(X))
     settings = {"kernel": "rbf", "gamma": 0.1, "approximation": Nystroem(50, landmarks=X[:50])}

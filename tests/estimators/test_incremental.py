@@ -226,3 +226,100 @@ def test_progress_counts_rows_and_can_cancel(name, capsys):
         model.partial_fit(X[:100])
     np.testing.assert_array_equal(model.eigenvalues_, before)
     assert model.n_samples_seen_ == 200
+
+
+# -- Batches that are refused, at any moment, and batches of another form ---------------------------------------------
+
+GOOD = np.abs(RNG.normal(size=(240, 4)))
+STREAMS = {
+    "linear": {"kernel": "linear"},
+    "landmarks": {"kernel": "rbf", "gamma": "median", "approximation": Nystroem(15), "warm_up": 150},
+    "poly": {"kernel": "poly", "gamma": 0.3, "approximation": Nystroem(15), "warm_up": 150},
+    "chi2": {"kernel": "chi2", "gamma": 0.3, "approximation": Nystroem(15), "warm_up": 150},
+    "random": {"kernel": "rbf", "gamma": 0.3, "approximation": RandomFeatures(64)},
+    "preimage": {"kernel": "rbf", "gamma": 0.3, "approximation": Nystroem(15), "warm_up": 150, "preimage": "ridge"},
+}
+
+
+def states(model):
+    """Return all that a stream shows, to the bit."""
+    found = (model.eigenvalues_, model.eigenvalue_bounds_, model.mass_, model.n_samples_seen_, model.batches_seen_)
+    found += (model.drift_, model.transform(GOOD[:9]))
+    return found if model.preimage is None else (*found, model.inverse_transform(model.transform(GOOD[:9])))
+
+
+def refusals(name):
+    """Return batches that a stream must refuse whenever they come, with their weights."""
+    missing, ones, many = np.where(np.eye(30, 4), np.nan, GOOD[:30]), GOOD[:30], np.ones(30)
+    yield from {
+        "NaN": (missing, None),
+        "infinity": (np.where(np.eye(30, 4), np.inf, ones), None),
+        "texts": (np.array([["a"] * 4] * 3, dtype=object), None),
+        "nothing": (ones[:0], None),
+        "a vector": (ones[:, 0], None),
+        "complex": (ones + 1j, None),
+        "negative weights": (ones, -many),
+        "weights of other rows": (ones, many[:-1]),
+        "weights that overflow": (ones, 1e308 * many),
+    }.items()
+    if name in ("linear", "poly"):
+        yield "numbers whose squares overflow", (ones * 1e80, None)
+    if name == "chi2":
+        yield "negative numbers", (-ones, None)
+    if name in ("chi2", "preimage"):
+        yield "sparse rows", (sparse.csr_matrix(ones), None)
+    if name == "preimage":
+        yield "rows too large to come back to", (ones * 1e80, None)
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_refused_batch_leaves_the_bits_of_a_stream_that_never_saw_it(name, at):
+    good = [GOOD[start : start + 60] for start in range(0, 240, 60)]
+    untouched = IncrementalKernelPCA(3, **STREAMS[name], random_state=np.random.RandomState(0))
+    for batch in good:
+        untouched.partial_fit(batch)
+    expected = states(untouched)
+    for what, (rows, weights) in refusals(name):
+        model = IncrementalKernelPCA(3, **STREAMS[name], random_state=np.random.RandomState(0))
+        for number, batch in enumerate(good):
+            if number == at:
+                with pytest.raises(InputError):
+                    model.partial_fit(rows, sample_weight=weights)
+                assert hasattr(model, "n_features_in_") == (at > 0)
+            model.partial_fit(batch)
+        for ours, theirs in zip(states(model), expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs, err_msg=what)
+
+
+@pytest.mark.parametrize("first", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("name", ["linear", "landmarks", "poly", "random"])
+def test_dense_and_sparse_batches_make_one_stream(name, at, first):
+    other = sparse.csr_array if first is np.asarray else np.asarray
+    mixed, dense = (IncrementalKernelPCA(3, **STREAMS[name]) for _ in range(2))
+    for number in range(4):
+        batch = GOOD[60 * number : 60 * (number + 1)]
+        mixed.partial_fit((other if number == at else first)(batch))
+        dense.partial_fit(batch)
+        np.testing.assert_allclose(mixed.eigenvalues_, dense.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(mixed.transform(GOOD), dense.transform(GOOD), atol=1e-7 * np.abs(GOOD).max())
+
+
+def test_a_batch_of_other_columns_is_refused_while_rows_are_waited_for():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(GOOD, columns=list("abcd"))
+    model = IncrementalKernelPCA(3, **STREAMS["landmarks"]).partial_fit(frame[:60])
+    renamed, shuffled = frame[:60].rename(columns={"a": "e"}), frame[list("bacd")][:60]
+    for batch in (renamed, shuffled, frame[["a", "b", "c"]], frame[:60].astype(np.float32)):
+        with pytest.raises(InputError):
+            model.partial_fit(batch)
+    untouched = IncrementalKernelPCA(3, **STREAMS["landmarks"]).partial_fit(frame[:60]).partial_fit(frame[60:])
+    np.testing.assert_array_equal(model.partial_fit(frame[60:]).transform(frame), untouched.transform(frame))
+
+
+def test_errors_of_random_features_that_cannot_be_measured_are_no_errors_of_nan():
+    rows = sparse.vstack([sparse.csr_array(GOOD[:30]), sparse.csr_array(GOOD[:30] * 1e160)])
+    for model in (KernelPCA(3, kernel="rbf", approximation="rff"), IncrementalKernelPCA(3, **STREAMS["random"])):
+        with pytest.raises(InputError, match="must be finite"):
+            model.fit(rows)

@@ -75,6 +75,28 @@ def test_partial_fit_skips_what_it_has(tmp_path, name):
     assert again.mass_ == whole.mass_
 
 
+def test_a_batch_that_could_not_be_written_has_not_been_taken(tmp_path, monkeypatch):
+    untouched = IncrementalKernelPCA(3, **MODELS["random"])
+    for batch in batches():
+        untouched.partial_fit(batch)
+
+    def full(*args, **kwargs):
+        raise OSError("the disk is full")
+
+    with kpca.config(checkpoint=tmp_path / "state"):
+        model = IncrementalKernelPCA(3, **MODELS["random"]).partial_fit(X[:100])
+        with monkeypatch.context() as patched, pytest.raises(OSError, match="disk is full"):
+            patched.setattr("kpca.estimators.checkpoint.save_state", full)
+            model.partial_fit(X[100:200])
+        for batch in batches()[1:4]:
+            model.partial_fit(batch)
+        again = IncrementalKernelPCA(3, **MODELS["random"])  # as another process that finds the file
+        for batch in batches():
+            again.partial_fit(batch)
+    np.testing.assert_array_equal(again.eigenvalues_, untouched.eigenvalues_)
+    assert again.batches_seen_ == untouched.batches_seen_ == 6
+
+
 def test_other_batches_parameters_and_files_are_refused(tmp_path):
     path = tmp_path / "state"
     with kpca.config(checkpoint=path):

@@ -141,6 +141,9 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
         raise InputError(f"sample_weight must be finite and not negative; got {weights[row]} in row {row}.")
     if not (weights > 0).any():
         raise InputError("sample_weight must be positive for at least two rows; got zeros only.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise InputError("sample_weight must have a finite sum; got one that overflows: divide by the largest.")
     return None if (weights == 1).all() else weights
 
 
@@ -245,11 +248,14 @@ _drawn_by_number = lru_cache(_drawn)  # to make the generator takes a tenth of a
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was where fitting it fails or is interrupted."""
-    before = dict(vars(estimator))
+    """Leave an estimator as it was where fitting it fails or is interrupted; its random_state, too."""
+    before, random = dict(vars(estimator)), getattr(estimator, "random_state", None)
+    drawn: Any = random.get_state() if isinstance(random, np.random.RandomState) else None
     try:
         yield
     except BaseException:
+        if isinstance(random, np.random.RandomState):
+            random.set_state(drawn)
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise

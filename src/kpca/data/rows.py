@@ -164,10 +164,12 @@ def plain_values(parts: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def stacked(parts: list[Any]) -> Any:
-    """Return rows one after another as one array or CSR matrix."""
+    """Return rows one after another as one array, or as CSR if the first ones are sparse."""
     if len(parts) == 1:
         return parts[0]
-    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    return np.concatenate([part.toarray() if sparse.issparse(part) else part for part in parts])
 
 
 # -- What a table gives: rows whose columns have roles. Files, frames and folders of images all come in this form -----

@@ -16,7 +16,14 @@ from kpca._base.linalg import FloatArray, largest_eigenpairs
 from kpca._base.progress import row_monitor
 from kpca._base.threads import kept_single_threaded, single_threaded
 from kpca.estimators.cost import Request
-from kpca.estimators.exact import Decomposition, count_reaching, settled, signs_of, warn_of_unrelated
+from kpca.estimators.exact import (
+    Decomposition,
+    count_reaching,
+    settled,
+    signs_of,
+    warn_of_unrelated,
+    without_rounding,
+)
 from kpca.estimators.memory import features_bytes
 from kpca.estimators.plan import default_rank, is_random, pivoted, rank_of
 from kpca.features import (
@@ -88,6 +95,8 @@ def fit_map(
             message = f"Random features of the {kernel.name} kernel need centring; for center=False take "
             raise InputError((message, Setting("approximation", "nystroem"), " or another kernel"))
         error = kernel_error(drawn, X, seed=seed, threads=request.threads).rms
+        if not np.isfinite(error):
+            raise not_finite(kernel, "data")
         return FittedMap(drawn, error, "random features")
     settings = Nystroem(min(rank, X.shape[0])) if named else approximation
     if isinstance(settings.rank, int) and settings.rank < wanted:
@@ -215,6 +224,8 @@ def components_of(
     sums, smallest = (trace, frobenius2), float(values.min(initial=0.0))
     rounding = 8.0 * float(np.finfo(dtype).eps) * float(np.sqrt(frobenius2))
     bounds = _bounds(values, gap, feature_map, error)
+    values = without_rounding(values, rounding, dtype)
+    directions[:, values <= 0] = 0.0  # no variance, no direction
     spectrum = Spectrum(values, directions, residuals, bounds, *sums, smallest, 1, True, fitted.solver, rounding)
     return Components(feature_map, spectrum, scatter.mean, scatter.mean if centred else np.zeros(rank), scatter.mass)
 

@@ -190,13 +190,20 @@ def count_reaching(values: FloatArray, fraction: float, trace: float) -> int:
     return int(np.argmax(reached)) + 1 if reached.any() else 0
 
 
-def settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
+def without_rounding(values: FloatArray, error: float, dtype: np.dtype[Any]) -> FloatArray:
     """Return eigenvalues as scikit-learn leaves them: rounding to 0, significant negative ones an error."""
-    values = np.where(np.abs(spectrum.values) <= spectrum.error, 0.0, spectrum.values)
+    values = np.where(np.abs(values) <= error, 0.0, values)
+    if not len(values):
+        return values
+    settled = _check_psd_eigenvalues(values.astype(dtype if dtype == np.float32 else np.float64))
+    return np.where(settled == 0, 0.0, values)
+
+
+def settled(spectrum: Spectrum, dtype: np.dtype[Any]) -> Spectrum:
+    """Return the spectrum with such eigenvalues; warn of an indefinite kernel, and of rows that are all alike."""
+    values = without_rounding(spectrum.values, spectrum.error, dtype)
     if not len(values):
         return spectrum
-    settled = _check_psd_eigenvalues(values.astype(dtype if dtype == np.float32 else np.float64))
-    values = np.where(settled == 0, 0.0, values)
     if spectrum.smallest < -1e-5 * max(values[0], 0.0) - 10 * spectrum.error:
         found = f"an eigenvalue of {spectrum.smallest:.3g} was found beside the largest, {values[0]:.3g}"
         said = "components are chosen by value, negative ones carry no variance."

@@ -15,7 +15,15 @@ from kpca._base.config import checkpoint_path, thread_count
 from kpca._base.errors import InputError, Setting
 from kpca._base.linalg import FloatArray
 from kpca._base.progress import row_monitor
-from kpca._base.validation import check_data, check_jobs, check_n_components, check_rows, check_weights, seed_of
+from kpca._base.validation import (
+    check_data,
+    check_jobs,
+    check_n_components,
+    check_rows,
+    check_weights,
+    seed_of,
+    unchanged_on_error,
+)
 from kpca.data.sources import Source, as_source, in_memory, sample_rows
 from kpca.estimators.approximate import check_approximation, components_of, fit_map
 from kpca.estimators.checkpoint import describe
@@ -25,6 +33,7 @@ from kpca.estimators.fitted import BaseKernelPCA, Fitted, checked_rows, columns_
 from kpca.estimators.plan import is_auto, is_random, kernel_of, rank_of
 from kpca.estimators.stream import Batch, Monitor, Reservoir, Stream, StreamCheckpoint
 from kpca.features.projection import LinearProjection, Projection
+from kpca.kernels import Kernel
 from kpca.preimage import Auto, Learned
 from kpca.preimage.back import LEARNED_ROWS, Back, check_preimage, fit_back
 
@@ -133,16 +142,17 @@ class IncrementalKernelPCA(BaseKernelPCA):
         return self._keep({**columns, "_stream": stream, "_found": [], "_last_report": None, "_checkpoint": None})
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows; a batch that is refused leaves the model as it was."""
+        """Add a batch of rows, dense or sparse as they come; a batch that is refused leaves the model as it was."""
         stream: Stream | None = vars(self).get("_stream")
-        if stream is None:
-            self._check_parameters()
-            X, columns = checked_rows(self, X)
-        else:
-            X, columns = check_data(self, X, reset=False), {}
-        batch = Batch(X, check_weights(sample_weight, X.shape[0]))
-        stream, self._checkpoint = self._taken(stream, self._checkpoint, batch)
-        self.__dict__.update(columns, _stream=stream, _found=[], _last_report=None)
+        with unchanged_on_error(self):
+            if stream is None:
+                self._check_parameters()
+                X, columns = checked_rows(self, X)
+            else:
+                X, columns = check_data(self, X, reset=False), {}
+            batch = Batch(X, check_weights(sample_weight, X.shape[0]))
+            stream, checkpoint = self._taken(stream, self._checkpoint, batch)
+            self.__dict__.update(columns, _stream=stream, _checkpoint=checkpoint, _found=[], _last_report=None)
         return self
 
     def _read(self, source: Source, sample_weight: Any) -> Stream:
@@ -189,7 +199,7 @@ class IncrementalKernelPCA(BaseKernelPCA):
         if stream.fitted is not None:
             stream = self._with(stream, [batch], monitor)
         else:
-            stream = replace(stream, waiting=(*stream.waiting, Batch(batch.rows.copy(), batch.weights)))
+            stream = stream.waited(batch, self._kernel_for)
             if stream.rows_waiting >= self._rows_to_wait_for():
                 stream = self._started(stream, monitor)
         stream = replace(stream, batches=stream.batches + 1)
@@ -212,16 +222,20 @@ class IncrementalKernelPCA(BaseKernelPCA):
 
     def _with(self, stream: Stream, batches: Iterable[Batch], monitor: Monitor) -> Stream:
         for batch in batches:
-            stream = stream.absorbed(batch, float(self.forgetting), thread_count(self.n_jobs), monitor)
+            fade, threads = float(self.forgetting), thread_count(self.n_jobs)
+            stream = stream.absorbed(batch, fade, threads, centred=bool(self.center), monitor=monitor)
         return stream
 
     def _with_features(self, stream: Stream, basis: Batch) -> Stream:
         """Return the stream with the features that are made for some rows: the same for the same rows."""
-        kernel = kernel_of(self, basis.rows, kernels.resolve_gamma(self.gamma, basis.rows))
+        kernel = self._kernel_for(basis.rows)
         seed, threads = seed_of(self.random_state), thread_count(self.n_jobs)
         request = Request(self.n_components, tol=0.0, center=bool(self.center), seed=seed, threads=threads)
         fitted = fit_map(self.approximation, kernel, basis.rows, request, weights=basis.weights)
         return replace(stream, kernel=kernel, fitted=fitted, basis=basis if checkpoint_path() is not None else None)
+
+    def _kernel_for(self, rows: Any) -> Kernel:
+        return kernel_of(self, rows, kernels.resolve_gamma(self.gamma, rows))
 
     def _new_stream(self, dtype: np.dtype[Any]) -> Stream:
         """Return a stream before its first batch."""
@@ -346,6 +360,9 @@ class IncrementalKernelPCA(BaseKernelPCA):
             return float("nan")
         k = min(self.n_components_, stream.before.rows)
         earlier = components_of(stream.before, stream.fitted, k, centred=bool(self.center), dtype=stream.dtype)
+        k = int(np.count_nonzero(earlier.spectrum.values))  # those without variance have no direction to turn from
+        if not k:
+            return float("nan")
         cosines = earlier.spectrum.vectors.T @ self._current.spectrum.vectors[:, :k]
         return float(max(0.0, 1.0 - np.square(cosines).sum() / k))
 

@@ -19,7 +19,7 @@ from kpca.data.rows import stacked
 from kpca.estimators.approximate import FittedMap, not_finite
 from kpca.estimators.checkpoint import Packed, StateFile, digest, load_state
 from kpca.features import Scatter, scatter_of
-from kpca.kernels import Kernel
+from kpca.kernels import Kernel, Linear
 
 Monitor = Callable[[int], None] | None
 # Uniform numbers are drawn in blocks of this many rows, so that a row's number depends on its place only.
@@ -125,21 +125,54 @@ class Stream:
             weights = np.concatenate(list(each))
         return Batch(waiting[0].rows if len(waiting) == 1 else stacked([batch.rows for batch in waiting]), weights)
 
-    def absorbed(self, batch: Batch, fade: float, threads: int, monitor: Monitor = None) -> Stream:
+    def waited(self, batch: Batch, kernel_of: Callable[[Any], Kernel]) -> Stream:
+        """Return the stream with one more batch that waits; what no features could be made with is refused now.
+
+        Later it could not be told from the other rows that wait.
+        """
+        rows, weights = batch.rows, batch.weights
+        # beside a row of the first batch: a bandwidth is measured between batches, too
+        kernel = kernel_of(stacked([self.waiting[0].rows[:1], rows]) if self.waiting else rows)
+        self._check(rows, kernel)
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = np.asarray(kernel.diagonal(rows), dtype=np.float64)
+            trace = float(own.sum() if weights is None else weights @ own)
+            # rows that are their own features are taken in at once, and judged less their mean
+            sizes = [_sum_of_squares(rows), 0.0 if isinstance(kernel, Linear) else trace * trace]
+        if not np.isfinite(sizes).all():
+            raise not_finite(kernel, "batch")
+        return replace(self, waiting=(*self.waiting, Batch(rows.copy(), weights)))
+
+    def absorbed(self, batch: Batch, fade: float, threads: int, *, centred: bool, monitor: Monitor = None) -> Stream:
         """Return the stream with a batch added to what is kept of the earlier ones, which fade."""
         assert self.fitted is not None and self.kernel is not None
-        self.kernel.check(batch.rows)
+        self._check(batch.rows, self.kernel)
         monitor = monitor or row_monitor(batch.rows.shape[0])
         with np.errstate(over="ignore", invalid="ignore"):
             new = scatter_of(self.fitted.feature_map, batch.rows, batch.weights, threads=threads, monitor=monitor)
-        if not np.isfinite(new.matrix).all():
-            raise not_finite(self.kernel, "batch")
-        scatter, sample = new if self.scatter is None else self.scatter.faded(fade).merged(new), self.sample
+            scatter = new if self.scatter is None else self.scatter.faded(fade).merged(new)
+            size = np.linalg.norm(scatter.matrix) + (0.0 if centred else scatter.mass * (scatter.mean @ scatter.mean))
+            if not np.isfinite(size * size):
+                raise not_finite(self.kernel, "batch")
+        sample = self.sample
         if sample is not None:
-            if sparse.issparse(batch.rows):
-                raise InputError("preimage needs dense rows to come back to; this batch is sparse: densify it.")
             sample = sample.faded(fade).added(batch.rows, batch.weights)
         return replace(self, before=self.scatter, scatter=scatter, sample=sample)
+
+    def _check(self, rows: Any, kernel: Kernel) -> None:
+        kernel.check(rows)
+        if self.sample is None:
+            return
+        if sparse.issparse(rows):
+            raise InputError("preimage needs dense rows to come back to; this batch is sparse: densify it.")
+        squares = _sum_of_squares(rows)
+        if not np.isfinite(squares * squares):
+            raise InputError("preimage needs rows with finite squares; this batch has too large numbers: scale it.")
+
+
+def _sum_of_squares(rows: Any) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.square(rows.data if sparse.issparse(rows) else rows, dtype=np.float64).sum())
 
 
 class StreamCheckpoint(StateFile):
@@ -186,11 +219,12 @@ class StreamCheckpoint(StateFile):
 
     def taken(self, batch: Batch, stream: Stream) -> None:
         """Note that a batch has been taken in, and write the state if it is time to."""
-        self._seen.append(_mark(batch))
-        self.write(self._fingerprint, lambda: self._state_of(stream))
+        mark = _mark(batch)
+        self.write(self._fingerprint, lambda: self._state_of(stream, [*self._seen, mark]))
+        self._seen.append(mark)
 
-    def _state_of(self, stream: Stream) -> Packed:
-        header: dict[str, Any] = {"batches": self._seen, "waiting": len(stream.waiting)}
+    def _state_of(self, stream: Stream, seen: list[str]) -> Packed:
+        header: dict[str, Any] = {"batches": seen, "waiting": len(stream.waiting)}
         arrays: dict[str, FloatArray] = {}
         if stream.scatter is not None:
             scatter = stream.scatter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -198,6 +199,7 @@ def components_of(
     """Return the leading components of the features seen."""
     feature_map, rank = fitted.feature_map, fitted.feature_map.rank
     C = scatter.operator(centred=centred)
+    squares = C.diagonal().copy()
     frobenius2 = float(np.vdot(C, C))
     if not np.isfinite(frobenius2):
         raise not_finite(feature_map.kernel, "data")
@@ -210,24 +212,40 @@ def components_of(
         directions = np.column_stack([directions, np.zeros((rank, n_components - rank))])
     trace = scatter.total_variance(centred=centred)
     count = _number_of(values, n_components, trace)
-    error = scatter.rounding + 16.0 * float(np.finfo(np.float64).eps) * float(np.sqrt(frobenius2))
+    error = rounding = scatter.rounding + 16.0 * float(np.finfo(np.float64).eps) * float(np.sqrt(frobenius2))
     if not isinstance(feature_map, IdentityMap):  # rows that are their own features are wrong by nothing but the sums
         relative = feature_map.error(dtype) if isinstance(feature_map, NystroemMap) else _FEATURE_ERROR[dtype]
         error += 2.0 * relative * scatter.trace
+        rounding = 8.0 * float(np.finfo(dtype).eps) * float(np.sqrt(frobenius2))
     # Random features: the norm of K - F F' is at most its Frobenius norm, mass times the root mean square of entries.
     gap = scatter.unexplained if feature_map.exact else scatter.mass * fitted.kernel_error
-    values, directions = values[:count], np.ascontiguousarray(directions[:, :count])
-    # B u - lambda u = (K - F F') u, centred, and rounding: u = F v / sqrt(lambda) enlarges what it did to F
-    with np.errstate(divide="ignore"):
-        enlarged = np.sqrt(values.max(initial=0.0) / values)
-    residuals = gap + error * np.where(values > error, enlarged, 1.0)
-    sums, smallest = (trace, frobenius2), float(values.min(initial=0.0))
-    rounding = 8.0 * float(np.finfo(dtype).eps) * float(np.sqrt(frobenius2))
-    bounds = _bounds(values, gap, feature_map, error)
-    values = without_rounding(values, rounding, dtype)
+    bounds = _bounds(values[:count], gap, feature_map, error)
+    values, directions = without_rounding(values[:count], rounding, dtype), np.ascontiguousarray(directions[:, :count])
     directions[:, values <= 0] = 0.0  # no variance, no direction
+    bounds[:, 0] = np.minimum(bounds[:, 0], values)
+    off = None
+    if isinstance(feature_map, NystroemMap):
+        off = feature_map.rounding * scatter.trace / math.sqrt(max(scatter.mass, 1e-300))
+    residuals = gap + _enlarged(error, values, directions, squares, off)
+    sums, smallest = (trace, frobenius2), float(values.min(initial=0.0))
     spectrum = Spectrum(values, directions, residuals, bounds, *sums, smallest, 1, True, fitted.solver, rounding)
     return Components(feature_map, spectrum, scatter.mean, scatter.mean if centred else np.zeros(rank), scatter.mass)
+
+
+def _enlarged(
+    error: float, values: FloatArray, directions: FloatArray, squares: FloatArray, off: FloatArray | None
+) -> FloatArray:
+    """Return what rounding does to |F F'u - lambda u| for u = F v / sqrt(lambda), which enlarges it.  # shape: (k,)
+
+    `squares` are the lengths of the columns of F, squared, and `off` what they are off by (docs/mathematics.md, 7).
+    """
+    top = float(values.max(initial=0.0))
+    times = np.sqrt(np.divide(top, values, out=np.ones_like(values), where=values > 0))
+    found: FloatArray = error * times
+    if off is not None:
+        found += math.sqrt(top) * times * np.linalg.norm(off[:, None] * directions, axis=0)
+        found += off @ np.sqrt(np.maximum(squares, 0.0))
+    return found
 
 
 def not_finite(kernel: Kernel, what: str) -> InputError:

@@ -14,6 +14,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import _check_psd_eigenvalues
 
 from kpca._base.config import require
+from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import single_threaded
 from kpca.estimators.checkpoint import open_checkpoint
@@ -40,6 +41,7 @@ from kpca.spectrum.result import participation_ratio, unrelated_ratio
 
 # Multiplications in n d min(n, d) up to which the linear kernel is done before threads have met.
 _SMALL_LINEAR = 5e8
+_TOO_LARGE = "scale the data, or give float64 rows"
 # The fewest rows, the flatness of their spectrum and the mean similarity that speak of too small a bandwidth.
 _FEWEST_UNRELATED, _FLAT, _UNRELATED = 10, 0.95, 0.01
 
@@ -195,6 +197,8 @@ def without_rounding(values: FloatArray, error: float, dtype: np.dtype[Any]) -> 
     values = np.where(np.abs(values) <= error, 0.0, values)
     if not len(values):
         return values
+    if dtype == np.float32 and values[0] > float(np.finfo(np.float32).max):
+        raise InputError(f"Eigenvalues must be numbers of float32; the largest is {values[0]:.3g}", remedy=_TOO_LARGE)
     settled = _check_psd_eigenvalues(values.astype(dtype if dtype == np.float32 else np.float64))
     return np.where(settled == 0, 0.0, values)
 

@@ -222,10 +222,8 @@ def _certified(operator: Any, values: FloatArray, vectors: FloatArray) -> Spectr
     """Return eigenpairs that somebody else found, with residuals and bounds as measured."""
     # Bounds need Ritz values of orthonormal vectors, which these are to their own precision only.
     Q, R = np.linalg.qr(vectors.astype(np.float64))
-    if isinstance(operator, Factored):
-        images = operator.features_times(operator.transposed_times(Q))
-    else:
-        images = operator @ Q
+    factored = isinstance(operator, Factored)
+    images = operator.features_times(operator.transposed_times(Q)) if factored else operator @ Q
     ritz, Y = np.linalg.eigh(0.5 * (Q.T @ images + images.T @ Q))
     ritz, Y = ritz[::-1], Y[:, ::-1]
     error = float(operator.error(Q)) if len(values) else 0.0

@@ -31,6 +31,7 @@ _DEPENDENT = 8.0 * float(np.finfo(np.float64).eps)
 # float32 is used where features stay right to this share of sqrt(k(x, x)); measured on some landmarks, whose features
 # are known, with a factor to be on the safe side for other rows.
 _SINGLE_ERROR, _SAFETY, _PROBES = 1e-3, 2.0, 256
+_ROUNDINGS = 8.0
 _DOUBLE_ERROR, _LEAST_SINGLE_ERROR = 1e-12, 4.0 * float(np.finfo(np.float32).eps)
 
 
@@ -95,6 +96,16 @@ class NystroemMap:
             return max(self._single_error, _LEAST_SINGLE_ERROR)  # landmarks alone may happen to have none
         return float(np.finfo(SINGLE).eps) if np.dtype(dtype) == SINGLE else _DOUBLE_ERROR
 
+    @cached_property
+    def rounding(self) -> NDArray[np.float64]:
+        """What float64 may do to each feature, as a share of k(x, x): L^-1 enlarges the rounding of kernel values.
+
+        It does so most where little is left of a landmark, where there is little to find, too: eigenvalues hardly
+        notice, eigenvectors do.  # shape: (r,)
+        """
+        lengths = np.sqrt(np.einsum("ij,ij->i", self._whitening, self._whitening))
+        return np.asarray(_ROUNDINGS * float(np.finfo(np.float64).eps) * lengths)
+
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         out = np.empty((X.shape[0], self.rank), dtype=SINGLE if X.dtype == SINGLE else DOUBLE)
         self._fill(X, self.precision(X.dtype), out, threads)
@@ -155,7 +166,7 @@ class NystroemMap:
             values.fill(piece, everything, out[piece])
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in self.__dict__.items() if name != "_bands"}
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_bands", "rounding")}
         return {**state, "_memos": {}, "_forms": {}}  # made again where they are needed
 
     def _evaluator(self, X: Any, dtype: np.dtype[Any]) -> Evaluator:

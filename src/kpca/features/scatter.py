@@ -154,7 +154,7 @@ def scatter_of(
 
 
 def _of_sums(runs: list[list[slice]], dtype: np.dtype[Any]) -> float:
-    """Return what rounding may do to sums of squares over the rows, as a share of them (docs/mathematics.md, section 4).
+    """Return what rounding may do to sums of squares over the rows, as a share of them (docs/mathematics.md, 4).
 
     A piece is summed up in the precision of its numbers, and all pieces in float64.
     """

@@ -172,8 +172,7 @@ class Factored(OfData):
             # a product with float64 weights; SciPy's own sum of float32 rows would be one of float32 numbers
             return np.asarray(self._data.T @ self.scale**2, dtype=np.float64).ravel() / self._mass, origin
         total = np.zeros(len(origin))
-        work = self._on_rows(lambda rows, part: self._roots(rows) @ part, (origin, None))
-        in_order(self._chunks(), work, lambda _, sums: np.add(total, sums, out=total), self._threads)
+        self._add_up(lambda rows, part: self._roots(rows) @ part, total, (origin, None))
         return origin, total / self._mass
 
     @cached_property
@@ -218,6 +217,19 @@ class Factored(OfData):
             return on
 
         return make_worker
+
+    def _add_up(
+        self,
+        work: Callable[[slice, FloatArray], FloatArray],
+        total: FloatArray,
+        middle: tuple[FloatArray, FloatArray | None] | None = None,
+    ) -> None:
+        """Add what `work` makes of rows to a total, in the order of the rows."""
+
+        def commit(_: slice, found: FloatArray) -> None:
+            np.add(total, found, out=total)
+
+        in_order(self._chunks(), self._on_rows(work, middle), commit, self._threads)
 
     def _relative(
         self, columns: slice, rows: slice, middle: tuple[FloatArray, FloatArray | None], out: FloatArray
@@ -271,19 +283,18 @@ class Factored(OfData):
             turned[:, rows] = here
             return np.asarray(here @ here.T)
 
-        commit = lambda _, found: np.add(products, found, out=products)  # noqa: E731
-        in_order(self._chunks(), self._on_rows(work, (origin, None)), commit, self._threads)
+        self._add_up(work, products, (origin, None))
         return turned.T, products
 
     def transposed_times(self, U: FloatArray) -> FloatArray:
         """Return F'U in float64.  # shape: (d, b)"""
         if self.sparse:
             scaled = U if self._scale is None else U * self._scale[:, None]
-            image: FloatArray = np.asarray(self._data.T @ scaled, dtype=np.float64)
-            return image - np.multiply.outer(self.mean, scaled.sum(axis=0))
+            sums: FloatArray = np.asarray(self._data.T @ scaled, dtype=np.float64)
+            sums -= np.multiply.outer(self.mean, scaled.sum(axis=0))
+            return sums
         image = np.zeros((self._data.shape[1], U.shape[1]))
-        work = self._on_rows(lambda rows, part: part.T @ U[rows])
-        in_order(self._chunks(), work, lambda _, product: np.add(image, product, out=image), self._threads)
+        self._add_up(lambda rows, part: part.T @ U[rows], image)
         return image
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
@@ -295,8 +306,7 @@ class Factored(OfData):
         if self.sparse:
             return self.transposed_times(self.features_times(V))
         image = np.zeros(V.shape)
-        work = self._on_rows(lambda _, part: part.T @ (part @ V))
-        in_order(self._chunks(), work, lambda _, product: np.add(image, product, out=image), self._threads)
+        self._add_up(lambda _, part: part.T @ (part @ V), image)
         return image
 
     def trace(self) -> float:
@@ -387,5 +397,8 @@ class Factored(OfData):
 
             return work
 
-        in_order(slices(d, _WIDEST), make_worker, lambda _, product: np.add(M, product, out=M), self._threads)
+        def commit(_: slice, product: FloatArray) -> None:
+            np.add(M, product, out=M)
+
+        in_order(slices(d, _WIDEST), make_worker, commit, self._threads)
         return M

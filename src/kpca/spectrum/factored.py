@@ -77,8 +77,8 @@ def _from_directions(operator: Factored, small: Spectrum, *, measured: bool) -> 
     else:
         residuals = small.residuals + float(values.max(initial=0.0)) * mixed
     lower, upper = np.minimum(small.bounds[:, 0], values), np.maximum(small.bounds[:, 1], values)
-    found = {"values": values, "vectors": images, "residuals": residuals}
-    return replace(small, **found, bounds=np.column_stack([lower, upper])), V.T
+    bounds = np.column_stack([lower, upper])
+    return replace(small, values=values, vectors=images, residuals=residuals, bounds=bounds), V.T
 
 
 def _singular(Z: FloatArray, products: FloatArray, lengths: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

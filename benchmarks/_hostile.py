@@ -1,20 +1,20 @@
-"""Hostile cases: everything about one, data, kernel, weights and options, is drawn from its seed.
+"""Hostile cases: data, weights, kernel, options and the way they are used are all drawn from one seed.
 
-Kernels and options are kept as the Python that makes them, so that a case can be made smaller and printed.
+Kernels and options are kept as the Python that makes them, so that a case can be printed, and be made smaller.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
+from scipy.sparse.linalg import aslinearoperator
 from scipy.spatial.distance import pdist
 
 import kpca
@@ -22,61 +22,78 @@ from kpca import kernels
 
 Array = NDArray[Any]
 Rng = np.random.Generator
+Options = dict[str, str]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One fit: how, of what, with which options (as Python text)."""
+    """Something to fit, and how."""
 
     seed: int
+    how: str  # a row of `benchmarks._certificate.WAYS`
     kind: str  # of the data
-    X: Array  # rows, or the kernel matrix
-    options: dict[str, str]
+    X: Array  # rows, or a matrix
+    options: Options
     weights: Array | None = None
     form: str = "dense"  # dense, csr, operator
-    estimator: str = "KernelPCA"
-    how: str = "fit"
-    batches: tuple[int, ...] = field(default=())  # rows of each batch of a stream
+    batches: tuple[int, ...] = ()  # rows of each batch of a stream; none: all at once
 
     @property
     def matrix(self) -> bool:
-        return self.options.get("kernel") == "'precomputed'"
+        """Whether X is the kernel matrix itself."""
+        return self.how == "krylov" or self.options.get("kernel") == "'precomputed'"
 
     @property
     def title(self) -> str:
         n, d = self.X.shape
-        weights = "" if self.weights is None else " weighted"
+        weights = "" if self.weights is None else ", weighted"
         batches = f" in {len(self.batches)} batches" if self.batches else ""
-        call = f"{self.estimator}({', '.join(f'{name}={text}' for name, text in self.options.items())})"
-        return f"{self.how}{batches}: {self.kind} {n} x {d} {self.X.dtype} {self.form}{weights}, {call}"
+        form = "" if self.form == "dense" else f" {self.form}"
+        return f"{self.how}{batches}: {self.kind} {n} x {d} {self.X.dtype}{form}{weights}; {self.arguments}"
+
+    @property
+    def arguments(self) -> str:
+        return ", ".join(f"{name}={text}" for name, text in self.options.items())
 
     def given(self) -> Any:
-        """Return the data as the estimator gets it."""
+        """Return the data as the estimator gets them."""
         if self.form == "csr":
             return sparse.csr_matrix(self.X)
         return aslinearoperator(self.X) if self.form == "operator" else self.X
 
-    def model(self) -> Any:
-        call = f"{self.estimator}({', '.join(f'{name}={text}' for name, text in self.options.items())})"
-        return eval(call, namespace())
+    def present(self) -> tuple[Array, Array | None]:
+        """Return rows of positive weight, and their weights."""
+        if self.weights is None or self.weights.all():
+            return self.X, self.weights
+        rows = np.flatnonzero(self.weights)
+        return self.X[np.ix_(rows, rows)] if self.matrix else self.X[rows], self.weights[rows]
+
+    def values(self) -> dict[str, Any]:
+        """Return the options as what their text means."""
+        return {name: evaluated(text) for name, text in self.options.items()}
+
+
+def evaluated(text: str) -> Any:
+    return eval(text, _namespace())
 
 
 @cache
-def namespace() -> dict[str, Any]:
-    """Return the names that the text of a case may use."""
+def _namespace() -> dict[str, Any]:
     from sklearn.gaussian_process import kernels as gp
 
-    own = {name: getattr(kernels, name) for name in dir(kernels) if name[0].isupper()}
-    return {**own, "np": np, "gp": gp, "kpca": kpca, "KernelPCA": kpca.KernelPCA, "LinearOperator": LinearOperator,
-            "IncrementalKernelPCA": kpca.IncrementalKernelPCA}
+    return {
+        **{name: getattr(kernels, name) for name in dir(kernels) if name[0].isupper()},
+        "np": np,
+        "gp": gp,
+        "kpca": kpca,
+    }
 
 
 # -- data -------------------------------------------------------------------------------------------------------------
 
 
 def _clusters(rng: Rng, n: int, d: int) -> Array:
-    far = 10.0 ** rng.integers(0, 9)
-    centres = far * rng.standard_normal((rng.integers(2, 6), d))
+    centres = 10.0 ** rng.integers(0, 9) * rng.standard_normal((rng.integers(2, 6), d))
     return rng.standard_normal((n, d)) + centres[rng.integers(0, len(centres), n)]
 
 
@@ -85,25 +102,20 @@ def _duplicates(rng: Rng, n: int, d: int) -> Array:
     return few[rng.integers(0, len(few), n)]
 
 
-def _tails(rng: Rng, n: int, d: int) -> Array:
-    return rng.standard_cauchy((n, d)) if rng.random() < 0.5 else rng.standard_t(1.5, (n, d))
-
-
 def _outliers(rng: Rng, n: int, d: int) -> Array:
     X = rng.standard_normal((n, d))
-    some = rng.integers(0, n, rng.integers(1, 4))
-    X[some] *= 10.0 ** rng.uniform(1, 8)
+    X[rng.integers(0, n, rng.integers(1, 4))] *= 10.0 ** rng.uniform(1, 8)
     return X
 
 
 def _constant(rng: Rng, n: int, d: int) -> Array:
     X = rng.standard_normal((n, d))
-    X[:, rng.random(d) < 0.5] = rng.choice([0.0, 1.0, 1e6, 0.1])
+    X[:, rng.random(d) < 0.5] = rng.choice([0.0, 1.0, 0.1, 1e6])
     return X
 
 
 def _collinear(rng: Rng, n: int, d: int) -> Array:
-    X = rng.standard_normal((n, max(1, (d + 1) // 2)))
+    X = rng.standard_normal((n, (d + 1) // 2))
     return np.column_stack([X, X.sum(axis=1), *(X[:, :1] * c for c in range(2, 2 + d // 2))])[:, :d]
 
 
@@ -112,18 +124,9 @@ def _curve(rng: Rng, n: int, d: int) -> Array:
     return np.column_stack([(np.cos, np.sin)[m % 2]((1 + m // 2) * t) for m in range(d)])
 
 
-def _sparse(rng: Rng, n: int, d: int) -> Array:
-    return rng.standard_normal((n, d)) * (rng.random((n, d)) < rng.choice([0.02, 0.2, 0.5]))
-
-
-def _scales(rng: Rng, n: int, d: int) -> Array:
-    return rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-6, 6, d)
-
-
-def _noise_and_signal(rng: Rng, n: int, d: int) -> Array:
-    r = min(d, 3)
-    signal = rng.standard_normal((n, r)) @ rng.standard_normal((r, d))
-    return signal + 10.0 ** -rng.uniform(1, 12) * rng.standard_normal((n, d))
+def _planted(rng: Rng, n: int, d: int) -> Array:
+    signal = rng.standard_normal((n, min(d, 3))) @ rng.standard_normal((min(d, 3), d))
+    return np.asarray(signal + 10.0 ** -rng.uniform(1, 12) * rng.standard_normal((n, d)))
 
 
 @cache
@@ -138,32 +141,32 @@ def _stock_rows(rng: Rng, n: int, d: int) -> Array:
     return X[np.sort(rng.permutation(len(X))[:n])]
 
 
-DATA: dict[str, Callable[[Rng, int, int], Array]] = {
-    "gaussian": lambda rng, n, d: rng.standard_normal((n, d)),
-    "clusters": _clusters,
-    "lattice": lambda rng, n, d: rng.integers(-3, 4, (n, d)).astype(float),
-    "duplicates": _duplicates,
-    "equal": lambda rng, n, d: np.tile(rng.standard_normal(d), (n, 1)),
-    "one-hot": lambda rng, n, d: np.eye(d)[rng.integers(0, d, n)],
-    "binary": lambda rng, n, d: rng.integers(0, 2, (n, d)).astype(float),
-    "heavy tails": _tails,
-    "outliers": _outliers,
-    "constant columns": _constant,
-    "collinear": _collinear,
-    "curve": _curve,
-    "sparse": _sparse,
-    "uneven scales": _scales,
-    "signal and noise": _noise_and_signal,
-    "stock": _stock_rows,
+DATA: dict[str, tuple[float, Callable[[Rng, int, int], Array]]] = {
+    "gaussian": (1, lambda rng, n, d: rng.standard_normal((n, d))),
+    "clusters": (2, _clusters),
+    "lattice": (1, lambda rng, n, d: rng.integers(-3, 4, (n, d)).astype(float)),
+    "duplicates": (1, _duplicates),
+    "equal": (0.25, lambda rng, n, d: np.tile(rng.standard_normal(d), (n, 1))),
+    "one-hot": (0.5, lambda rng, n, d: np.eye(d)[rng.integers(0, d, n)]),
+    "binary": (0.5, lambda rng, n, d: rng.integers(0, 2, (n, d)).astype(float)),
+    "cauchy": (0.7, lambda rng, n, d: rng.standard_cauchy((n, d))),
+    "heavy tails": (0.5, lambda rng, n, d: rng.standard_t(1.5, (n, d))),
+    "outliers": (1, _outliers),
+    "constant columns": (1, _constant),
+    "collinear": (1, _collinear),
+    "curve": (1, _curve),
+    "sparse": (1, lambda rng, n, d: rng.standard_normal((n, d)) * (rng.random((n, d)) < rng.choice([0.02, 0.2, 0.5]))),
+    "uneven scales": (1, lambda rng, n, d: rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-6, 6, d)),
+    "planted": (1, _planted),
+    "stock": (2, _stock_rows),
 }
-_RARE = {"equal": 0.25, "one-hot": 0.5, "binary": 0.5}
 
 
 def _rows(rng: Rng, n: int, d: int) -> tuple[str, Array]:
-    names = list(DATA)
-    shares = np.array([_RARE.get(name, 1.0) for name in names])
-    kind = str(rng.choice(names, p=shares / shares.sum()))
-    X = DATA[kind](rng, n, d)
+    """Return rows of some kind in float64; some lie far from the origin, or are very small or large."""
+    shares = np.array([share for share, _ in DATA.values()])
+    kind = str(rng.choice(list(DATA), p=shares / shares.sum()))
+    X = DATA[kind][1](rng, n, d)
     if rng.random() < 0.25:
         X = X + 10.0 ** rng.uniform(3, 8) * (1.0 if rng.random() < 0.5 else rng.standard_normal(X.shape[1]))
     if rng.random() < 0.2:
@@ -174,109 +177,128 @@ def _rows(rng: Rng, n: int, d: int) -> tuple[str, Array]:
 # -- kernels ----------------------------------------------------------------------------------------------------------
 
 
-def _number(value: float) -> str:
+def _number(value: Any) -> str:
     return repr(float(value))
 
 
 def _bandwidth(rng: Rng) -> float:
+    """Return a multiple of the median distance: mostly a sensible one."""
     return float(10.0 ** (rng.uniform(-6, 6) if rng.random() < 0.35 else rng.uniform(-0.7, 0.7)))
 
 
 def _typical(X: Array, metric: str) -> float:
-    """Return the median distance of some rows; 1 where they are all alike."""
-    some = X[:200]
-    found = pdist(some, metric) if metric != "norm" else np.linalg.norm(some, axis=1)
+    """Return the median distance of some rows (or their length); 1 where they are all alike."""
+    found = np.linalg.norm(X[:200], axis=1) if metric == "norm" else pdist(X[:200], metric)
     found = found[np.isfinite(found) & (found > 0)]
     return float(np.clip(np.median(found), 1e-100, 1e100)) if len(found) else 1.0
 
 
-def _single(rng: Rng, X: Array) -> dict[str, str]:
-    """Return the options of one kernel by name."""
-    name = str(rng.choice(["linear", "rbf", "rbf", "laplacian", "poly", "sigmoid", "cosine", "matern12", "matern32",
-                           "matern52", "rational_quadratic", "exponential", "chi2", "additive_chi2",
-                           "histogram_intersection", "arc_cosine0", "arc_cosine1"]))
+_NAMES = (
+    *("linear", "linear", "linear", "rbf", "rbf", "rbf", "laplacian", "poly", "poly", "sigmoid", "cosine", "cosine"),
+    *("matern12", "matern32", "matern52", "rational_quadratic", "exponential", "chi2", "additive_chi2"),
+    *("histogram_intersection", "arc_cosine0", "arc_cosine1"),
+)
+_WITHOUT_GAMMA = ("linear", "cosine", "additive_chi2", "histogram_intersection", "arc_cosine0", "arc_cosine1")
+_NOT_NEGATIVE = ("chi2", "histogram", "minimum")
+
+
+def _named(rng: Rng, X: Array) -> Options:
+    name = str(rng.choice(_NAMES))
     options = {"kernel": repr(name)}
-    if name in ("linear", "cosine", "additive_chi2", "histogram_intersection", "arc_cosine0", "arc_cosine1"):
+    if name in _WITHOUT_GAMMA:
         return options
-    if rng.random() < 0.25:
-        if rng.random() < 0.6:
-            options["gamma"] = repr(str(rng.choice(["scale", "median"])))
-    elif name in ("laplacian", "chi2"):
-        options["gamma"] = _number(1 / (_bandwidth(rng) * _typical(X, "cityblock")))
-    elif name in ("poly", "sigmoid"):
-        options["gamma"] = _number(1 / (_bandwidth(rng) * _typical(X, "norm") ** 2))
-    else:
-        options["gamma"] = _number(0.5 / (_bandwidth(rng) * _typical(X, "euclidean")) ** 2)
-        if name == "rbf" and rng.random() < 0.1:
-            each = float(options["gamma"]) * 10.0 ** rng.uniform(-1, 1, X.shape[1])
-            options["gamma"] = f"[{', '.join(map(_number, each))}]"
+    metric = {"laplacian": "cityblock", "chi2": "cityblock", "poly": "norm", "sigmoid": "norm"}.get(name, "euclidean")
+    power = 1 if metric == "cityblock" else 2
+    gamma = (_bandwidth(rng) * _typical(X, metric)) ** -power
+    which = rng.random()
+    if which > 0.1:
+        options["gamma"] = repr(str(rng.choice(["scale", "median"]))) if which < 0.25 else _number(gamma)
+    if name == "rbf" and rng.random() < 0.1:
+        options["gamma"] = f"[{', '.join(map(_number, gamma * 10.0 ** rng.uniform(-1, 1, X.shape[1])))}]"
     if name == "poly":
-        options["degree"] = repr(int(rng.integers(1, 6)))
-        options["coef0"] = _number(rng.choice([0.0, 1.0, 0.5, 100.0]))
+        options |= {"degree": repr(int(rng.integers(1, 6))), "coef0": _number(rng.choice([0.0, 0.5, 1.0, 100.0]))}
     if name == "sigmoid":
-        options["coef0"] = _number(rng.choice([0.0, 1.0, -1.0]))
+        options["coef0"] = _number(rng.choice([-1.0, 0.0, 1.0]))
     return options
 
 
 def _gaussian_process(rng: Rng, X: Array) -> str:
-    length, number = _number(_bandwidth(rng) * _typical(X, "euclidean")), _number(rng.choice([0.5, 1.0, 3.0]))
-    return str(rng.choice([
-        f"gp.ExpSineSquared({number}, {length}, length_scale_bounds='fixed')",
-        f"gp.RBF({length})",
-        f"gp.Matern({length}, nu={rng.choice([0.5, 0.7, 1.5, 2.5, 3.5, np.inf])!r})".replace("np.float64(inf)", "np.inf")
-        .replace("np.float64(", "").replace("))", ")"),
-        f"gp.RationalQuadratic({length}, alpha={number})",
-        f"gp.ConstantKernel({number}) * gp.RBF({length}) + gp.WhiteKernel(0.1)",
-        f"gp.DotProduct({number})",
-        f"gp.RBF({length}) ** 2",
-        f"gp.DotProduct({number}) ** 2",
-        f"gp.ExpSineSquared({number}, {length}) * gp.RBF({length})",
-        f"gp.PairwiseKernel(gamma={_number(1 / float(length))}, metric='laplacian')",
-    ]))
+    length, number = _bandwidth(rng) * _typical(X, "euclidean"), _number(rng.choice([0.5, 1.0, 3.0]))
+    nu = rng.choice(["0.5", "0.7", "1.5", "2.5", "3.5", "np.inf"])
+    return str(
+        rng.choice(
+            [
+                f"gp.ExpSineSquared({number}, {length!r})",
+                f"gp.RBF({length!r})",
+                f"gp.Matern({length!r}, nu={nu})",
+                f"gp.RationalQuadratic({length!r}, alpha={number})",
+                f"gp.ConstantKernel({number}) * gp.RBF({length!r}) + gp.WhiteKernel(0.1)",
+                f"gp.DotProduct({number})",
+                f"gp.RBF({length!r}) ** 2",
+                f"gp.DotProduct({number}) ** 2",
+                f"gp.ExpSineSquared({number}, {length!r}) * gp.RBF({length!r})",
+                f"gp.PairwiseKernel(gamma={1 / length!r}, metric='laplacian')",
+            ]
+        )
+    )
 
 
-_CALLABLES = [
+_FUNCTIONS = (
     "lambda x, y: 1 / (1 + float(np.abs(x - y).sum()))",
     "lambda x, y: float(np.minimum(x, y).sum())",
     "lambda X, Y: np.exp(-np.sqrt(np.square(X[:, None] - Y[None]).sum(-1)))",
     "lambda X, Y: -np.abs(X[:, None] - Y[None]).sum(-1)",
     "lambda X, Y: np.cos(X[:, None] - Y[None]).sum(-1)",
-]
+)
 
 
 def _composite(rng: Rng, X: Array) -> str:
-    gamma, l1, length = (_bandwidth(rng) for _ in range(3))
-    gamma, l1 = 0.5 / (gamma * _typical(X, "euclidean")) ** 2, 1 / (l1 * _typical(X, "cityblock"))
-    length, dot = length * _typical(X, "euclidean"), 1 / _typical(X, "norm") ** 2
-    rbf, laplacian, matern = f"RBF({gamma!r})", f"Laplacian({l1!r})", f"Matern(1.5, {length!r})"
-    return str(rng.choice([
-        f"{rbf} + {laplacian}", f"{rbf} * {matern}", f"{_number(10.0 ** rng.uniform(-8, 8))} * {rbf}",
-        f"{rbf} + {dot!r} * Linear()", f"{laplacian} * {dot!r} * Linear()", f"{rbf} + 1000.0", f"{matern} * {laplacian} + {rbf}",
-        f"Polynomial(2, {dot!r}, 1.0) + {rbf}", f"Cosine() * {rbf}", f"Cosine() + {matern}",
-    ]))
+    far = _typical(X, "euclidean")
+    rbf, matern = f"RBF({0.5 / (_bandwidth(rng) * far) ** 2!r})", f"Matern(1.5, {_bandwidth(rng) * far!r})"
+    laplacian = f"Laplacian({1 / (_bandwidth(rng) * _typical(X, 'cityblock'))!r})"
+    dots = _typical(X, "norm") ** -2
+    return str(
+        rng.choice(
+            [
+                f"{rbf} + {laplacian}",
+                f"{rbf} * {matern}",
+                f"{_number(10.0 ** rng.uniform(-8, 8))} * {rbf}",
+                f"{rbf} + {dots!r} * Linear()",
+                f"{laplacian} * {dots!r} * Linear()",
+                f"{rbf} + 1000.0",
+                f"{matern} * {laplacian} + {rbf}",
+                f"Polynomial(2, {dots!r}, 1.0) + {rbf}",
+                f"Cosine() * {rbf}",
+                f"Cosine() + {matern}",
+                f"RationalQuadratic({_number(rng.choice([0.3, 2.0]))}, {_bandwidth(rng) * far!r})",
+            ]
+        )
+    )
 
 
-def _kernel(rng: Rng, X: Array) -> dict[str, str]:
+def _kernel(rng: Rng, X: Array) -> Options:
     which = rng.random()
     if which < 0.72:
-        return _single(rng, X)
+        return _named(rng, X)
     if which < 0.84:
         return {"kernel": _composite(rng, X)}
-    return {"kernel": _gaussian_process(rng, X) if which < 0.94 else str(rng.choice(_CALLABLES))}
+    return {"kernel": _gaussian_process(rng, X) if which < 0.94 else str(rng.choice(_FUNCTIONS))}
 
 
-# -- weights, options, and all of it ----------------------------------------------------------------------------------
+# -- weights, sizes, options ------------------------------------------------------------------------------------------
 
 
-def _weights(rng: Rng, n: int) -> Array | None:
-    which = rng.random()
+def _weights(rng: Rng, X: Array) -> Array | None:
+    n, which = len(X), rng.random()
     if which < 0.7:
         return None
-    if which < 0.77:
+    if which < 0.76:
         return rng.random(n) + 0.01
-    if which < 0.84:
+    if which < 0.82:
         return rng.integers(1, 5, n).astype(float)
-    w = 10.0 ** rng.uniform(-20, 0, n) if which < 0.92 else rng.integers(0, 2, n).astype(float)
+    if which < 0.87:  # one side of the data counts for almost nothing
+        return np.where(X[:, 0] > np.median(X[:, 0]), 10.0 ** -rng.uniform(1, 20), 1.0)
+    w = 10.0 ** rng.uniform(-20, 0, n) if which < 0.93 else rng.integers(0, 2, n).astype(float)
     w[rng.permutation(n)[:2]] = 1.0
     return w
 
@@ -284,46 +306,70 @@ def _weights(rng: Rng, n: int) -> Array | None:
 def _size(rng: Rng, most: int) -> int:
     """Return a number of rows: mostly small, a few per cent large."""
     which = rng.random()
-    if which < 0.62 or most <= 50:
-        return int(rng.integers(2, 50))
-    if which < 0.955 or most <= 150:
-        return int(rng.integers(50, 150))
-    if which < 0.985 or most <= 400:
-        return int(rng.integers(150, min(most, 300) + 1))
-    return int(np.exp(rng.uniform(np.log(300), np.log(most))))
+    low, high = (
+        (2, 50) if which < 0.62 else (50, 150) if which < 0.955 else (150, 300) if which < 0.985 else (300, 1200)
+    )
+    if which > 0.998:
+        low, high = 1200, 6000
+    if high > most:
+        low, high = min(low, most // 2), most
+    return int(rng.integers(low, high)) if high <= 300 else int(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
 def _components(rng: Rng, n: int) -> str:
     which = rng.random()
-    if which < 0.85:
+    if which < 0.85 or n > 1000:
         return repr(int(rng.integers(1, min(n, 30) + 1)))
     return "None" if which < 0.93 else _number(rng.choice([0.5, 0.9, 0.99, 0.9999]))
 
 
-def _tolerance(rng: Rng) -> dict[str, str]:
-    return {} if rng.random() < 0.5 else {"tol": _number(10.0 ** rng.integers(-12, 0))}
+def _finish(rng: Rng, n: int) -> Options:
+    """Return options that decide how well and by what a fit is solved."""
+    options = {} if rng.random() < 0.5 else {"tol": f"1e{rng.integers(-12, 0)}"}
+    if rng.random() < 0.6:
+        options["eigen_solver"] = repr(str(rng.choice(["dense", "krylov"]))) if n < 1500 else "'krylov'"
+    if rng.random() < 0.04:
+        options["max_iter"] = repr(int(rng.integers(1, 4)))
+    if rng.random() < 0.15:
+        options["center"] = "False"
+    return options
 
 
-def _exact(rng: Rng, n: int, small: bool) -> Case:
+# -- cases ------------------------------------------------------------------------------------------------------------
+
+
+def _data(rng: Rng, n: int, most: int) -> tuple[str, Array, Options, str]:
+    """Return the kind of rows, the rows, a kernel for them, and the form they are given in."""
     d = int(rng.integers(1, 61)) if rng.random() < 0.4 else int(rng.integers(1, 9))
-    if not small and rng.random() < 0.01:
+    if most > 1500 and rng.random() < 0.01:
         n, d = min(n, 100), 3000
     kind, X = _rows(rng, n, d)
     X = X.astype(np.float32) if rng.random() < 0.4 else X
-    options = _kernel(rng, X.astype(np.float64))
-    if any(name in options["kernel"] for name in ("chi2", "histogram", "minimum")):
+    kernel = _kernel(rng, X.astype(np.float64))
+    if any(name in kernel["kernel"] for name in _NOT_NEGATIVE):
         X = np.abs(X)
-    form = "csr" if rng.random() < (0.4 if kind == "sparse" else 0.04) else "dense"
-    options = {"n_components": _components(rng, len(X)), **options, **_tolerance(rng)}
-    if rng.random() < 0.6:
-        options["eigen_solver"] = repr(str(rng.choice(["dense", "krylov"])))
-    if rng.random() < 0.15:
-        options["center"] = "False"
-    return Case(0, kind, X, options, _weights(rng, len(X)), form)
+    return kind, X, kernel, "csr" if rng.random() < (0.4 if kind == "sparse" else 0.04) else "dense"
 
 
-def _precomputed(rng: Rng, n: int, small: bool) -> Case:
-    which = str(rng.choice(["kernel", "indefinite", "low rank", "copies", "identity", "uncentred"]))
+def _exact(rng: Rng, n: int, most: int) -> Case:
+    kind, X, kernel, form = _data(rng, n, most)
+    options = {"n_components": _components(rng, len(X)), **kernel, **_finish(rng, len(X))}
+    return Case(0, "fit", kind, X, options, _weights(rng, X), form)
+
+
+def _again(rng: Rng, n: int, most: int) -> Case:
+    """A model that is saved and loaded, or whose fit is interrupted and goes on."""
+    case = _landmarks(rng, n, most) if rng.random() < 0.3 else _exact(rng, n, most)
+    if rng.random() < 0.4:
+        return replace(case, how="saved")
+    case = _exact(rng, max(n, 40), most)
+    options = {**case.options, "n_components": repr(int(rng.integers(1, 8))), "eigen_solver": "'krylov'"}
+    options.pop("max_iter", None)
+    return replace(case, how="resumed", options={**options, "stop": repr(int(rng.integers(1, 4)))})
+
+
+def _given_matrix(rng: Rng, n: int, most: int) -> Case:
+    which = str(rng.choice(["kernel", "indefinite", "low rank", "copies", "identity", "not centred"]))
     if which == "low rank":
         F = rng.standard_normal((n, int(rng.integers(1, min(n, 6) + 1))))
         K = F @ F.T
@@ -331,38 +377,150 @@ def _precomputed(rng: Rng, n: int, small: bool) -> Case:
         K = rng.standard_normal((n, n))
         K = K + K.T + 2 * np.sqrt(n) * rng.integers(0, 2) * np.eye(n)
     elif which == "copies":
-        Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
-        values = rng.choice([1.0, 1.0 - 1e-12, 0.5, 1e-8, 0.0], n)
-        K = (Q * values) @ Q.T
-        K = (K + K.T) / 2
+        K = spectrum_matrix(rng, rng.choice([1.0, 1.0 - 1e-12, 0.5, 1e-8, 0.0], n))
     elif which == "identity":
-        K = np.eye(n) + 10.0 ** -rng.integers(1, 17) * np.ones((n, n))
+        K = np.eye(n) + 10.0 ** -rng.integers(1, 17)
     else:
         X = rng.standard_normal((n, 3))
         K = np.exp(-_bandwidth(rng) * np.square(X[:, None] - X[None]).sum(-1))
-    if which == "uncentred":
+    if which == "not centred":
         shift = 10.0 ** rng.integers(0, 6) * rng.standard_normal(n)
-        K = K + shift[:, None] + shift[None, :]
+        K = K + (shift[:, None] + shift[None, :])
     K = K * (10.0 ** rng.uniform(-16, 11) if rng.random() < 0.2 else 1.0)
     K = K.astype(np.float32) if rng.random() < 0.3 else K
+    options = {"n_components": _components(rng, n), "kernel": "'precomputed'", **_finish(rng, n)}
     form = str(rng.choice(["dense", "dense", "csr", "operator"]))
-    options = {"n_components": _components(rng, n), "kernel": "'precomputed'", **_tolerance(rng)}
-    if rng.random() < 0.5:
-        options["eigen_solver"] = repr(str(rng.choice(["dense", "krylov"])))
-    if rng.random() < 0.2:
+    return Case(0, "fit", f"matrix ({which})", K, options, _weights(rng, K), form)
+
+
+def _approximation(rng: Rng, n: int, *, batches: bool = False) -> tuple[str, int]:
+    """Return landmarks or random features, and how many."""
+    rank = int(rng.integers(1, n + 1)) if rng.random() < 0.7 else int(rng.integers(1, min(n, 12) + 1))
+    if rng.random() < 0.15:
+        rank = 2 * int(rng.integers(1, 60))
+        return f"kpca.RandomFeatures(rank={rank})", rank
+    which = rng.random()
+    if which < 0.1 and not batches:
+        return "'nystroem'", n
+    if which < 0.15 and not batches:
+        return f"kpca.Nystroem(rank={10.0 ** -rng.integers(1, 9)!r})", 1
+    method = rng.choice(["rpcholesky", "rpcholesky", "uniform", "kmeans", "leverage"])
+    if which < 0.25 and not batches:
+        rows = sorted(int(row) for row in rng.permutation(n)[:rank])
+        return f"kpca.Nystroem(landmarks={rows})", rank
+    return f"kpca.Nystroem(rank={rank}, landmarks={str(method)!r})", rank
+
+
+def _landmarks(rng: Rng, n: int, most: int) -> Case:
+    kind, X, kernel, form = _data(rng, n, most)
+    approximation, rank = _approximation(rng, len(X))
+    k = repr(int(rng.integers(1, min(rank, 30) + 1))) if rng.random() < 0.8 else "None"
+    options = {"n_components": k, **kernel, "approximation": approximation}
+    if rng.random() < 0.15:
         options["center"] = "False"
-    return Case(0, f"matrix ({which})", K, options, _weights(rng, n), form)
+    return Case(0, "fit", kind, X, options, _weights(rng, X), form)
 
 
-_HOWS: list[tuple[float, Callable[[Rng, int, bool], Case]]] = [(0.88, _exact), (1.0, _precomputed)]
+def _stream(rng: Rng, n: int, most: int) -> Case:
+    case = _landmarks(rng, n, most)
+    approximation, rank = _approximation(rng, len(case.X), batches=True)
+    k = repr(int(rng.integers(1, min(rank, 30) + 1))) if rng.random() < 0.8 else "None"
+    options = {**case.options, "n_components": k, "approximation": approximation}
+    if rng.random() < 0.3:
+        options["kernel"] = "'linear'"
+    if rng.random() < 0.5:
+        options["warm_up"] = repr(int(rng.integers(1, len(case.X) + 1)))
+    cuts = np.unique(rng.integers(1, len(case.X) + 1, int(rng.integers(0, 6)))) if rng.random() < 0.9 else []
+    batches = tuple(int(size) for size in np.diff([0, *cuts, len(case.X)]) if size) if len(cuts) else ()
+    return replace(case, how="stream", options=options, batches=batches)
 
 
-def draw(seed: int, *, most: int = 6000) -> Case:
-    """Return the case of a seed, of at most about so many rows."""
+_FOLLOWED = ("rbf", "laplacian", "matern12", "matern32", "matern52", "rational_quadratic", "poly")
+
+
+def _path(rng: Rng, n: int, most: int) -> Case:
+    """A grid of bandwidths, by `selection.path`, or one after another by the fits behind it."""
+    n = max(n, 60) if rng.random() < 0.7 else max(n, 4)
+    kind, X = _rows(rng, n, int(rng.integers(1, 12)))
+    X = X.astype(np.float32) if rng.random() < 0.3 else X
+    name = str(rng.choice(_FOLLOWED))
+    metric = {"laplacian": "cityblock", "poly": "norm"}.get(name, "euclidean")
+    gamma = (_bandwidth(rng) * _typical(X.astype(np.float64), metric)) ** (-1 if name == "laplacian" else -2)
+    gammas = gamma * rng.choice([1.1, 1.27, 1.6]) ** np.arange(int(rng.integers(2, 7)))
+    options = {"kernel": repr(name), "grid": f"[{', '.join(map(_number, gammas))}]"}
+    options["n_components"] = repr(int(rng.integers(1, max(len(X) // 8, 2))) % 20 + 1)
+    options["tol"] = f"1e{rng.integers(-10, -1)}"
+    if rng.random() < 0.15:
+        options["center"] = "False"
+    if rng.random() < 0.3:
+        return Case(0, "path", kind, X, options)
+    if rng.random() < 0.5:  # a guess that has all leading eigenvectors but one
+        options |= {"grid": f"[{_number(gamma)}]", "hidden": repr(int(rng.integers(0, 3)))}
+    return Case(0, "near", kind, X, options)
+
+
+# -- operators of known spectra, and starts that leave out what is looked for -----------------------------------------
+
+
+def spectrum_matrix(rng: Rng, values: Array) -> Array:
+    """Return a matrix with these eigenvalues, about, and random eigenvectors."""
+    Q = np.linalg.qr(rng.standard_normal((len(values), len(values))))[0]
+    K = (Q * values) @ Q.T
+    return np.asarray((K + K.T) / 2)
+
+
+SPECTRA: dict[str, Callable[[Rng, int, int], Array]] = {
+    "repeated": lambda rng, n, k: np.r_[np.ones(rng.integers(1, n)), np.geomspace(0.5, 1e-6, n)][:n],
+    "clustered": lambda rng, n, k: np.r_[1 - 1e-12 * np.arange(2 * k), np.geomspace(0.3, 1e-8, n)][:n],
+    "small gap": lambda rng, n, k: np.r_[np.linspace(2, 1, k), 1 - 1e-12, np.geomspace(0.9, 1e-3, n)][:n],
+    "rank deficient": lambda rng, n, k: np.r_[np.linspace(2, 1, max(k - 2, 1)), np.zeros(n)][:n],
+    "decaying": lambda rng, n, k: float(rng.uniform(0.3, 0.95)) ** np.arange(n),
+    "flat": lambda rng, n, k: 1 + 10.0 ** -rng.integers(1, 9) * rng.random(n),
+    "one large": lambda rng, n, k: np.r_[10.0 ** rng.integers(1, 9), np.ones(n - 1) - 1e-3 * np.linspace(0, 1, n - 1)],
+    "pairs": lambda rng, n, k: np.repeat(np.geomspace(1, 1e-10, n), 2)[:n],
+    "steps": lambda rng, n, k: rng.choice([1.0, 0.99, 0.5], n),
+    "indefinite": lambda rng, n, k: np.linspace(1, -1.5, n),
+    "one hidden": lambda rng, n, k: np.r_[1.0, np.full(n - 1, 10.0 ** -rng.uniform(0, 4))],
+}
+STARTS = ("None", "without", "trailing", "zero", "deficient", "leading", "huge", "tiny")
+
+
+def _krylov(rng: Rng, n: int, most: int) -> Case:
+    n = int(rng.integers(30, max(min(most, 350), 31))) if rng.random() < 0.3 else int(rng.integers(20, 120))
+    k = int(rng.integers(1, max(n // 6, 2)))
+    which = str(rng.choice(list(SPECTRA)))
+    values = SPECTRA[which](rng, n, k)
+    options = {
+        "k": repr(k),
+        "tol": f"1e{rng.integers(-12, 0)}",
+        "start": repr(str(rng.choice(STARTS))),
+        "columns": repr(int(rng.integers(1, k + 16))),
+        "left_out": repr(int(rng.integers(1, 4))),
+    }
+    for name, share in (("followed", 0.3), ("centred", 0.4), ("psd", 0.4 if values.min() >= 0 else 0.0)):
+        if rng.random() < share:
+            options[name] = "True"
+    scale = 10.0 ** rng.uniform(-16, 11) if rng.random() < 0.2 else 1.0
+    K = scale * spectrum_matrix(rng, values)
+    return Case(0, "krylov", which, K, {**options, "seed": repr(int(rng.integers(0, 5)))})
+
+
+_MADE: list[tuple[float, Callable[[Rng, int, int], Case]]] = [
+    (0.52, _exact),
+    (0.60, _given_matrix),
+    (0.76, _landmarks),
+    (0.87, _stream),
+    (0.91, _again),
+    (0.95, _path),
+    (1.00, _krylov),
+]
+
+
+def draw(seed: int, most: int = 6000) -> Case:
+    """Return the case of a seed, of at most so many rows."""
     rng = np.random.default_rng(seed)
     n, which = _size(rng, most), rng.random()
-    make = next(make for share, make in _HOWS if which < share)
+    make = next(make for share, make in _MADE if which < share)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        case = make(rng, n, most < 1500)
-    return Case(**{**vars(case), "seed": seed})
+        return replace(make(rng, n, most), seed=seed)

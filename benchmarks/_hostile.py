@@ -447,7 +447,7 @@ def _path(rng: Rng, n: int, most: int) -> Case:
     metric = {"laplacian": "cityblock", "poly": "norm"}.get(name, "euclidean")
     gamma = (_bandwidth(rng) * _typical(X.astype(np.float64), metric)) ** (-1 if name == "laplacian" else -2)
     gammas = gamma * rng.choice([1.1, 1.27, 1.6]) ** np.arange(int(rng.integers(2, 7)))
-    options = {"kernel": repr(name), "grid": f"[{', '.join(map(_number, gammas))}]"}
+    options = {"kernel": repr(name), "grid": f"[{', '.join(map(_number, gammas))}]", "parameter": "'gamma'"}
     options["n_components"] = repr(int(rng.integers(1, max(len(X) // 8, 2))) % 20 + 1)
     options["tol"] = f"1e{rng.integers(-10, -1)}"
     if rng.random() < 0.15:

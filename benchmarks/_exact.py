@@ -29,8 +29,6 @@ EPS_LONG, EPS = (float(np.finfo(real).eps) for real in (np.longdouble, np.float6
 _SLICED = 150_000
 # Eigenvalues nearer than this (relative to the largest) are solved together.
 _TOGETHER = 1e-9
-# Rows up to which all float64 eigenvectors are found; of more the leading ones, and so many more.
-_ALL_ROWS, _MORE = 400, 8
 # Matrices of more rows than this are made in float64.
 LONG_ROWS = 1200
 
@@ -336,12 +334,13 @@ def leading(B: Array, k: int) -> tuple[Array, float]:
         return np.full(min(k, n), B.dtype.type(peak)), 0.0
     scale = np.ldexp(B.dtype.type(1), int(np.frexp(B.dtype.type(peak))[1]))
     B = B / scale
-    some = n if n <= _ALL_ROWS else min(n, k + _MORE)
-    values, V = eigh(B.astype(np.float64), subset_by_index=None if some == n else (n - some, n - 1))
+    if B.dtype != LD:
+        few = (n - min(k, n), n - 1)
+        values = eigh(B, eigvals_only=True, driver="evx", subset_by_index=few)[::-1]
+        return np.asarray(values * scale), float(8 * EPS * math.sqrt(n) * np.linalg.norm(B) * scale)
+    values, V = np.linalg.eigh(B.astype(np.float64))  # all: LAPACK's ways to some of them lose copies
     values, V = values[::-1], V[:, ::-1]
     top = float(np.abs(values).max())
-    if B.dtype != LD:
-        return np.asarray(values[:k] * scale), float(8 * EPS * math.sqrt(n) * top * scale)
     count = _count(values, k, top)
     V = V[:, :count]
     images = product(B, V)
@@ -352,8 +351,7 @@ def leading(B: Array, k: int) -> tuple[Array, float]:
     error = 8 * EPS_LONG * math.sqrt(n) * top + off**2 / (_TOGETHER * top)
     if count < n:  # what the vectors that were left out may do
         R = float(np.linalg.norm((images - product(V, M)).astype(np.float64)))
-        gap = float(values[count - 1] - values[count]) if count < some else 0.0
-        error += R * min(1.0, R / gap) if gap > 0 else R
+        error += R * min(1.0, R / float(values[count - 1] - values[count]))
     return np.asarray(_by_groups(W, _TOGETHER * top)[:k] * scale), float(error * scale)
 
 

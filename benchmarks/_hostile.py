@@ -427,7 +427,8 @@ def _stream(rng: Rng, n: int, most: int) -> Case:
     k = repr(int(rng.integers(1, min(rank, 30) + 1))) if rng.random() < 0.8 else "None"
     options = {**case.options, "n_components": k, "approximation": approximation}
     if rng.random() < 0.3:
-        options["kernel"] = "'linear'"
+        free = ("n_components", "approximation", "center")
+        options = {name: text for name, text in options.items() if name in free} | {"kernel": "'linear'"}
     if rng.random() < 0.5:
         options["warm_up"] = repr(int(rng.integers(1, len(case.X) + 1)))
     cuts = np.unique(rng.integers(1, len(case.X) + 1, int(rng.integers(0, 6)))) if rng.random() < 0.9 else []

@@ -27,8 +27,9 @@ from kpca.estimators.solvers import Near
 from kpca.estimators.warm_start import Follower
 from kpca.features import IdentityMap
 from kpca.gram import Centered, MatrixGram
-from kpca.kernels.resolve import resolve
+from kpca.kernels.resolve import resolve, resolve_gamma
 from kpca.spectrum import solve_krylov
+from kpca.spectrum.krylov import smallest_basis
 
 Array = NDArray[Any]
 # What tol=0 asks for.
@@ -92,6 +93,7 @@ def judge(case: Case) -> Outcome:
         except Exception as error:
             if _meant(error):
                 found.refused = str(error)
+                found.margins |= _refusal(case, found.refused)
             else:
                 found.crash = traceback.format_exc(limit=-4)
     ours = (UserWarning, ConvergenceWarning)
@@ -104,6 +106,23 @@ def _meant(error: Exception) -> bool:
     """Return True if somebody raised this error on purpose, and not the machinery of NumPy."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return isinstance(error, ValueError | NotImplementedError) and (last.line or "").startswith("raise ")
+
+
+def _refusal(case: Case, said: str) -> dict[str, float]:
+    """Hold the refusal of an indefinite matrix against the truth: its threshold is 5e-3 of the largest in float32."""
+    if "significant negative eigenvalues" not in said:
+        return {}
+    options = case.values()
+    (X, weights), wanted = case.present(), options.get("n_components")
+    gamma = None if case.matrix else resolve_gamma(options.get("gamma"), X)
+    parts = {name: options[name] for name in ("degree", "coef0") if name in options}
+    kernel = None if case.matrix else resolve(options["kernel"], X, gamma=gamma, **parts)
+    k = min(wanted, len(X)) if isinstance(wanted, int) else len(X)
+    truth = truth_of(kernel, X, weights, k, center=options.get("center", True))
+    top = max(float(truth.values[0]), 0.0)
+    return {
+        "refusal": 0.0 if float(truth.values[-1]) < -truth.error and float(truth.values[-1]) < -1e-6 * top else BROKEN
+    }
 
 
 # -- ways to fit ------------------------------------------------------------------------------------------------------
@@ -271,6 +290,8 @@ def _krylov(case: Case, told: Told) -> Iterator[Claim]:
     k, tol, centred = options["k"], options["tol"], options.get("centred", False)
     operator = (_Known if options.get("psd") else MatrixGram)(case.X)
     how = {"start": _start(case, options), "followed": options.get("followed", False), "seed": options["seed"]}
+    if options.get("short"):
+        how["room"] = smallest_basis(k, len(case.X))
     spectrum = solve_krylov(Centered(operator) if centred else operator, k, tol, **how)
     yield Claim(
         None,

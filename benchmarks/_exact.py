@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -272,6 +272,9 @@ class Truth:
 
 def truth_of(kernel: Any, X: Any, weights: Array | None, k: int, *, center: bool = True) -> Truth:
     """Return the truth about rows X of positive weight; with kernel=None X is the kernel matrix."""
+    if k > len(X):  # there are no more, and what features add to them is none
+        found = truth_of(kernel, X, weights, len(X), center=center)
+        return replace(found, values=np.append(found.values, np.zeros(k - len(X), found.values.dtype)))
     X = X.toarray() if sparse.issparse(X) else np.asarray(X)
     real = LD if len(X) <= LONG_ROWS or isinstance(kernel, Linear) else np.float64
     s = np.ones(len(X), dtype=real) if weights is None else np.sqrt(weights.astype(real))

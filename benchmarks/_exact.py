@@ -77,7 +77,6 @@ class Values:
     constant: Any
     part: Array  # shape: (n, n)
     size: Array  # shape: (n, n), float64
-    given: bool = False  # the values are those of a function: nothing better than float64 exists
 
 
 def kernel_values(kernel: Any, X: Array) -> Values:
@@ -91,14 +90,14 @@ def kernel_values(kernel: Any, X: Array) -> Values:
             return make(kernel, X)
     rows = X.astype(np.float64)
     K = np.asarray(kernel.block(rows, rows.copy()), dtype=np.float64)
-    return Values(0.0, ((K + K.T) / 2).astype(X.dtype), 8 * np.abs(K), given=True)
+    return Values(0.0, ((K + K.T) / 2).astype(X.dtype), 8 * np.abs(K))  # a function: what it returns is the kernel
 
 
 def _composite(kernel: Any, X: Array) -> Values:
     members = [kernel_values(member, X) for member in kernel.members]
     if isinstance(kernel, Scaled):
         factor, one = X.dtype.type(kernel.factor), members[0]
-        return Values(factor * one.constant, factor * one.part, kernel.factor * one.size, one.given)
+        return Values(factor * one.constant, factor * one.part, kernel.factor * one.size)
     found = members[0]
     for other in members[1:]:
         (a, S), (b, T) = (found.constant, found.part), (other.constant, other.part)
@@ -108,7 +107,7 @@ def _composite(kernel: Any, X: Array) -> Values:
         else:
             constant, part = a + b, S + T
             size = found.size + other.size + np.abs(S) + np.abs(T)
-        found = Values(constant, part, size.astype(np.float64), found.given or other.given)
+        found = Values(constant, part, size.astype(np.float64))
     return found
 
 
@@ -313,7 +312,7 @@ def _of_values(found: Values, s: Array, k: int, center: bool) -> Truth:
     B = (B + B.T) / 2
     roots = s.astype(np.float64)
     size = np.linalg.norm(size.astype(np.float64) * roots[:, None] * roots[None, :])
-    eps = EPS if found.given else float(np.finfo(B.dtype).eps)
+    eps = float(np.finfo(B.dtype).eps)
     values, error = leading(B, k)
     return Truth(
         values,

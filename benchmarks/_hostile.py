@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
-from scipy.spatial.distance import pdist
 
 import kpca
+from benchmarks._kernels import NOT_NEGATIVE, THEIRS, bandwidth, kernel, number, typical
 from kpca import kernels
 
 Array = NDArray[Any]
@@ -30,7 +30,7 @@ class Case:
     """Something to fit, and how."""
 
     seed: int
-    how: str  # a row of `benchmarks._certificate.WAYS`
+    how: str  # a row of `benchmarks._ways.WAYS`
     kind: str  # of the data
     X: Array  # rows, or a matrix
     options: Options
@@ -159,7 +159,10 @@ DATA: dict[str, tuple[float, Callable[[Rng, int, int], Array]]] = {
     "uneven scales": (1, lambda rng, n, d: rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-6, 6, d)),
     "planted": (1, _planted),
     "stock": (2, _stock_rows),
+    "nearly equal": (0.5, lambda rng, n, d: 1 + 10.0 ** -rng.uniform(5, 15) * rng.standard_normal((n, d))),
 }
+# Of these many eigenvalues coincide, which solvers of a few of them may pass over.
+_SYMMETRIC = ("one-hot", "curve", "lattice", "binary", "duplicates")
 
 
 def _rows(rng: Rng, n: int, d: int) -> tuple[str, Array]:
@@ -172,117 +175,6 @@ def _rows(rng: Rng, n: int, d: int) -> tuple[str, Array]:
     if rng.random() < 0.2:
         X = X * 10.0 ** rng.uniform(-16, 11)
     return kind, X
-
-
-# -- kernels ----------------------------------------------------------------------------------------------------------
-
-
-def _number(value: Any) -> str:
-    return repr(float(value))
-
-
-def _bandwidth(rng: Rng) -> float:
-    """Return a multiple of the median distance: mostly a sensible one."""
-    return float(10.0 ** (rng.uniform(-6, 6) if rng.random() < 0.35 else rng.uniform(-0.7, 0.7)))
-
-
-def _typical(X: Array, metric: str) -> float:
-    """Return the median distance of some rows (or their length); 1 where they are all alike."""
-    found = np.linalg.norm(X[:200], axis=1) if metric == "norm" else pdist(X[:200], metric)
-    found = found[np.isfinite(found) & (found > 0)]
-    return float(np.clip(np.median(found), 1e-100, 1e100)) if len(found) else 1.0
-
-
-_NAMES = (
-    *("linear", "linear", "linear", "rbf", "rbf", "rbf", "laplacian", "poly", "poly", "sigmoid", "cosine", "cosine"),
-    *("matern12", "matern32", "matern52", "rational_quadratic", "exponential", "chi2", "additive_chi2"),
-    *("histogram_intersection", "arc_cosine0", "arc_cosine1"),
-)
-_WITHOUT_GAMMA = ("linear", "cosine", "additive_chi2", "histogram_intersection", "arc_cosine0", "arc_cosine1")
-_NOT_NEGATIVE = ("chi2", "histogram", "minimum")
-
-
-def _named(rng: Rng, X: Array) -> Options:
-    name = str(rng.choice(_NAMES))
-    options = {"kernel": repr(name)}
-    if name in _WITHOUT_GAMMA:
-        return options
-    metric = {"laplacian": "cityblock", "chi2": "cityblock", "poly": "norm", "sigmoid": "norm"}.get(name, "euclidean")
-    power = 1 if metric == "cityblock" else 2
-    gamma = (_bandwidth(rng) * _typical(X, metric)) ** -power
-    which = rng.random()
-    if which > 0.1:
-        options["gamma"] = repr(str(rng.choice(["scale", "median"]))) if which < 0.25 else _number(gamma)
-    if name == "rbf" and rng.random() < 0.1:
-        options["gamma"] = f"[{', '.join(map(_number, gamma * 10.0 ** rng.uniform(-1, 1, X.shape[1])))}]"
-    if name == "poly":
-        options |= {"degree": repr(int(rng.integers(1, 6))), "coef0": _number(rng.choice([0.0, 0.5, 1.0, 100.0]))}
-    if name == "sigmoid":
-        options["coef0"] = _number(rng.choice([-1.0, 0.0, 1.0]))
-    return options
-
-
-def _gaussian_process(rng: Rng, X: Array) -> str:
-    length, number = _bandwidth(rng) * _typical(X, "euclidean"), _number(rng.choice([0.5, 1.0, 3.0]))
-    nu = rng.choice(["0.5", "0.7", "1.5", "2.5", "3.5", "np.inf"])
-    return str(
-        rng.choice(
-            [
-                f"gp.ExpSineSquared({number}, {length!r})",
-                f"gp.RBF({length!r})",
-                f"gp.Matern({length!r}, nu={nu})",
-                f"gp.RationalQuadratic({length!r}, alpha={number})",
-                f"gp.ConstantKernel({number}) * gp.RBF({length!r}) + gp.WhiteKernel(0.1)",
-                f"gp.DotProduct({number})",
-                f"gp.RBF({length!r}) ** 2",
-                f"gp.DotProduct({number}) ** 2",
-                f"gp.ExpSineSquared({number}, {length!r}) * gp.RBF({length!r})",
-                f"gp.PairwiseKernel(gamma={1 / length!r}, metric='laplacian')",
-            ]
-        )
-    )
-
-
-_FUNCTIONS = (
-    "lambda x, y: 1 / (1 + float(np.abs(x - y).sum()))",
-    "lambda x, y: float(np.minimum(x, y).sum())",
-    "lambda X, Y: np.exp(-np.sqrt(np.square(X[:, None] - Y[None]).sum(-1)))",
-    "lambda X, Y: -np.abs(X[:, None] - Y[None]).sum(-1)",
-    "lambda X, Y: np.cos(X[:, None] - Y[None]).sum(-1)",
-)
-
-
-def _composite(rng: Rng, X: Array) -> str:
-    far = _typical(X, "euclidean")
-    rbf, matern = f"RBF({0.5 / (_bandwidth(rng) * far) ** 2!r})", f"Matern(1.5, {_bandwidth(rng) * far!r})"
-    laplacian = f"Laplacian({1 / (_bandwidth(rng) * _typical(X, 'cityblock'))!r})"
-    dots = _typical(X, "norm") ** -2
-    return str(
-        rng.choice(
-            [
-                f"{rbf} + {laplacian}",
-                f"{rbf} * {matern}",
-                f"{_number(10.0 ** rng.uniform(-8, 8))} * {rbf}",
-                f"{rbf} + {dots!r} * Linear()",
-                f"{laplacian} * {dots!r} * Linear()",
-                f"{rbf} + 1000.0",
-                f"{matern} * {laplacian} + {rbf}",
-                f"Polynomial(2, {dots!r}, 1.0) + {rbf}",
-                f"Cosine() * {rbf}",
-                f"Cosine() + {matern}",
-                f"RationalQuadratic({_number(rng.choice([0.3, 2.0]))}, {_bandwidth(rng) * far!r})",
-            ]
-        )
-    )
-
-
-def _kernel(rng: Rng, X: Array) -> Options:
-    which = rng.random()
-    if which < 0.72:
-        return _named(rng, X)
-    if which < 0.84:
-        return {"kernel": _composite(rng, X)}
-    return {"kernel": _gaussian_process(rng, X) if which < 0.94 else str(rng.choice(_FUNCTIONS))}
 
 
 # -- weights, sizes, options ------------------------------------------------------------------------------------------
@@ -306,21 +198,18 @@ def _weights(rng: Rng, X: Array) -> Array | None:
 def _size(rng: Rng, most: int) -> int:
     """Return a number of rows: mostly small, a few per cent large."""
     which = rng.random()
-    low, high = (
-        (2, 50) if which < 0.62 else (50, 150) if which < 0.955 else (150, 300) if which < 0.985 else (300, 1200)
-    )
-    if which > 0.998:
-        low, high = 1200, 6000
+    shares = ((0.62, 2, 50), (0.955, 50, 150), (0.985, 150, 400), (0.998, 400, 1200), (1.0, 1200, 6000))
+    low, high = next((low, high) for share, low, high in shares if which < share)
     if high > most:
         low, high = min(low, most // 2), most
-    return int(rng.integers(low, high)) if high <= 300 else int(np.exp(rng.uniform(np.log(low), np.log(high))))
+    return int(rng.integers(low, high)) if high <= 400 else int(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
 def _components(rng: Rng, n: int) -> str:
     which = rng.random()
     if which < 0.85 or n > 1000:
         return repr(int(rng.integers(1, min(n, 30) + 1)))
-    return "None" if which < 0.93 else _number(rng.choice([0.5, 0.9, 0.99, 0.9999]))
+    return "None" if which < 0.93 else number(rng.choice([0.5, 0.9, 0.99, 0.9999]))
 
 
 def _finish(rng: Rng, n: int) -> Options:
@@ -345,27 +234,50 @@ def _data(rng: Rng, n: int, most: int) -> tuple[str, Array, Options, str]:
         n, d = min(n, 100), 3000
     kind, X = _rows(rng, n, d)
     X = X.astype(np.float32) if rng.random() < 0.4 else X
-    kernel = _kernel(rng, X.astype(np.float64))
-    if any(name in kernel["kernel"] for name in _NOT_NEGATIVE):
+    options = kernel(rng, X.astype(np.float64))
+    if any(name in options["kernel"] for name in NOT_NEGATIVE):
         X = np.abs(X)
-    return kind, X, kernel, "csr" if rng.random() < (0.4 if kind == "sparse" else 0.04) else "dense"
+    return kind, X, options, "csr" if rng.random() < (0.4 if kind == "sparse" else 0.04) else "dense"
 
 
 def _exact(rng: Rng, n: int, most: int) -> Case:
-    kind, X, kernel, form = _data(rng, n, most)
-    options = {"n_components": _components(rng, len(X)), **kernel, **_finish(rng, len(X))}
+    kind, X, named, form = _data(rng, n, most)
+    options = {"n_components": _components(rng, len(X)), **named, **_finish(rng, len(X))}
     return Case(0, "fit", kind, X, options, _weights(rng, X), form)
 
 
+def _copies(rng: Rng, n: int, most: int) -> Case:
+    """So many rows that only a few eigenpairs are looked for in the whole matrix, and data with repeated ones."""
+    n, kind = int(rng.integers(257, 500)), str(rng.choice(_SYMMETRIC))
+    X = DATA[kind][1](rng, n, int(rng.integers(1, 9)))
+    X = X.astype(np.float32) if rng.random() < 0.3 else X
+    options = {"n_components": str(rng.integers(1, 12)), **kernel(rng, X.astype(np.float64)), **_finish(rng, n)}
+    if any(name in options["kernel"] for name in NOT_NEGATIVE):
+        X = np.abs(X)
+    if options["kernel"].startswith("lambda x, y"):  # too slow for so many rows
+        options["kernel"] = "'rbf'"
+    return Case(0, "fit", kind, X, options, _weights(rng, X) if rng.random() < 0.3 else None)
+
+
 def _again(rng: Rng, n: int, most: int) -> Case:
-    """A model that is saved and loaded, or whose fit is interrupted and goes on."""
-    case = _landmarks(rng, n, most) if rng.random() < 0.3 else _exact(rng, n, most)
-    if rng.random() < 0.4:
-        return replace(case, how="saved")
+    """A model that is saved and loaded, or whose fit goes on after an interruption, or is that of scikit-learn."""
+    which = rng.random()
+    if which < 0.3:
+        return replace((_landmarks if rng.random() < 0.4 else _exact)(rng, n, most), how="saved")
+    if which < 0.4:
+        return replace(_landmarks(rng, n, most), how="chunks", form="dense")
+    if which < 0.65:
+        kind, X, options, form = _data(rng, n, most)
+        if options["kernel"].strip("'") not in THEIRS or options.get("gamma", "1")[0] in "'[":
+            options = {"kernel": str(rng.choice(["'linear'", "'rbf'", "'cosine'"]))}
+        k = str(rng.integers(1, min(len(X), 30) + 1))
+        return Case(
+            0, "from scikit-learn", kind, X, {"n_components": k, "eigen_solver": "'dense'", **options}, None, form
+        )
     case = _exact(rng, max(n, 40), most)
-    options = {**case.options, "n_components": repr(int(rng.integers(1, 8))), "eigen_solver": "'krylov'"}
+    options = {**case.options, "n_components": str(rng.integers(1, 8)), "eigen_solver": "'krylov'"}
     options.pop("max_iter", None)
-    return replace(case, how="resumed", options={**options, "stop": repr(int(rng.integers(1, 4)))})
+    return replace(case, how="resumed", options={**options, "stop": str(rng.integers(1, 4))})
 
 
 def _given_matrix(rng: Rng, n: int, most: int) -> Case:
@@ -382,7 +294,7 @@ def _given_matrix(rng: Rng, n: int, most: int) -> Case:
         K = np.eye(n) + 10.0 ** -rng.integers(1, 17)
     else:
         X = rng.standard_normal((n, 3))
-        K = np.exp(-_bandwidth(rng) * np.square(X[:, None] - X[None]).sum(-1))
+        K = np.exp(-bandwidth(rng) * np.square(X[:, None] - X[None]).sum(-1))
     if which == "not centred":
         shift = 10.0 ** rng.integers(0, 6) * rng.standard_normal(n)
         K = K + (shift[:, None] + shift[None, :])
@@ -412,10 +324,10 @@ def _approximation(rng: Rng, n: int, *, batches: bool = False) -> tuple[str, int
 
 
 def _landmarks(rng: Rng, n: int, most: int) -> Case:
-    kind, X, kernel, form = _data(rng, n, most)
+    kind, X, named, form = _data(rng, n, most)
     approximation, rank = _approximation(rng, len(X))
     k = repr(int(rng.integers(1, min(rank, 30) + 1))) if rng.random() < 0.8 else "None"
-    options = {"n_components": k, **kernel, "approximation": approximation}
+    options = {"n_components": k, **named, "approximation": approximation}
     if rng.random() < 0.15:
         options["center"] = "False"
     return Case(0, "fit", kind, X, options, _weights(rng, X), form)
@@ -433,7 +345,7 @@ def _stream(rng: Rng, n: int, most: int) -> Case:
         options["warm_up"] = repr(int(rng.integers(1, len(case.X) + 1)))
     cuts = np.unique(rng.integers(1, len(case.X) + 1, int(rng.integers(0, 6)))) if rng.random() < 0.9 else []
     batches = tuple(int(size) for size in np.diff([0, *cuts, len(case.X)]) if size) if len(cuts) else ()
-    return replace(case, how="stream", options=options, batches=batches)
+    return replace(case, how="stream" if rng.random() < 0.9 else "stream, saved", options=options, batches=batches)
 
 
 _FOLLOWED = ("rbf", "laplacian", "matern12", "matern32", "matern52", "rational_quadratic", "poly")
@@ -441,14 +353,14 @@ _FOLLOWED = ("rbf", "laplacian", "matern12", "matern32", "matern52", "rational_q
 
 def _path(rng: Rng, n: int, most: int) -> Case:
     """A grid of bandwidths, by `selection.path`, or one after another by the fits behind it."""
-    n = max(n, 60) if rng.random() < 0.7 else max(n, 4)
+    n = int(rng.integers(300, 600)) if rng.random() < 0.25 else max(n, 60 if rng.random() < 0.7 else 4)
     kind, X = _rows(rng, n, int(rng.integers(1, 12)))
     X = X.astype(np.float32) if rng.random() < 0.3 else X
     name = str(rng.choice(_FOLLOWED))
     metric = {"laplacian": "cityblock", "poly": "norm"}.get(name, "euclidean")
-    gamma = (_bandwidth(rng) * _typical(X.astype(np.float64), metric)) ** (-1 if name == "laplacian" else -2)
+    gamma = (bandwidth(rng) * typical(X.astype(np.float64), metric)) ** (-1 if name == "laplacian" else -2)
     gammas = gamma * rng.choice([1.1, 1.27, 1.6]) ** np.arange(int(rng.integers(2, 7)))
-    options = {"kernel": repr(name), "grid": f"[{', '.join(map(_number, gammas))}]", "parameter": "'gamma'"}
+    options = {"kernel": repr(name), "grid": f"[{', '.join(map(number, gammas))}]", "parameter": "'gamma'"}
     options["n_components"] = repr(int(rng.integers(1, max(len(X) // 8, 2))) % 20 + 1)
     options["tol"] = f"1e{rng.integers(-10, -1)}"
     if rng.random() < 0.15:
@@ -456,7 +368,7 @@ def _path(rng: Rng, n: int, most: int) -> Case:
     if rng.random() < 0.3:
         return Case(0, "path", kind, X, options)
     if rng.random() < 0.5:  # a guess that has all leading eigenvectors but one
-        options |= {"grid": f"[{_number(gamma)}]", "hidden": repr(int(rng.integers(0, 3)))}
+        options |= {"grid": f"[{number(gamma)}]", "hidden": repr(int(rng.integers(0, 3)))}
     return Case(0, "near", kind, X, options)
 
 
@@ -508,7 +420,8 @@ def _krylov(rng: Rng, n: int, most: int) -> Case:
 
 
 _MADE: list[tuple[float, Callable[[Rng, int, int], Case]]] = [
-    (0.52, _exact),
+    (0.50, _exact),
+    (0.52, _copies),
     (0.60, _given_matrix),
     (0.76, _landmarks),
     (0.87, _stream),

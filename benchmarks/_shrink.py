@@ -15,7 +15,7 @@ from benchmarks._hostile import Case, draw
 
 _SECONDS = 90.0
 _WORST_FIRST = (
-    *("crash", "refusal", "finite", "bounds", "tolerance", "orthogonality"),
+    *("crash", "refusal", "finite", "bounds", "tolerance", "orthogonal"),
     *("residual", "ratio", "inside", "width"),
 )
 # Options without which a case is simpler, in the order in which they are dropped.
@@ -51,7 +51,7 @@ def shrunk(seed: int, most: int, seconds: float = _SECONDS) -> str:
 
 def _simpler(case: Case) -> Iterator[Case]:
     """Yield cases that are a step simpler: other ways first, then options, then fewer and rounder numbers."""
-    if case.how in ("saved", "resumed"):
+    if case.how in ("saved", "resumed", "chunks"):
         yield replace(case, how="fit", options={name: text for name, text in case.options.items() if name != "stop"})
     if case.batches:
         yield replace(case, batches=())
@@ -162,7 +162,7 @@ def _python(case: Case) -> str:
     elif case.how in _CALLS:
         lines.append(_CALLS[case.how].format(arguments=case.arguments, weights=weights))
     else:  # needs parts that are not public
-        lines.append(f"# then as benchmarks._certificate.WAYS[{case.how!r}] does, with {case.arguments}")
+        lines.append(f"# then as benchmarks._ways.WAYS[{case.how!r}] does, with {case.arguments}")
     if case.how in ("fit", "saved", "stream"):
         lines.append("print(model.eigenvalues_); print(model.eigenvalue_bounds_)")
     if case.how in ("fit", "saved"):

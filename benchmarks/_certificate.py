@@ -136,8 +136,9 @@ def _pairs(claim: Claim, values: Array, truth: Truth) -> tuple[dict[str, float],
         true = np.sqrt(np.square(truth.multiply(U) - U * values.astype(LD)).sum(axis=0)).astype(np.float64)
         margins["residual"] = _worst(true, 2 * residuals + truth.error)
     if claim.tol is not None:
-        # The lower bounds tell what rounding and kernel values may be wrong by.
-        slack = truth.rounding if claim.bounds is None else float(np.max(values - claim.bounds[:, 0], initial=0.0))
+        # What rounding may do: to kernel values in float64, and as the lower bounds say.
+        stated = 0.0 if claim.bounds is None else float(np.max(values - claim.bounds[:, 0], initial=0.0))
+        slack = truth.rounding + stated
         allowed = np.maximum(claim.tol * top, residuals) + slack + eps * np.abs(values) + truth.error
         margins["tolerance"] = _worst(np.abs(values - truth.values.astype(np.float64)), allowed)
         if claim.ratio is not None and np.isfinite(claim.ratio).all() and truth.trace > 0:

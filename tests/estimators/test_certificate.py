@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal, getcontext
 
 import numpy as np
 import pytest
 
-from benchmarks._certificate import judge
+from benchmarks._certificate import Outcome, check, judge
 from benchmarks._exact import LD, good_enough, leading, product, truth_of
 from benchmarks._hostile import SPECTRA, draw
+from benchmarks._ways import Claim
+from kpca import KernelPCA
 from kpca.kernels import RBF, Constant, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
 
 CASES, BLOCK, QUICK = 2000, 50, 8  # in blocks, of which the first run in `make test`
@@ -27,6 +30,43 @@ def test_no_certificate_is_wrong(block):
     assert not wrong, "\n".join(wrong)
     judged = [one for one in found if one.margins]
     assert len(judged) >= 0.8 * BLOCK  # the rest is refused, with a sentence
+
+
+def claimed():
+    """What a fit says of its components, and the fit as a claim."""
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    model = KernelPCA(3, kernel="rbf", gamma=0.3, eigen_solver="dense").fit(X)
+    parts = {"values": model.eigenvalues_, "bounds": model.eigenvalue_bounds_, "vectors": model.eigenvectors_}
+    residuals = np.full(3, 1e-14)
+    return Claim(model.kernel_, X, None, True, route="", tol=1e-10, residuals=residuals, **parts)
+
+
+def failing(**changes):
+    found = Outcome(0, "")
+    check(replace(claimed(), **changes), found)
+    return set(found.failures)
+
+
+@needs_long_double
+def test_every_wrong_claim_is_found():
+    claim = claimed()
+    width = np.ptp(claim.bounds, axis=1)[:, None]
+    last = np.array([0.0, 0.0, 1e-8])
+    assert failing() == set()
+    assert failing(bounds=claim.bounds + 2 * width) == {"bounds", "inside"}
+    assert failing(bounds=claim.bounds - 2 * width) == {"bounds", "inside"}
+    assert failing(bounds=claim.bounds[:, ::-1]) == failing(bounds=np.full((3, 2), np.nan)) == {"finite"}
+    assert failing(values=claim.values + last, bounds=claim.bounds + last[:, None]) == {
+        "bounds",
+        "tolerance",
+        "residual",
+    }
+    assert failing(vectors=claim.vectors * (1 + 1e-13)) == {"orthogonal"}
+    assert failing(vectors=np.linalg.qr(claim.vectors + 1e-12)[0]) == {"residual"}
+    assert failing(values=claim.values.astype(np.float32)) >= {"inside", "width"}
+    assert failing(ratio=np.full(3, 0.5)) == {"ratio"}
+    missed = {"values": claim.values[1:], "vectors": claim.vectors[:, 1:], "residuals": claim.residuals[1:]}
+    assert failing(**missed, bounds=claim.bounds[1:]) == {"bounds", "tolerance"}  # eigenpairs all, but not the first
 
 
 # -- the truth itself, beside arithmetic of fifty digits --------------------------------------------------------------

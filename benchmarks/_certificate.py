@@ -76,20 +76,18 @@ def _meant(error: Exception) -> bool:
 
 
 def _refusal(case: Case, said: str) -> dict[str, float]:
-    """Hold the refusal of an indefinite matrix against the truth: its threshold is 5e-3 of the largest in float32."""
+    """Hold the refusal of an indefinite matrix against the truth."""
     if "significant negative eigenvalues" not in said or case.how == "from scikit-learn":
         return {}
     options = case.values()
     (X, weights), wanted = case.present(), options.get("n_components")
-    gamma = None if case.matrix else resolve_gamma(options.get("gamma"), X)
-    parts = {name: options[name] for name in ("degree", "coef0") if name in options}
-    kernel = None if case.matrix else resolve(options["kernel"], X, gamma=gamma, **parts)
+    parts, kernel = {name: options[name] for name in ("degree", "coef0") if name in options}, None
+    if not case.matrix:
+        kernel = resolve(options["kernel"], X, gamma=resolve_gamma(options.get("gamma"), X), **parts)
     k = min(wanted, len(X)) if isinstance(wanted, int) else len(X)
     truth = truth_of(kernel, X, weights, k, center=options.get("center", True))
-    top = max(float(truth.values[0]), 0.0)
-    return {
-        "refusal": 0.0 if float(truth.values[-1]) < -truth.error and float(truth.values[-1]) < -1e-6 * top else BROKEN
-    }
+    least = -max(truth.error, 1e-6 * float(truth.values[0]))
+    return {"refusal": 0.0 if float(truth.values[-1]) < least else BROKEN}
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------
@@ -143,12 +141,23 @@ def _pairs(claim: Claim, values: Array, truth: Truth) -> tuple[dict[str, float],
         margins["tolerance"] = _worst(np.abs(values - truth.values.astype(np.float64)), allowed)
         if claim.ratio is not None and np.isfinite(claim.ratio).all() and truth.trace > 0:
             shares = truth.values.astype(np.float64) / truth.trace
-            sums = (
-                shares * math.sqrt(len(claim.X)) * (truth.rounding + slack)
-            )  # of the trace, n of whose terms are wrong
+            sums = shares * math.sqrt(len(claim.X)) * slack  # what the trace may be wrong by
             gaps = np.abs(claim.ratio.astype(np.float64) - shares)
-            margins["ratio"] = _worst(gaps, (allowed + sums) / truth.trace + 2 * eps * shares)
+            room = (allowed + sums) / truth.trace + 2 * eps * shares
+            margins["ratio"] = _worst(gaps, room)
+            margins["count"] = _count(claim, np.cumsum(shares), float(room.sum()))
     return margins, true
+
+
+def _count(claim: Claim, shares: Array, room: float) -> float:
+    """Return 0 if there are as many components as were asked for: a number, or enough for a share of the variance."""
+    if isinstance(claim.asked, int):
+        return 0.0 if len(shares) == min(claim.asked, len(claim.X)) else BROKEN
+    if not isinstance(claim.asked, float):
+        return 0.0
+    enough = shares[-1] >= claim.asked - room or len(shares) == len(claim.X)
+    one_less = len(shares) > 1 and shares[-2] > claim.asked + room
+    return 0.0 if enough and not one_less else BROKEN
 
 
 def _table(claim: Claim, truth: Truth, true: Array) -> list[str]:

@@ -123,7 +123,7 @@ def _squares(X: Array, lengths: Any = 1.0) -> Array:
     """Return |x - y|^2 of rows over one length for all columns, or one for each; differences are taken first."""
     squares = np.square(np.asarray(lengths, dtype=X.dtype))
     if squares.ndim == 0:
-        return over_columns(X, lambda x, y: np.square(x - y)) / squares
+        return np.asarray(over_columns(X, lambda x, y: np.square(x - y)) / squares)
     total = np.zeros((len(X), len(X)), dtype=X.dtype)
     for column, square in zip(X.T, squares, strict=True):
         total += np.square(column[:, None] - column[None, :]) / square

@@ -343,7 +343,7 @@ def _stream(rng: Rng, n: int, most: int) -> Case:
         options = {name: text for name, text in options.items() if name in free} | {"kernel": "'linear'"}
     if rng.random() < 0.5:
         options["warm_up"] = repr(int(rng.integers(1, len(case.X) + 1)))
-    cuts = np.unique(rng.integers(1, len(case.X) + 1, int(rng.integers(0, 6)))) if rng.random() < 0.9 else []
+    cuts: Any = np.unique(rng.integers(1, len(case.X) + 1, int(rng.integers(0, 6)))) if rng.random() < 0.9 else []
     batches = tuple(int(size) for size in np.diff([0, *cuts, len(case.X)]) if size) if len(cuts) else ()
     return replace(case, how="stream" if rng.random() < 0.9 else "stream, saved", options=options, batches=batches)
 

@@ -94,7 +94,7 @@ def _fewer(case: Case) -> Iterator[Case]:
 def _rows(case: Case, rows: Any) -> Case:
     X = case.X[np.ix_(rows, rows)] if case.matrix else case.X[rows]
     weights = None if case.weights is None else case.weights[rows]
-    batches, ends = (), np.cumsum(case.batches)
+    batches, ends = case.batches, np.cumsum(case.batches)
     if case.batches:
         sizes = np.bincount(np.searchsorted(ends, rows, side="right"), minlength=len(ends))
         batches = tuple(int(size) for size in sizes if size)

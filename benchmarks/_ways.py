@@ -49,6 +49,7 @@ class Claim:
     ratio: Array | None = None
     scores: Array | None = None
     estimate: bool = False  # the numbers are estimates, and bounds are said to be no more
+    asked: Any = None  # how many components, or which share of the variance
     exact: bool = True  # False where features take the place of the kernel
 
 
@@ -84,6 +85,7 @@ def _claim(case: Case, model: Any, told: Told) -> Claim:
         residuals=model.residuals_.astype(np.float64) * (float(values.max(initial=0.0)) or 1.0),
         ratio=model.explained_variance_ratio_,
         scores=scores,
+        asked=case.values().get("n_components"),
         estimate=not exact and not _certified(features),
         exact=exact,
     )

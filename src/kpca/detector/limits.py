@@ -32,8 +32,9 @@ FloatArray = NDArray[Any]
 STATISTICS = ("t2", "spe", "combined")
 METHODS = ("quantile", "theory", "kde")
 _ROWS_AT_ONCE = 2**15  # rows whose scores are held at once
-_ROUNDING = 16.0  # units in the last place that a statistic, or a number of a row, may be off by
+_PLACES = 16.0  # units in the last place that a statistic, or a number of a row, may be off by
 _DOUBLE = float(np.finfo(np.float64).eps)
+ROUNDING = _PLACES * _DOUBLE
 # A column of which the components explain less than this is constant, and one of which they leave less has no part in
 # what they leave.
 _NO_PART = 1e-9
@@ -92,15 +93,18 @@ class Written:
 
     def _rounding(self, projection: Any, X: Any, squares: FloatArray) -> FloatArray:
         """Return the SPE that rows can have because numbers are rounded; `squares` are |phi(x) - mean|^2."""
-        if not isinstance(projection, LinearProjection):  # a difference of kernel values, which are rounded themselves
-            of_kernel = isinstance(projection, KernelProjection)
-            size = np.abs(projection.kernel.diagonal(X)) if of_kernel else squares
-            return np.asarray(_ROUNDING * _DOUBLE * size, dtype=np.float64)
-        # sum_j P_jj x_j^2, with P = I - V'V that takes the rounding of a row to what is left of it
-        P = 1.0 - np.square(projection.components, dtype=np.float64).sum(axis=0)
+        if isinstance(projection, LinearProjection):
+            numbers = X.multiply(X) if sparse.issparse(X) else np.square(X + self.origin)
+            return np.asarray(numbers @ self.of_rows(projection))
+        # a difference of kernel values, or of features, whose own rounding is far above that of rows
+        size = np.abs(projection.kernel.diagonal(X)) if isinstance(projection, KernelProjection) else squares
+        return np.asarray(ROUNDING * size, dtype=np.float64)
+
+    def of_rows(self, projection: LinearProjection) -> FloatArray:
+        """Return by column how much of the square of a number its rounding may be of the SPE.  # shape: (d,)"""
+        P = 1.0 - np.square(projection.components, dtype=np.float64).sum(axis=0)  # the diagonal of I - V'V
         P[(P < _NO_PART) | (P > 1.0 - _NO_PART)] = 0.0
-        numbers = X.multiply(X) if sparse.issparse(X) else np.square(X + self.origin)
-        return np.asarray(np.square(_ROUNDING * self.unit) * (numbers @ P))
+        return np.asarray(np.square(_PLACES * self.unit) * P)
 
 
 _EXACT = Written()
@@ -158,7 +162,7 @@ class Surface:
         """Return how small a difference of s means nothing, because of rounding.  # shape: (m,)"""
         scores, left, rounding = self._parts(X)
         terms = np.abs(left) + np.square(scores).sum(axis=1)
-        return np.asarray(self.residual * (_ROUNDING * _DOUBLE * terms + rounding))
+        return np.asarray(self.residual * (ROUNDING * terms + rounding))
 
     def gradients(self, X: FloatArray) -> FloatArray:
         """Return the gradient of s at each row.  # shape: (m, d)"""

@@ -187,10 +187,9 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
                 self._fit(*self._taken(X, reset=True), streaming=True)
                 return self
             self._check_fitted()
-            rows, unit = self._taken(X, reset=False)
-            rows = self._scaled(rows)
-            self._learn(modelling.lagged(rows, self.lags, self._past), unit)
-            self._past = modelling.remembered(rows, self.lags, self._past)
+            rows, unit, past = self._seen(X, self._past)
+            self._learn(rows, unit)
+            self._past = past
         return self
 
     def _learn(self, rows: Any, unit: float) -> None:
@@ -301,15 +300,13 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         """Return T^2, SPE and both combined for the rows of X, which may lie in files or come in chunks."""
         self._check_fitted()
         if in_memory(X):
-            return self._judge(*self._seen(X))
+            return self._judge(*self._seen(X)[:2])
         parts, past, source = [], None, as_source(X)
         modelling.compare_names(getattr(self, "feature_names_in_", None), source.names)
         with modelling.names_are_known():
             for chunk in source.chunks():
-                rows, unit = self._taken(chunk, reset=False)
-                rows = self._scaled(rows)
-                parts.append(self._judge(modelling.lagged(rows, self.lags, past), unit))
-                past = modelling.remembered(rows, self.lags, past)
+                rows, unit, past = self._seen(chunk, past)
+                parts.append(self._judge(rows, unit))
         return Statistics.joined(parts)
 
     def score_samples(self, X: Any) -> FloatArray:
@@ -344,15 +341,14 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         """
         self._check_fitted()
         name = self.statistic if statistic is None else limits.check_statistic(statistic)
-        rows, unit = self._seen(X)
+        rows, unit, _ = self._seen(X)
         how: dict[str, Any] = {"outside": self._outside, "written": self._written(unit)}
         surface = self._measure.surface(name, **how, threads=thread_count(self.n_jobs))
         if sparse.issparse(rows):
             raise InputError("Contributions need dense rows; got a sparse matrix: densify it.")
 
-        def prepare(
-            X: Any,
-        ) -> Any:  # rows as the model sees them if they have been the same for as long as it remembers
+        def prepare(X: Any) -> Any:
+            # as the model sees rows that have been the same for as long as it remembers
             with nullcontext() if is_frame(X) else modelling.names_are_known():
                 return np.tile(self._scaled(self._taken(X, reset=False)[0]), self.lags + 1)
 
@@ -384,10 +380,11 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
-    def _seen(self, X: Any) -> tuple[Any, float]:
-        """Return rows as the model sees them, scaled and with those before them, and the eps that they came with."""
-        rows, unit = self._taken(X, reset=False)
-        return modelling.lagged(self._scaled(rows), self.lags), unit
+    def _seen(self, X: Any, past: FloatArray | None = None) -> tuple[Any, float, FloatArray | None]:
+        """Return rows as the model sees them, scaled and with those before, their eps, and the past of the next."""
+        taken, unit = self._taken(X, reset=False)
+        rows = self._scaled(taken)
+        return modelling.lagged(rows, self.lags, past), unit, modelling.remembered(rows, self.lags, past)
 
     @property
     def _outside(self) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import sparse
 
 import kpca
 from kpca import KernelPCADetector
@@ -175,6 +176,19 @@ def test_a_large_constant_does_not_hide_what_breaks() -> None:
     X, broken = (np.column_stack([np.full(300, 1e7), copies(rng, 300, 0.0)]).astype(np.float32) for _ in range(2))
     broken[:, -1] += 0.1
     assert (KernelPCADetector(kernel="linear", random_state=0).fit(X).predict(broken) == -1).all()
+
+
+@pytest.mark.parametrize("settings", [{}, {"scale": None}])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_copies_of_columns_that_are_mostly_zero(as_sparse: bool, settings: dict[str, Any]) -> None:
+    """Zeros are written down without rounding, but the other numbers are not."""
+    X = sparse.random_array((800, 15), density=0.3, rng=0, format="csr")
+    X = sparse.hstack([X, X[:, [0]]]).tocsr()
+    known, fresh, broken = X[:400], X[400:], X[400:] + sparse.csr_array(0.5 * np.eye(16)[[-1] * 400])
+    known, fresh, broken = (rows if as_sparse else rows.toarray() for rows in (known, fresh, broken))
+    detector = KernelPCADetector(kernel="linear", random_state=0, **settings).fit(known)
+    assert (detector.predict(broken) == -1).all()
+    assert 0.01 < np.mean(detector.predict(fresh) == -1) < 0.1
 
 
 # -- the variance outside ---------------------------------------------------------------------------------------------

@@ -235,7 +235,8 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
     def _weigh(self, rows: Any, unit: float) -> float:
         """Settle how much the SPE counts beside T^2; return how large rounding makes it for rows like these."""
         some = rows[:: max(1, rows.shape[0] // _KEPT)]
-        rounding = float(np.median(self._written(unit).parts(self._measure.projection, some)[2]))
+        found = self._written(unit).parts(self._measure.projection, some)[2]
+        rounding = float(np.median(found[found > 0.0])) if found.any() else 0.0  # a zero has none
         self.residual_variance_ = self._calibration.outside(self._measure.outside, rounding)
         self._calibration = self._calibration.at(self._outside)
         return rounding

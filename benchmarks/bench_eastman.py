@@ -111,14 +111,14 @@ def detection(bandwidth: float | None, rule: Any, lags: int) -> dict[str, Any]:
 def causes(bandwidth: float | None, rule: Any) -> list[dict[str, Any]]:
     """Rank the variables for the faults whose cause is known, from the first alarm on, in many ways."""
     from kpca.detector.contributions import baseline_rows, contributions_of, root_causes
-    from kpca.detector.limits import measure_of
 
     data = plant()
     detector = fitted(data, bandwidth, rule, 0)
-    scale, measure, rows = detector.scaler_.transform, measure_of(detector.model_), []
+    scale, rows = detector.scaler_.transform, []
     for statistic, fault in product(STATISTICS, KNOWN):
         normal = np.concatenate([detector.statistics(X[:ONSET])[statistic] for X in data.runs])
-        limit, surface = float(np.quantile(normal, QUANTILE)), measure.surface(statistic)
+        limit = float(np.quantile(normal, QUANTILE))
+        surface = detector._measure.surface(statistic, outside=detector.residual_variance_)
         for where, X in (("runs", data.runs[fault][ONSET:]), ("other runs", data.others[fault - 1])):
             first = alarm(detector.statistics(X)[statistic] > limit)
             if first is None:

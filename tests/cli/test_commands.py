@@ -282,6 +282,17 @@ def test_export_to_onnx_and_to_a_card(files: Files, runner: CliRunner, model: st
     assert "rbf" in Path("m.md").read_text(encoding="utf-8").lower()
 
 
+def test_export_of_a_detector(files: Files, runner: CliRunner) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    ran(runner, "detect", files.new, *files.roles, "--normal", files.rows, "--save", "d.kpca", "-o", "found.csv")
+    ran(runner, "export", "d.kpca", "-o", "d.onnx")
+    session = onnxruntime.InferenceSession("d.onnx")
+    statistic, label = session.run(["combined", "predict"], {"X": example(30, seed=1)[0]})
+    found = list(csv.DictReader(Path("found.csv").read_text(encoding="utf-8").splitlines()))
+    np.testing.assert_allclose(statistic, [float(row["combined"]) for row in found], rtol=1e-6)
+    np.testing.assert_array_equal(label == -1, [row["alarm"] == "1" for row in found])
+
+
 # -- what commands say of themselves ----------------------------------------------------------------------------------
 
 

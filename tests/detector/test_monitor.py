@@ -59,7 +59,7 @@ class Plain(BaseEstimator):  # type: ignore[misc]
     def _scaled(self, X: np.ndarray) -> np.ndarray:
         return X
 
-    def _measure(self, rows: np.ndarray, threads: int) -> Statistics:
+    def _measured(self, rows: np.ndarray, unit: float) -> Statistics:
         assert np.isfinite(rows).all()
         assert rows.shape[1] == (self.lags + 1) * self.n_features_in_
         now, before = rows[:, : self.n_features_in_], rows[:, -self.n_features_in_ :]
@@ -67,7 +67,7 @@ class Plain(BaseEstimator):  # type: ignore[misc]
         spe = ((now - before) ** 2).sum(axis=1)
         return Statistics(t2, spe, t2 + spe)
 
-    def _learn(self, rows: np.ndarray) -> None:
+    def _learn(self, rows: np.ndarray, unit: float) -> None:
         now = rows[:, : self.n_features_in_]
         self.learned.extend(now)
         for row in now:
@@ -168,7 +168,7 @@ def test_which_rows_are_learned_does_not_depend_on_the_cut(cuts: list[int], seed
     X = stream(40, seed=seed)
 
     class Unmoved(Plain):
-        def _learn(self, rows: np.ndarray) -> None:
+        def _learn(self, rows: np.ndarray, unit: float) -> None:
             self.learned.extend(rows)
 
     whole, cut = Unmoved(), Unmoved()
@@ -394,7 +394,7 @@ def test_with_lags_rows_that_see_a_fault_are_not_learned_either(lags: int) -> No
 
 def test_a_failure_to_learn_leaves_the_detector_as_it_was() -> None:
     class Failing(Plain):
-        def _learn(self, rows: np.ndarray) -> None:
+        def _learn(self, rows: np.ndarray, unit: float) -> None:
             self.mean = np.full(2, 7.0)
             raise InputError("no")
 

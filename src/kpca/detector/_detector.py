@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from contextlib import nullcontext
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from kpca.data.rows import stacked
 from kpca.data.sources import as_source, in_memory
 from kpca.detector import limits, modelling
 from kpca.detector.contributions import Causes, Contributions, baseline_rows, contributions_of, root_causes
-from kpca.detector.limits import Calibration, Limits, Statistics, measure_of
+from kpca.detector.limits import Calibration, Limits, Statistics, Written, measure_of
 from kpca.detector.modelling import Model, Recipe
 from kpca.estimators.approximate import check_approximation
 from kpca.estimators.kernel_pca import KernelPCA
@@ -60,8 +61,8 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         without distances, such as poly, 1/n_features; kernel objects keep their own). Components then begin with those
         of PCA, down to relations between columns that hardly vary, and go on with the curvature of the data.
     statistic : {"combined", "spe", "t2"}
-        What rows are judged by. "combined" is T^2 + SPE / v with v the variance of the last component: the squared
-        Mahalanobis distance in feature space that gives all directions outside the components that variance.
+        What rows are judged by. "combined" is T^2 + SPE / v: the squared Mahalanobis distance in feature space that
+        gives all directions outside the components the same variance v, `residual_variance_`.
     limit : {"quantile", "kde", "theory"}
         Where normal ends: a quantile of rows that were held out, or of their smoothed density; or theory, from the rows
         of the fit: a scaled chi2 of the same mean and variance (T^2 of the linear kernel: the F distribution).
@@ -90,6 +91,8 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
     ----------
     limits_ : `t2`, `spe`, `combined`, and what they are from.
     offset_ : the limit of the chosen statistic with a minus: `decision_function` is `score_samples` - offset_.
+    residual_variance_ : of directions outside the components: what the SPE of rows that were held out shows, at least
+        what rounding makes of an exact relation, at most the variance of the last component.
     model_ : the fitted `KernelPCA` or `IncrementalKernelPCA`, of scaled (and lagged) rows.
     scaler_ : scikit-learn's scaler, or None.
     centre_ : (d * (lags + 1),), the mean of the rows the model was made from, scaled.
@@ -109,6 +112,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
     model_: Model
     limits_: Limits
     offset_: float
+    residual_variance_: float
     centre_: FloatArray
     scaler_: Any
     _calibration: Calibration
@@ -167,7 +171,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
             for name in [name for name in vars(self) if name.endswith("_") or name in _FITTED_PRIVATE]:
                 delattr(self, name)
             self._check_parameters()
-            self._fit(self._taken(X, reset=True), streaming=False)
+            self._fit(*self._taken(X, reset=True), streaming=False)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -180,25 +184,25 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         with unchanged_on_error(self):
             self._check_parameters()
             if not hasattr(self, "model_"):
-                self._fit(self._taken(X, reset=True), streaming=True)
+                self._fit(*self._taken(X, reset=True), streaming=True)
                 return self
             self._check_fitted()
-            rows = self._scaled(self._taken(X, reset=False))
-            self._learn(modelling.lagged(rows, self.lags, self._past))
-            self._past = modelling.remembered(rows, self.lags, self._past)
+            rows, unit, past = self._seen(X, self._past)
+            self._learn(rows, unit)
+            self._past = past
         return self
 
-    def _learn(self, rows: Any) -> None:
+    def _learn(self, rows: Any, unit: float) -> None:
         """Add rows, scaled and with lags, to the model, after a look at how it judges them."""
-        judged, known = self._judge(rows), self.model_
+        judged, known = self._judge(rows, unit), self.model_
         # a copy, as batches are added to it: what shares the model with this detector does not change
         model = self._recipe.model(known.X_fit_, None) if isinstance(known, KernelPCA) else copy.copy(known)
         self.model_ = model.set_params(forgetting=float(self.forgetting)).partial_fit(rows)
         self._measure = measure_of(self.model_)
         self._calibration = self._calibration.extended(judged, float(self.forgetting))
-        self._set_limits(None)
+        self._set_limits(None, rounding=self._weigh(rows, unit))
 
-    def _fit(self, X: Any, *, streaming: bool) -> None:
+    def _fit(self, X: Any, unit: float, *, streaming: bool) -> None:
         self.scaler_ = modelling.fitted_scaler(self.scale, X)
         series = self._scaled(X)
         # copied where nothing else does: the model keeps rows, and X is the caller's
@@ -216,23 +220,33 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         # all rows are looked at where a limit is theirs; otherwise some show what is normal
         whole = self.limit == "theory" or not isinstance(self.contamination, str)
         some = rows if whole else rows[:: max(1, rows.shape[0] // _LOOKED_AT)]
-        own = self._judge(some)
-        held = own if self.limit == "theory" else self._held_out(rows)
+        own = self._judge(some, unit)
+        held = own if self.limit == "theory" else self._held_out(rows, unit)
         self._calibration = Calibration.of(held)
-        self._set_limits(own)
+        rounding = self._weigh(some, unit)
+        own = own.at(self._outside)
+        self._set_limits(own, rounding=rounding)
         self._past = modelling.remembered(series, self.lags)
         modelling.warn_of_model(self.model_, self._measure, None if self.statistic == "t2" else own.spe)
         self.centre_ = np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
         normal = np.flatnonzero(own[self.statistic] <= max(-self.offset_, float(np.median(own[self.statistic]))))
         self._normal = some[normal[:: max(1, len(normal) // _KEPT)]]
 
-    def _set_limits(self, own: Statistics | None) -> None:
+    def _weigh(self, rows: Any, unit: float) -> float:
+        """Settle how much the SPE counts beside T^2; return how large rounding makes it for rows like these."""
+        some = rows[:: max(1, rows.shape[0] // _KEPT)]
+        found = self._written(unit).parts(self._measure.projection, some)[2]
+        rounding = float(np.median(found[found > 0.0])) if found.any() else 0.0  # a zero has none
+        self.residual_variance_ = self._calibration.outside(self._measure.outside, rounding)
+        self._calibration = self._calibration.at(self._outside)
+        return rounding
+
+    def _set_limits(self, own: Statistics | None, *, rounding: float) -> None:
         """Set the limits, and the offset that goes with them; `own` are the statistics of the rows of a whole fit."""
-        self._calibration = self._calibration.at(self._measure.outside)
         linear = isinstance(self._recipe.kernel, kernels.Linear)
         fitted = (len(self._calibration.weights), len(self._measure.variances)) if linear else None
         confidence = float(self.confidence)
-        self.limits_ = self._calibration.limits(self.limit, confidence, fitted=fitted)
+        self.limits_ = self._calibration.limits(self.limit, confidence, rounding=rounding, fitted=fitted)
         if isinstance(self.contamination, str):
             needed = int(np.ceil(confidence / (1.0 - confidence)))
             rows = round(self._calibration.size)
@@ -246,35 +260,40 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         else:
             self.offset_ = -self._calibration.quantile(self.statistic, 1.0 - float(self.contamination))
 
-    def _held_out(self, rows: Any) -> Statistics:
+    def _held_out(self, rows: Any, unit: float) -> Statistics:
         """Return the statistics of rows by models that did not see them."""
+        written = self._written(unit)
         seed, threads = seed_of(self.random_state), thread_count(self.n_jobs)
         parts = list(modelling.splits(rows, self.folds, lags=self.lags, seed=seed))
         folds, found = modelling.shared_folds(self.model_, rows, parts, self.scale), []
         if folds is None:
-            return Statistics.joined([self._held_out_alone(rows, *part) for part in parts])
+            return Statistics.joined([self._held_out_alone(rows, *part, written) for part in parts])
 
         def judged(fold: modelling.Fold) -> Statistics:
             inner = max(1, threads // len(parts))
-            return modelling.measure_without(self.model_, rows, fold, threads=inner)(rows[fold.held], threads=inner)
+            measure = modelling.measure_without(self.model_, rows, fold, len(self._measure.variances), threads=inner)
+            return measure(rows[fold.held], written=written, threads=inner)
 
         with kept_single_threaded():
             in_order(folds, lambda: judged, lambda fold, statistics: found.append(statistics), threads)
         return Statistics.joined(found)
 
-    def _held_out_alone(self, rows: Any, fitted: modelling.Indices, held: modelling.Indices) -> Statistics:
+    def _held_out_alone(
+        self, rows: Any, fitted: modelling.Indices, held: modelling.Indices, written: Written
+    ) -> Statistics:
         """Return the statistics of rows by a model that shares nothing with them, not even scales."""
         # of many columns and few rows the scales alone would make rows look closer than new ones are
         scaler = modelling.fitted_scaler(self.scale, rows[fitted])
-        measure = measure_of(self._recipe.model(modelling.scaled(scaler, rows[fitted]), rows.shape[0]))
-        judged = measure(modelling.scaled(scaler, rows[held]), threads=thread_count(self.n_jobs))
-        fold, outside = measure.outside, self._measure.outside
+        model = self._recipe.model(modelling.scaled(scaler, rows[fitted]), rows.shape[0])
+        variances = self._measure.variances
+        measure = measure_of(model, len(variances))
+        judged = measure(modelling.scaled(scaler, rows[held]), written=written, threads=thread_count(self.n_jobs))
         # Where the two are far apart, a row that lies very far out has set the scales of one of them: its residuals
         # would then set a limit that nothing exceeds, least of all that row. So they are put on one scale.
-        if not 1.0 / _APART <= fold / outside <= _APART:
-            spe = judged.spe * (outside / fold)
-            judged = Statistics(judged.t2, spe, judged.t2 + spe / outside)
-        return judged
+        last = len(measure.variances) - 1
+        ratio = variances[last] / measure.variances[last] if last >= 0 else 1.0
+        apart = not 1.0 / _APART <= ratio <= _APART
+        return replace(judged, spe=judged.spe * ratio) if apart else judged
 
     # -- judging ----------------------------------------------------------------------------------------------------
 
@@ -282,14 +301,13 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         """Return T^2, SPE and both combined for the rows of X, which may lie in files or come in chunks."""
         self._check_fitted()
         if in_memory(X):
-            return self._judge(self._seen(X))
+            return self._judge(*self._seen(X)[:2])
         parts, past, source = [], None, as_source(X)
         modelling.compare_names(getattr(self, "feature_names_in_", None), source.names)
         with modelling.names_are_known():
             for chunk in source.chunks():
-                rows = self._scaled(self._taken(chunk, reset=False))
-                parts.append(self._judge(modelling.lagged(rows, self.lags, past)))
-                past = modelling.remembered(rows, self.lags, past)
+                rows, unit, past = self._seen(chunk, past)
+                parts.append(self._judge(rows, unit))
         return Statistics.joined(parts)
 
     def score_samples(self, X: Any) -> FloatArray:
@@ -324,16 +342,16 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
         """
         self._check_fitted()
         name = self.statistic if statistic is None else limits.check_statistic(statistic)
-        surface = self._measure.surface(name, threads=thread_count(self.n_jobs))
-        rows = self._seen(X)
+        rows, unit, _ = self._seen(X)
+        how: dict[str, Any] = {"outside": self._outside, "written": self._written(unit)}
+        surface = self._measure.surface(name, **how, threads=thread_count(self.n_jobs))
         if sparse.issparse(rows):
             raise InputError("Contributions need dense rows; got a sparse matrix: densify it.")
 
-        def prepare(
-            X: Any,
-        ) -> Any:  # rows as the model sees them if they have been the same for as long as it remembers
+        def prepare(X: Any) -> Any:
+            # as the model sees rows that have been the same for as long as it remembers
             with nullcontext() if is_frame(X) else modelling.names_are_known():
-                return np.tile(self._scaled(self._taken(X, reset=False)), self.lags + 1)
+                return np.tile(self._scaled(self._taken(X, reset=False)[0]), self.lags + 1)
 
         compared, called = baseline_rows(baseline, rows, centre=self.centre_, known=self._normal, prepare=prepare)
         names = column_names(None, getattr(self, "feature_names_in_", None), X, self.n_features_in_)
@@ -363,20 +381,37 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
-    def _seen(self, X: Any) -> Any:
-        """Return rows as the model sees them: scaled, and with those before them."""
-        return modelling.lagged(self._scaled(self._taken(X, reset=False)), self.lags)
+    def _seen(self, X: Any, past: FloatArray | None = None) -> tuple[Any, float, FloatArray | None]:
+        """Return rows as the model sees them, scaled and with those before, their eps, and the past of the next."""
+        taken, unit = self._taken(X, reset=False)
+        rows = self._scaled(taken)
+        return modelling.lagged(rows, self.lags, past), unit, modelling.remembered(rows, self.lags, past)
 
-    def _judge(self, rows: Any) -> Statistics:
+    @property
+    def _outside(self) -> float:
+        """The variance of directions outside the components; in older files that of the last component."""
+        return float(getattr(self, "residual_variance_", self._measure.outside))
+
+    def _written(self, unit: float) -> Written:
+        """Return how rows came that the model sees scaled and with lags, where `unit` is the eps of their dtype."""
+        origin = -np.asarray(self._scaled(np.zeros((1, self.n_features_in_))))[0]
+        return Written(np.tile(origin, self.lags + 1), unit)
+
+    def _measured(self, rows: Any, unit: float) -> Statistics:
+        """Return the statistics of rows as the model sees them, infinite or NaN where they overflow."""
+        written = self._written(unit)
+        return self._measure(rows, written=written, threads=thread_count(self.n_jobs)).at(self._outside)
+
+    def _judge(self, rows: Any, unit: float) -> Statistics:
         self._recipe.kernel.check(rows)
-        found = self._measure(rows, threads=thread_count(self.n_jobs))
+        found = self._measured(rows, unit)
         if not np.isfinite(found.combined).all():
             row = int(np.flatnonzero(~np.isfinite(found.combined))[0])
             raise InputError(f"Kernel values must be finite; those of row {row} are not: {self._recipe.kernel.remedy}.")
         return found
 
-    def _taken(self, X: Any, *, reset: bool) -> Any:
-        """Return rows of data in double precision: T^2 asks for all digits of small variances."""
+    def _taken(self, X: Any, *, reset: bool) -> tuple[Any, float]:
+        """Return rows of data in double precision, as T^2 asks for all digits of small variances, and their own eps."""
         if in_memory(X):
             X = check_data(self, X, reset=reset)
         else:
@@ -389,7 +424,7 @@ class KernelPCADetector(NotebookMixin, OutlierMixin, BaseEstimator):  # type: ig
                 self.feature_names_in_ = np.asarray(source.names, dtype=object)
         if self.lags and sparse.issparse(X):
             raise InputError("need dense rows; got a sparse matrix: densify it.", param="lags")
-        return X.astype(np.float64, copy=False)
+        return X.astype(np.float64, copy=False), float(np.finfo(X.dtype).eps)
 
     def _check_fitted(self) -> None:
         """Refuse a detector that is not fitted, or no longer as it was."""

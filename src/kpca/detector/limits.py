@@ -4,10 +4,11 @@ With t the scores of x and v their variances,
 
     T^2      = sum_j t_j^2 / v_j
     SPE      = |phi(x) - mean|^2 - |t|^2, the part of phi(x) outside the span of the training rows included
-    combined = T^2 + SPE / v_k,
+    combined = T^2 + SPE / v,
 
-the last being the Mahalanobis distance in feature space that gives every direction outside the components the variance
-of the last one inside. All three are quadratic forms a |phi(x) - mean|^2 + sum_j w_j t_j^2, and so are their gradients.
+the last being the Mahalanobis distance in feature space that gives every direction outside the components the same
+variance v: what rows that were held out show of it, and no more than that of the last component. All three are
+quadratic forms sum_j w_j t_j^2 + a SPE, and so are their gradients.
 """
 
 from __future__ import annotations
@@ -18,21 +19,28 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.optimize import brentq
 from scipy.stats import chi2, f, gaussian_kde
 from sklearn.utils.validation import check_is_fitted
 
 from kpca._base.errors import InputError
 from kpca.features.derivatives import Derivatives, derivatives_of
-from kpca.features.projection import KernelProjection, MatrixProjection, Projection
+from kpca.features.projection import KernelProjection, LinearProjection, MatrixProjection, Projection
 
 FloatArray = NDArray[Any]
 STATISTICS = ("t2", "spe", "combined")
 METHODS = ("quantile", "theory", "kde")
 _ROWS_AT_ONCE = 2**15  # rows whose scores are held at once
-_ROUNDING = 16.0  # units in the last place that a statistic may be off by
+_PLACES = 16.0  # units in the last place that a statistic, or a number of a row, may be off by
+_DOUBLE = float(np.finfo(np.float64).eps)
+ROUNDING = _PLACES * _DOUBLE
+# A column of which the components explain less than this is constant, and one of which they leave less has no part in
+# what they leave.
+_NO_PART = 1e-9
 # Components of a variance below this share of the largest are rounding; what they would explain is left to the SPE.
 _SMALLEST = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
+_FOLLOWS = 0.1  # by how much the smallest variance that counts may be smaller in a fold than in the model
 _MOST = 20_000  # rows that a calibration remembers
 
 
@@ -46,6 +54,10 @@ class Statistics:
 
     def __getitem__(self, name: str) -> FloatArray:
         return np.asarray(getattr(self, check_statistic(name)))
+
+    def at(self, outside: float) -> Statistics:
+        """Return the same, combined with that variance for the directions outside the components."""
+        return replace(self, combined=self.t2 + self.spe / outside)
 
     @staticmethod
     def joined(parts: Sequence[Statistics]) -> Statistics:
@@ -67,80 +79,119 @@ def check_statistic(name: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
+class Written:
+    """How rows came to us: before they were scaled, x / scale = z + origin, each number rounded to a unit."""
+
+    origin: FloatArray | float = 0.0  # shape: (d,)
+    unit: float = _DOUBLE  # the eps of their dtype
+
+    def parts(self, projection: Any, X: Any, *, threads: int = 1) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return scores, SPE, 0 where it is nothing but rounding, and how large rounding can make it."""
+        scores, left = projection.parts(X, threads=threads)
+        rounding = self._rounding(projection, X, np.abs(left) + np.einsum("ij,ij->i", scores, scores))
+        return scores, np.where(np.abs(left) <= rounding, 0.0, left), rounding
+
+    def _rounding(self, projection: Any, X: Any, squares: FloatArray) -> FloatArray:
+        """Return the SPE that rows can have because numbers are rounded; `squares` are |phi(x) - mean|^2."""
+        if isinstance(projection, LinearProjection):
+            numbers = X.multiply(X) if sparse.issparse(X) else np.square(X + self.origin)
+            return np.asarray(numbers @ self.of_rows(projection))
+        # a difference of kernel values, or of features, whose own rounding is far above that of rows
+        size = np.abs(projection.kernel.diagonal(X)) if isinstance(projection, KernelProjection) else squares
+        return np.asarray(ROUNDING * size, dtype=np.float64)
+
+    def of_rows(self, projection: LinearProjection) -> FloatArray:
+        """Return by column how much of the square of a number its rounding may be of the SPE.  # shape: (d,)"""
+        P = 1.0 - np.square(projection.components, dtype=np.float64).sum(axis=0)  # the diagonal of I - V'V
+        P[(P < _NO_PART) | (P > 1.0 - _NO_PART)] = 0.0
+        return np.asarray(np.square(_PLACES * self.unit) * P)
+
+
+_EXACT = Written()
+
+
+@dataclass(frozen=True, eq=False)
 class Measure:
     """The statistics of a fitted model, as functions of rows."""
 
     projection: Any  # on the components that count; never that of a precomputed kernel
     variances: FloatArray  # of these, shape: (k,)
 
-    def __call__(self, X: Any, *, threads: int = 1) -> Statistics:
+    def __call__(self, X: Any, *, written: Written = _EXACT, threads: int = 1) -> Statistics:
         """Return the statistics of rows that have been checked; one pass over their kernel values."""
         t2, spe = np.empty((2, X.shape[0]))
         for start in range(0, X.shape[0], _ROWS_AT_ONCE):
             here = slice(start, start + _ROWS_AT_ONCE)
             with np.errstate(over="ignore", invalid="ignore"):
-                scores, spe[here] = self.projection.parts(X[here], threads=threads)
+                scores, spe[here], _ = written.parts(self.projection, X[here], threads=threads)
                 t2[here] = np.square(scores) @ (1.0 / self.variances)
-        return Statistics(t2, spe, t2 + spe / self.outside)
+        return Statistics(t2, spe, t2).at(self.outside)
 
     @property
     def outside(self) -> float:
-        """The variance that directions outside the components count with; 1 where there are no components."""
+        """The most that the variance of directions outside the components can be; 1 where there are no components."""
         return float(self.variances[-1]) if len(self.variances) else 1.0
 
-    def surface(self, name: str, *, threads: int = 1) -> Surface:
+    def surface(
+        self, name: str, *, outside: float | None = None, written: Written = _EXACT, threads: int = 1
+    ) -> Surface:
         """Return one statistic with its gradients, or raise InputError where the kernel has none."""
-        inverse, outside = 1.0 / self.variances, 1.0 / self.outside
-        forms = {"t2": (0.0, inverse), "spe": (1.0, -np.ones_like(inverse)), "combined": (outside, inverse - outside)}
+        inverse, residual = 1.0 / self.variances, 1.0 / (outside or self.outside)
+        forms = {"t2": (inverse, 0.0), "spe": (0.0 * inverse, 1.0), "combined": (inverse, residual)}
         derivatives = derivatives_of(self.projection, threads=threads)
-        return Surface(self.projection.doubled(), derivatives, *forms[check_statistic(name)], threads)
+        return Surface(self.projection.doubled(), derivatives, *forms[check_statistic(name)], written, threads)
 
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """s(x) = a |phi(x) - mean|^2 + sum_j w_j t_j^2 in double precision, whatever the model was fitted in."""
+    """s(x) = sum_j w_j t_j^2 + a SPE in double precision, whatever the model was fitted in."""
 
     projection: Any  # in double precision
     derivatives: Derivatives
-    distance: float  # a
     weights: FloatArray  # w, shape: (k,)
+    residual: float  # a
+    written: Written
     threads: int = 1
 
     def values(self, X: FloatArray) -> FloatArray:
         """Return s of each row.  # shape: (m,)"""
-        scores, left = self.projection.parts(X.astype(np.float64, copy=False), threads=self.threads)
-        # w_j + a is exactly 0 for the SPE, which must not become the difference of two large numbers
-        return np.asarray(self.distance * left + np.square(scores) @ (self.weights + self.distance))
+        scores, left, _ = self._parts(X)
+        return np.asarray(np.square(scores) @ self.weights + self.residual * left)
 
     def resolution(self, X: FloatArray) -> FloatArray:
         """Return how small a difference of s means nothing, because of rounding.  # shape: (m,)"""
-        X = X.astype(np.float64, copy=False)
-        scores, left = self.projection.parts(X, threads=self.threads)
+        scores, left, rounding = self._parts(X)
         terms = np.abs(left) + np.square(scores).sum(axis=1)
-        if isinstance(self.projection, KernelProjection):
-            terms += np.abs(self.projection.kernel.diagonal(X))
-        return np.asarray(_ROUNDING * float(np.finfo(np.float64).eps) * self.distance * terms)
+        return np.asarray(self.residual * (ROUNDING * terms + rounding))
 
     def gradients(self, X: FloatArray) -> FloatArray:
         """Return the gradient of s at each row.  # shape: (m, d)"""
-        X = X.astype(np.float64, copy=False)
-        scores = self.projection(X, threads=self.threads)
-        return self.derivatives.along(X, 2.0 * scores * self.weights, self.distance)
+        scores, left, _ = self._parts(X)
+        return self.derivatives.along(X, scores, self.weights, np.where(left == 0.0, 0.0, self.residual))
+
+    def _parts(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self.written.parts(self.projection, X.astype(np.float64, copy=False), threads=self.threads)
 
 
-def measure_of(model: Any) -> Measure:
+def measure_of(model: Any, most: int | None = None) -> Measure:
     """Return the statistics of a fitted KernelPCA or IncrementalKernelPCA."""
     check_is_fitted(model)
     projection: Projection = model._projecting()
     if isinstance(projection, MatrixProjection):
         raise InputError("T2 and SPE need k(x, x) of new rows; a precomputed kernel has none: take a kernel of kpca.")
-    return measure_by(projection, np.asarray(model.explained_variance_, dtype=np.float64), model.eigenvalues_.dtype)
+    variances = np.asarray(model.explained_variance_, dtype=np.float64)
+    return measure_by(projection, variances, model.eigenvalues_.dtype, most)
 
 
-def measure_by(projection: Any, variances: FloatArray, dtype: Any) -> Measure:
-    """Return the statistics by components of these variances, descending, of rows of this dtype."""
-    smallest = _SMALLEST[np.dtype(dtype)] * float(variances.max(initial=0.0))
+def measure_by(projection: Any, variances: FloatArray, dtype: Any, most: int | None = None) -> Measure:
+    """Return the statistics by components of these variances, descending, of rows of this dtype.
+
+    A model that judges for another one has at `most` its number of components, and if it can that number: a direction
+    that is close to rounding must not be a component of one and left to the SPE by the other.
+    """
+    smallest = _SMALLEST[np.dtype(dtype)] * float(variances.max(initial=0.0)) * (1.0 if most is None else _FOLLOWS)
     count = int(np.count_nonzero((variances > smallest) & (variances > 0.0)))
+    count = count if most is None else min(count, most)
     return Measure(projection.head(count), variances[:count])
 
 
@@ -178,21 +229,34 @@ class Calibration:
         return Calibration(Statistics(*(joined[name][-_MOST:] for name in STATISTICS)), weights)
 
     def at(self, outside: float) -> Calibration:
-        """Return the calibration with both statistics combined as a model does whose last component has that variance.
+        """Return the calibration with both statistics combined by that variance, not that of the models that judged."""
+        return replace(self, statistics=self.statistics.at(outside))
 
-        That variance is larger the fewer rows a model is of: as the models that judged have it, held-out rows of many
-        columns would look closer than new rows do to the model of all rows.
+    def outside(self, most: float, rounding: float) -> float:
+        """Return the variance that directions outside the components count with.
+
+        It is g, where g chi2_h has the mean and the variance of the SPE: the variance of a single direction, and the
+        mean of several weighted by themselves. T^2 is a chi2 of the same kind, so that both count alike. Where an exact
+        relation leaves no SPE, it is `rounding`. It is no more than that of the last component, `most`, which far rows
+        need to be abnormal; nor is it less where the SPE is no squared length.
         """
-        combined = self.statistics.t2 + self.statistics.spe / outside
-        return replace(self, statistics=replace(self.statistics, combined=combined))
+        spe = self.statistics.spe
+        if (spe < 0.0).any():
+            return most
+        mean, variance = _moments(spe, self.weights)
+        return min(most, max(variance / (2.0 * mean) if mean > 0.0 else 0.0, rounding) or most)
 
-    def limits(self, method: str, confidence: float, *, fitted: tuple[int, int] | None = None) -> Limits:
-        """Return the limits that a share `confidence` of normal rows stays within.
+    def limits(
+        self, method: str, confidence: float, *, rounding: float = 0.0, fitted: tuple[int, int] | None = None
+    ) -> Limits:
+        """Return the limits that a share `confidence` of normal rows stays within, that of the SPE above `rounding`.
 
         `fitted` are (rows, components) of a model with the linear kernel, whose T^2 then has its own theory.
         """
         find = {"quantile": _quantile, "theory": _scaled_chi2, "kde": _smoothed}[method]
         found = {name: find(self.statistics[name], self.weights, confidence) for name in STATISTICS}
+        if found["spe"] >= 0.0:  # of an indefinite kernel it may be below
+            found["spe"] = max(found["spe"], rounding)
         limits = Limits(**found, method=method, confidence=confidence, rows=len(self.weights))
         if method != "theory" or fitted is None:
             return limits
@@ -221,10 +285,15 @@ def _quantile(values: FloatArray, weights: FloatArray, level: float) -> float:
     return float(np.interp(level, positions, values[order]))
 
 
+def _moments(values: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    with np.errstate(over="ignore", invalid="ignore"):  # a row may be that far out
+        mean = float(np.average(values, weights=weights))
+        return mean, float(np.average(np.square(values - mean), weights=weights))
+
+
 def _scaled_chi2(values: FloatArray, weights: FloatArray, level: float) -> float:
     """Return the quantile of g chi2_h with the mean and the variance of the values."""
-    mean = float(np.average(values, weights=weights))
-    variance = float(np.average(np.square(values - mean), weights=weights))
+    mean, variance = _moments(values, weights)
     if variance <= 0.0 or mean <= 0.0:
         return mean
     return float(variance / (2.0 * mean) * chi2.ppf(level, 2.0 * mean * mean / variance))

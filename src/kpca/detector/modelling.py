@@ -264,8 +264,8 @@ def shared_folds(
     return folds
 
 
-def measure_without(model: IncrementalKernelPCA, rows: Any, fold: Fold, *, threads: int) -> Measure:
-    """Return the statistics by the model of all rows but some.
+def measure_without(model: IncrementalKernelPCA, rows: Any, fold: Fold, most: int, *, threads: int) -> Measure:
+    """Return the statistics by the model of all rows but some, of at `most` so many components.
 
     Sums over the rest are those over all rows less those over the others. Landmarks among the others are left out of
     the basis: with f the features, other landmarks z span the directions f(z), and components are found among these.
@@ -279,7 +279,7 @@ def measure_without(model: IncrementalKernelPCA, rows: Any, fold: Fold, *, threa
         found = largest_eigenpairs(Q.T @ rest.operator(centred=True) @ Q, min(model.n_components_, Q.shape[1]))
         directions, mean = Q @ found.vectors, Q @ (Q.T @ rest.mean)
     projection = landmark_projection(features, directions, mean, features.precision(rows.dtype))
-    return measure_by(projection, found.values / (rest.mass - 1.0), rows.dtype)
+    return measure_by(projection, found.values / (rest.mass - 1.0), rows.dtype, most)
 
 
 def warn_of_model(model: Model, measure: Measure, residuals: FloatArray | None) -> None:

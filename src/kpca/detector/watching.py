@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from kpca._base.config import thread_count
 from kpca._base.errors import InputError
 from kpca._base.validation import unchanged_on_error
 from kpca.data.frames import FrameReader, is_frame
@@ -91,6 +90,7 @@ class _Watch:
         self._past: FloatArray | None = None  # the newest scaled rows, as many as there are lags
         self._last: FloatArray | None = None  # the last complete row, shape: (d,)
         self._waiting: list[FloatArray] = []  # rows that are not learned yet, scaled and lagged
+        self._unit = 0.0  # the largest eps that rows came with
         self._flags: Flags = np.empty((3, 0), dtype=bool)  # of these: not to be learned, beyond, in alarm
         # With lags, rows that are left out are part of the next ones, too: one of the last lags + 1 is enough.
         self._seen_by = RunRule(1, detector.lags + 1)
@@ -101,7 +101,7 @@ class _Watch:
             yield from self._judged(*_read_batch(batch, self._row, self._detector.n_features_in_, names))
             self._learn()
 
-    def _judged(self, batch: FloatArray, labels: Sequence[Any]) -> list[RowStatus]:
+    def _judged(self, batch: FloatArray, labels: Sequence[Any], unit: float) -> list[RowStatus]:
         """Return the status of each row of a batch, and remember what later rows need."""
         missing, detector = ~np.asarray(np.isfinite(batch).all(axis=1)), self._detector
         values = {name: np.full(len(missing), np.nan) for name in STATISTICS}
@@ -115,7 +115,7 @@ class _Watch:
                     detector._recipe.kernel.check(wide)
                 except InputError as error:
                     raise InputError(f"From row {self._row + first} of the stream on: {error}") from error
-                statistics = detector._measure(wide, threads=thread_count(detector.n_jobs))
+                statistics = detector._measured(wide, unit)
             for name, value in values.items():
                 value[first:] = np.nan_to_num(statistics[name], nan=np.inf, posinf=np.inf)
                 value[missing] = np.nan
@@ -125,6 +125,7 @@ class _Watch:
         watched = self._statistic
         alarm = self._rule.update(beyond[watched])
         if self._adapts and len(rows):
+            self._unit = max(self._unit, unit)
             refused = missing | (values[watched] > _FAR * limits[watched])
             self._waiting.append(wide)
             self._flags = np.hstack([self._flags, np.array([refused, beyond[watched], alarm])[:, first:]])
@@ -167,12 +168,14 @@ class _Watch:
         rows = np.concatenate(self._waiting)
         if keep.any():
             with unchanged_on_error(self._detector):
-                self._detector._learn(rows[:count][keep])
+                self._detector._learn(rows[:count][keep], self._unit)
         self._waiting, self._flags = [rows[count:].copy()], self._flags[:, count:]
 
 
-def _read_batch(batch: Any, row: int, columns: int, names: Sequence[str] | None) -> tuple[FloatArray, Sequence[Any]]:
-    """Return a copy of a batch, NaN where it has no numbers, and the labels of its rows, None where it has none.
+def _read_batch(
+    batch: Any, row: int, columns: int, names: Sequence[str] | None
+) -> tuple[FloatArray, Sequence[Any], float]:
+    """Return a copy of a batch, NaN where it has no numbers; labels of its rows, None where it has none; their eps.
 
     An InputError says which row of the stream the batch begins with.
     """
@@ -184,7 +187,7 @@ def _read_batch(batch: Any, row: int, columns: int, names: Sequence[str] | None)
             compare_names(names, found)
         if is_frame(batch):
             labels = list(batch.index) if hasattr(batch, "iloc") else ()
-            rows = FrameReader(batch).take(np.arange(len(batch))) if 0 not in batch.shape else ()
+            rows = FrameReader(batch).take(np.arange(len(batch))) if 0 not in batch.shape else np.empty((0, columns))
         elif is_labelled_row(batch):
             rows, labels = batch.to_numpy(dtype=np.float64, na_value=np.nan), [batch.name]
         else:
@@ -194,6 +197,7 @@ def _read_batch(batch: Any, row: int, columns: int, names: Sequence[str] | None)
                 raise InputError(f"a batch must hold real numbers only; got {rows.dtype}.")
             if rows.ndim == 0:
                 raise InputError(f"a batch must be rows, or one row; got the number {rows.item()!r}.")
+        unit = float(np.finfo(rows.dtype if rows.dtype == np.float32 else np.float64).eps)
         rows = np.array(rows, dtype=np.float64)
     except InputError as error:
         raise InputError(f"At row {row} of the stream: {error}") from error
@@ -201,10 +205,10 @@ def _read_batch(batch: Any, row: int, columns: int, names: Sequence[str] | None)
         reason = " ".join(str(error).split()).rstrip(".")
         raise InputError(f"At row {row} of the stream a batch must hold numbers only; {reason}.") from error
     if len(rows) == 0:
-        return np.empty((0, columns)), ()
+        return np.empty((0, columns)), (), unit
     if rows.ndim == 1:
         rows, labels = rows[None], labels[:1]  # a single row
     if rows.ndim != 2 or rows.shape[1] != columns:
         must = f"must have {columns} columns, as the detector was fitted to; got shape {rows.shape}"
         raise InputError(f"At row {row} of the stream a batch {must}.")
-    return rows, labels if len(labels) else [None] * len(rows)
+    return rows, labels if len(labels) else [None] * len(rows), unit

@@ -135,7 +135,7 @@ def subject_of(model: Any, X: Any = None, names: Any = None, *, most: int | None
         source = as_source(X)
         known = source.names if known is None else known
         X = sample_rows(source, most or 1000, 0)
-    rows = kept_rows(fitted) if X is None else model._seen(X) if detector else model._checked(X)
+    rows = kept_rows(fitted) if X is None else model._seen(X)[0] if detector else model._checked(X)
     if rows.shape[0] == 0:
         raise InputError("X must have at least one row to explain the model at; got none.")
     # earlier moments of a variable are copies of it

@@ -1,4 +1,4 @@
-"""How scores change with the rows: gradients of t(x) and of |phi(x) - mean|^2, for every projection that has them.
+"""How scores change with the rows: gradients of t(x) and of what the components leave, wherever there are any.
 
 Centring drops out of dt_j/dx = sum_l A_lj dk(x, b_l)/dx, so that all of it is products of slopes with coefficients
 (gram/slopes.py). Landmarks are rows b_l like any others.
@@ -29,17 +29,21 @@ _EVERY = 2**62
 class Derivatives:
     """Gradients of a projection at dense rows, in double precision, some rows at a time."""
 
-    _gradients: Callable[[FloatArray, FloatArray, float], FloatArray]
+    _gradients: Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
     _jacobians: Callable[[FloatArray], FloatArray]
     _components: int
     _steps: tuple[int, int]  # rows at a time, of either
     _threads: int
 
-    def along(self, X: FloatArray, U: FloatArray, distance: float = 0.0) -> FloatArray:
-        """Return the gradient of sum_j U_ij t_j(x) + distance |phi(x) - mean|^2 at x_i.  # shape: (m, d)"""
+    def along(self, X: FloatArray, scores: FloatArray, weights: FloatArray, residual: FloatArray) -> FloatArray:
+        """Return the gradient of sum_j w_j t_j(x)^2 + a_i |phi(x) - P phi(x)|^2 at x_i, whose scores are given.
+
+        The `weights` are w, (k,); `residual` is a, (m,).  # shape: (m, d)
+        """
 
         def work(rows: slice) -> FloatArray:
-            return self._gradients(X[rows].astype(np.float64, copy=False), U[rows], distance)
+            Z = X[rows].astype(np.float64, copy=False)
+            return self._gradients(Z, scores[rows], weights, residual[rows, None])
 
         return by_slices(work, np.empty(X.shape), self._steps[0], self._threads)
 
@@ -85,10 +89,13 @@ def _linear(projection: LinearProjection) -> Derivatives:
     """t = V'(x - mean)."""
     V, mean = projection.components, projection.mean
 
-    def gradients(Z: FloatArray, U: FloatArray, distance: float) -> FloatArray:
-        found: FloatArray = U @ V
-        if distance:
-            found += 2.0 * distance * (Z - mean)
+    def gradients(Z: FloatArray, scores: FloatArray, weights: FloatArray, residual: FloatArray) -> FloatArray:
+        found: FloatArray = 2.0 * (scores * weights) @ V
+        if residual.any():
+            # by itself, as a residual may weigh so much that it is lost in the difference of two large vectors
+            left = Z - mean
+            left -= left @ V.T @ V
+            found += 2.0 * residual * left
         return found
 
     return Derivatives(gradients, lambda Z: np.repeat(V[None], len(Z), axis=0), len(V), (_EVERY, _EVERY), 1)
@@ -100,13 +107,14 @@ def _expanded(projection: KernelProjection, threads: int) -> Derivatives:
     slopes = engine_for(known).slopes(projection.kernel, known)
     A = projection.coefficients.astype(np.float64)
 
-    def gradients(Z: FloatArray, U: FloatArray, distance: float) -> FloatArray:
-        weights = U @ A.T
-        if distance and projection.centre is not None:
-            weights -= 2.0 * distance * projection.centre.coefficients
-        found: FloatArray = slopes.contract(Z, weights)[1]
-        if distance:
-            found += distance * slopes.own(Z)[1]
+    def gradients(Z: FloatArray, scores: FloatArray, weights: FloatArray, residual: FloatArray) -> FloatArray:
+        # |phi(x) - mean|^2 - |t|^2 is left
+        along = 2.0 * (scores * (weights - residual)) @ A.T
+        if projection.centre is not None:
+            along -= 2.0 * residual * projection.centre.coefficients
+        found: FloatArray = slopes.contract(Z, along)[1]
+        if residual.any():
+            found += residual * slopes.own(Z)[1]
         return found
 
     k, step = A.shape[1], rows_per_tile(len(A))
@@ -118,15 +126,14 @@ def _featured(projection: FeatureProjection, threads: int) -> Derivatives:
     """t = V'(f(x) - mean), by the gradients of random features."""
     V, feature_map = projection.directions, _differentiable(projection)
 
-    def gradients(Z: FloatArray, U: FloatArray, distance: float) -> FloatArray:
-        weights = U @ V.T
-        if distance:
-            weights += 2.0 * distance * (feature_map(Z) - projection.mean)
-        return feature_map.pull(Z, weights)
+    def gradients(Z: FloatArray, scores: FloatArray, weights: FloatArray, residual: FloatArray) -> FloatArray:
+        along = 2.0 * (scores * (weights - residual)) @ V.T
+        if residual.any():
+            along += 2.0 * residual * (feature_map(Z) - projection.mean)
+        return feature_map.pull(Z, along)
 
     def jacobians(Z: FloatArray) -> FloatArray:
-        units = np.eye(V.shape[1])
-        return np.stack([gradients(Z, np.tile(unit, (len(Z), 1)), 0.0) for unit in units], axis=1)
+        return np.stack([feature_map.pull(Z, np.tile(direction, (len(Z), 1))) for direction in V.T], axis=1)
 
     step = max(1, _PIECE_NUMBERS // max(feature_map.rank, 1))
     return Derivatives(gradients, jacobians, V.shape[1], (step, step), threads)

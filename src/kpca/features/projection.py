@@ -159,6 +159,11 @@ class KernelProjection(_ByComponents):
             left[left <= rounding] = 0.0
         return Parts(scores, left)
 
+    @property
+    def shift(self) -> float:
+        """What kernel values enter without: f(0), or 0 where they are not shifted."""
+        return float(self._cross(self.X[:1], 1)[0].constant)
+
     def doubled(self) -> KernelProjection:
         return replace(self, precision=np.dtype(np.float64), memo={})
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -18,6 +19,8 @@ from kpca import __version__
 from kpca._base.errors import InputError
 from kpca._base.files import write_whole
 from kpca.data.preparation import Preparation
+from kpca.detector import KernelPCADetector
+from kpca.detector.limits import ROUNDING, Written
 from kpca.estimators.incremental import IncrementalKernelPCA
 from kpca.estimators.kernel_pca import KernelPCA
 from kpca.features import Nystroem, RandomFeatures
@@ -25,8 +28,8 @@ from kpca.features.nystroem_map import NystroemMap
 from kpca.features.projection import FeatureProjection, KernelProjection, LinearProjection
 from kpca.features.random import RandomMap
 from kpca.io.models import named_steps
-from kpca.io.onnx._formulas import Pairs, random_features
-from kpca.io.onnx._graph import Graph, Value, absolute, equal, is_zero, maximum, minimum, sqrt
+from kpca.io.onnx._formulas import Own, Pairs, random_features
+from kpca.io.onnx._graph import Graph, Output, Value, absolute, at_most, equal, is_zero, maximum, minimum, sqrt
 
 FloatArray = NDArray[Any]
 
@@ -107,22 +110,24 @@ TABLE: dict[type, Callable[[Any, Value], Value]] = {
     Preparation: _preparation,
 }
 
-# -- The file: input "X" (batch, d), output "scores" (batch, k) -------------------------------------------------------
+# -- The file: input "X" (batch, d); output "scores" (batch, k), or what a detector says of each row (batch,) ----------
 
-_MODELS = (KernelPCA, IncrementalKernelPCA, Nystroem, RandomFeatures)
+_MODELS = (KernelPCA, IncrementalKernelPCA, KernelPCADetector, Nystroem, RandomFeatures)
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def export(model: Any, target: str | os.PathLike[str] | BinaryIO, *, dtype: Any = None) -> None:
     """Write a fitted model as an ONNX file, whose scores are those of `transform`.
 
-    The file has one input, "X" of shape (batch, d), and one output, "scores" of shape (batch, k). Arithmetic inside is
-    in float64 also where both are float32. Rows are not checked: NaN gives NaN.
+    The file has one input, "X" of shape (batch, d), and one output, "scores" of shape (batch, k); of a detector the
+    outputs are "t2", "spe", "combined", "decision_function" and "predict", of shape (batch,). Arithmetic inside is in
+    float64 also where both are float32. Rows are not checked: NaN gives NaN, and is abnormal.
 
     Parameters
     ----------
-    model : a fitted KernelPCA, IncrementalKernelPCA, Nystroem or RandomFeatures, or a pipeline that ends in one, after
-        scalers and imputers of scikit-learn. Kernels that are Python functions, and precomputed ones, have no formula.
+    model : a fitted KernelPCA, IncrementalKernelPCA, Nystroem, RandomFeatures or a KernelPCADetector without lags, or a
+        pipeline that ends in one, after scalers and imputers of scikit-learn. Kernels that are Python functions, and
+        precomputed ones, have no formula.
     target : a path, where the file appears whole or not at all, or a binary file to write to.
     dtype : float32 or float64, of the input and the output; None is that of the model.
 
@@ -147,11 +152,10 @@ def export(model: Any, target: str | os.PathLike[str] | BinaryIO, *, dtype: Any 
     for step in steps:
         check_is_fitted(step)
     graph = Graph()
-    if isinstance(last, Nystroem | RandomFeatures):
-        own = last.map_.landmarks.dtype if isinstance(last, Nystroem) else np.float64
-        width = last.rank_
+    if isinstance(last, Nystroem):
+        own = last.map_.landmarks.dtype
     else:
-        own, width = last._score_dtype, len(last.eigenvalues_)
+        own = last._score_dtype if isinstance(last, KernelPCA | IncrementalKernelPCA) else np.float64
     kind = _checked_dtype(own if dtype is None else dtype)
     if isinstance(steps[0], Preparation):
         names: Any = steps[0].get_feature_names_out()
@@ -161,7 +165,12 @@ def export(model: Any, target: str | os.PathLike[str] | BinaryIO, *, dtype: Any 
     X = graph.entry(kind)
     for name, step in before:
         X = _prepared(name, step, X)
-    content = graph.model(_scores(last, X), (d, width), kind, _about(last, d, names))
+    if isinstance(last, KernelPCADetector):
+        outputs = _judged(last, X, float(np.finfo(kind).eps))
+    else:
+        width = last.rank_ if isinstance(last, Nystroem | RandomFeatures) else len(last.eigenvalues_)
+        outputs = {"scores": Output(_scores(last, X), (width,))}
+    content = graph.model(outputs, d, kind, _about(last, d, names))
     if to_file:
         target.write(content)  # type: ignore[union-attr]
     else:
@@ -195,13 +204,66 @@ def _scores(model: Any, X: Value) -> Value:
         case LinearProjection():
             return (X - _double(projection.mean)) @ np.ascontiguousarray(_double(projection.components).T)
         case KernelProjection():
-            pairs = Pairs(X, _dense(projection.X, X.graph))
-            values = pairs.values(projection.kernel, shifted=projection.shifted)
-            return values @ _double(projection.coefficients) - _double(projection.offset)
+            return _values(projection, X) @ _double(projection.coefficients) - _double(projection.offset)
         case FeatureProjection():
             offset = _double(projection.mean) @ _double(projection.directions)
             return _mapped(projection.feature_map, X, _double(projection.directions)) - offset
     raise InputError("ONNX needs a kernel of rows; this model has a precomputed one: fit with kernel='rbf'.")
+
+
+def _values(projection: KernelProjection, X: Value) -> Value:
+    return Pairs(X, _dense(projection.X, X.graph)).values(projection.kernel, shifted=projection.shifted)
+
+
+def _judged(detector: KernelPCADetector, X: Value, unit: float) -> dict[str, Output]:
+    """Return what a detector says of rows whose numbers are rounded to this unit."""
+    detector._check_fitted()
+    measure, graph = detector._measure, X.graph
+    if detector.lags:
+        said = f"An ONNX file judges rows one by one; this detector sees each with the {detector.lags} before it"
+        raise InputError(said, remedy="export one with lags=0, or watch with kpca.detector.monitor")
+    if not len(measure.variances):
+        raise InputError("ONNX needs a detector with components; all rows of the fit of this one were alike.")
+    rows = X if detector.scaler_ is None else _scaler(detector.scaler_, X)
+    scores, left, rounding = _parts(measure.projection, rows, detector._written(unit))
+    t2 = (scores * scores) @ (1.0 / measure.variances)[:, None]
+    # an SPE below 0 is none either, unless the kernel is not positive semidefinite
+    indefinite = isinstance(measure.projection, KernelProjection) and not measure.projection.kernel.psd
+    size = absolute(left) if indefinite else left
+    spe = graph.where(at_most(size, rounding), 0.0, left)
+    found = {"t2": t2, "spe": spe, "combined": t2 + spe / detector._outside}
+    found["decision_function"] = -found[detector.statistic] - detector.offset_
+    label = graph.where(at_most(-found["decision_function"], 0.0), 1, -1)  # NaN, too, is abnormal
+    outputs = {name: Output(value.flat(), ()) for name, value in found.items()}
+    return outputs | {"predict": Output(label.flat(), (), whole=True)}
+
+
+def _parts(projection: Any, X: Value, written: Written) -> tuple[Value, Value, Value]:
+    """Return scores, SPE and how large rounding can make it, as `Written.parts` does.  # shapes: (m, k), 2 × (m, 1)"""
+    if isinstance(projection, KernelProjection):
+        values, own = _values(projection, X), Own(X)
+        scores = values @ _double(projection.coefficients) - _double(projection.offset)
+        diagonal = own.values(projection.kernel)
+        left = diagonal - (scores * scores).sums()
+        if projection.centre is not None:
+            c = _double(projection.centre.coefficients)
+            constant = projection.centre.square - 2.0 * projection.shift * float(c.sum())
+            left = left + constant - 2.0 * (values @ c[:, None])
+        return scores, left, absolute(diagonal) * ROUNDING
+    if isinstance(projection, LinearProjection):
+        centred, V = X - _double(projection.mean), _double(projection.components)
+    else:
+        centred = _mapped(projection.feature_map, X, None) - _double(projection.mean)
+        V = _double(projection.directions).T
+    scores = centred @ np.ascontiguousarray(V.T)
+    rest = centred - scores @ np.ascontiguousarray(V)
+    left = (rest * rest).sums()
+    if isinstance(projection, LinearProjection):
+        numbers = X + written.origin
+        rounding = (numbers * numbers) @ written.of_rows(projection)[:, None]
+    else:
+        rounding = (left + (scores * scores).sums()) * ROUNDING
+    return scores, left, maximum(rounding, (centred * centred).sums() * ROUNDING**2)
 
 
 def _mapped(feature_map: Any, X: Value, V: FloatArray | None) -> Value:
@@ -225,16 +287,19 @@ def _dense(rows: Any, graph: Graph) -> FloatArray:
 
 def _about(last: Any, d: int, names: Any) -> dict[str, str]:
     """Return what the file says about itself, texts only."""
+    core = vars(last).get("model_", last)  # a detector stands on a model
     about = {
         "kpca_version": __version__,
         "model": type(last).__name__,
-        "kernel": repr(last.kernel_),
+        "kernel": repr(core.kernel_),
         "n_features": str(d),
         "arithmetic": "float64",
     }
     if names is not None:
         about["feature_names"] = json.dumps([str(name) for name in names])
+    if isinstance(last, KernelPCADetector):
+        about |= {"statistic": last.statistic, "limits": json.dumps(asdict(last.limits_))}
     for name in ("eigenvalues", "explained_variance_ratio"):
-        if hasattr(last, f"{name}_"):
-            about[name] = json.dumps([float(value) for value in getattr(last, f"{name}_")])
+        if hasattr(core, f"{name}_"):
+            about[name] = json.dumps([float(value) for value in getattr(core, f"{name}_")])
     return about

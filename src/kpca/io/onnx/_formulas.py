@@ -133,6 +133,43 @@ class Pairs:
         return self._X.graph.each_row(self._X, d, sums)
 
 
+class Own(Pairs):
+    """Each row of a graph with itself, so that the values of a kernel are k(x, x).  # shape: (m, 1)"""
+
+    def __init__(self, X: Value) -> None:
+        super().__init__(X, np.zeros((1, 0)))
+
+    def _nothing(self) -> Value:
+        """Return 0 for each row."""
+        return self.constant(0.0)
+
+    def distances(self, kernel: kernels.RadialKernel) -> Value:
+        """Return 0."""
+        return self._nothing()
+
+    l1 = chi2 = _nothing
+
+    def dots(self, gamma: float = 1.0) -> Value:
+        """Return gamma |x|^2."""
+        return (self._X * self._X).sums() * gamma
+
+    def cosines(self) -> Value:
+        """Return |u|^2 of unit rows: 1, or 0 of a row of zeros."""
+        return (self._units[0] * self._units[0]).sums()
+
+    def angles(self) -> Value:
+        """Return 0, but a right angle for a row of zeros."""
+        return self.where(is_zero(self._units[1]), 0.5 * math.pi, self._nothing())
+
+    def lengths(self) -> tuple[Value, Any]:
+        """Return |x| twice."""
+        return self._units[1], self._units[1]
+
+    def overlaps(self) -> Value:
+        """Return sum x_j."""
+        return self._X.sums()
+
+
 def _short(centre: FloatArray) -> FloatArray:
     """Return numbers near these with so few digits that taking them off rows leaves the digits of the rows."""
     with np.errstate(over="ignore"):

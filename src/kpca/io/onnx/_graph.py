@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from kpca._base.errors import InputError
 # What onnx 1.16 and onnxruntime 1.18, and all since 2022, know: the reductions used here are written as of this opset.
 OPSET = 17
 _IR_VERSION = 8
-INPUT, OUTPUT = "X", "scores"
+INPUT = "X"
 # One message of protobuf; what is not the numbers themselves takes far less than the rest.
 LARGEST = 2**31 - 2**24
 
@@ -62,12 +62,24 @@ class Value:
         """Return the largest entry of each row.  # shape: (m, 1)"""
         return self.graph.node("ReduceMax", self, axes=[1], keepdims=1)
 
+    def flat(self) -> Value:
+        """Return a single column as numbers in a row.  # shape: (m,)"""
+        return self.graph.node("Squeeze", self, np.array([1], dtype=np.int64))
+
     def columns(self, which: NDArray[np.intp]) -> Value:
         """Return some of the columns, in that order."""
         return self.graph.node("Gather", self, np.asarray(which, dtype=np.int64), axis=1)
 
 
 Operand = Value | float | NDArray[Any]
+
+
+class Output(NamedTuple):
+    """What a file puts out for each row: floats, or whole numbers (int64)."""
+
+    value: Value
+    shape: tuple[int, ...]  # behind the number of rows
+    whole: bool = False
 
 
 class Graph:
@@ -140,16 +152,19 @@ class Graph:
         X = Value(self, INPUT)
         return X if dtype == np.float64 else self.cast(X, np.float64)
 
-    def model(self, result: Value, shape: tuple[int, int], dtype: np.dtype[Any], about: dict[str, str]) -> bytes:
-        """Return the file: rows (m, d) in, scores (m, k) out, the same bytes for the same model."""
-        helper, kind = self._onnx.helper, self._type(dtype)
-        out = result if dtype == np.float64 else self.cast(result, dtype)
-        self._nodes.append(helper.make_node("Identity", [out.name], [OUTPUT]))
+    def model(self, outputs: Mapping[str, Output], d: int, dtype: np.dtype[Any], about: dict[str, str]) -> bytes:
+        """Return the file: rows (m, d) in, the outputs in this dtype out, the same bytes for the same model."""
+        helper, described = self._onnx.helper, self._onnx.helper.make_tensor_value_info
+        for name, output in outputs.items():
+            exact = output.whole or dtype == np.float64
+            out = output.value if exact else self.cast(output.value, dtype)
+            self._nodes.append(helper.make_node("Identity", [out.name], [name]))
+        kinds = {name: self._type(np.int64 if output.whole else dtype) for name, output in outputs.items()}
         graph = helper.make_graph(
             self._nodes,
             "kpca",
-            [helper.make_tensor_value_info(INPUT, kind, ["batch", shape[0]])],
-            [helper.make_tensor_value_info(OUTPUT, kind, ["batch", shape[1]])],
+            [described(INPUT, self._type(dtype), ["batch", d])],
+            [described(name, kinds[name], ["batch", *output.shape]) for name, output in outputs.items()],
             initializer=[tensor for _, tensor in self._constants.values()],
         )
         model = helper.make_model(
@@ -200,6 +215,7 @@ def _function(kind: str) -> Callable[..., Value]:
 exp, log, sqrt, absolute = map(_function, ("Exp", "Log", "Sqrt", "Abs"))
 sin, cos, tanh, sign = map(_function, ("Sin", "Cos", "Tanh", "Sign"))
 maximum, minimum, below, equal = map(_function, ("Max", "Min", "Less", "Equal"))
+at_most = _function("LessOrEqual")
 
 
 def is_zero(x: Value) -> Value:

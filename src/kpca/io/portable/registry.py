@@ -302,7 +302,7 @@ _ESTIMATORS: tuple[Row, ...] = (
         "_recipe <recipe> d, model_ <kernel_PCA> d, _measure <measure> d, _calibration <calibration>,"
         "limits_ <limits>, offset_ float, _past none or rows * c, centre_ floats d, _normal rows * d",
         ESTIMATOR,
-        "feature_names_in_ texts c",  # d counts the columns with their lags
+        "feature_names_in_ texts c, residual_variance_ float >=0",  # d counts the columns with their lags
         f"{_OF_KERNEL}, {_APPROXIMATION}, statistic name, limit name, confidence real, lags real, forgetting real,"
         "n_components none or real, contamination real or name, scale none or name, folds real or <splitter>",
         check=_detector,

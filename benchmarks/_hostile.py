@@ -411,7 +411,7 @@ def _krylov(rng: Rng, n: int, most: int) -> Case:
         "left_out": repr(int(rng.integers(1, 4))),
     }
     psd = 0.4 if values.min() >= 0 else 0.0
-    for name, share in (("followed", 0.3), ("centred", 0.4), ("psd", psd), ("short", 0.2)):
+    for name, share in (("centred", 0.4), ("psd", psd), ("short", 0.2)):
         if rng.random() < share:
             options[name] = "True"
     scale = 10.0 ** rng.uniform(-16, 11) if rng.random() < 0.2 else 1.0

@@ -249,7 +249,7 @@ def _krylov(case: Case, told: Told) -> Iterator[Claim]:
     options = case.values()
     k, tol, centred = options["k"], options["tol"], options.get("centred", False)
     operator = (_Known if options.get("psd") else MatrixGram)(case.X)
-    how = {"start": _start(case, options), "followed": options.get("followed", False), "seed": options["seed"]}
+    how = {"start": _start(case, options), "seed": options["seed"]}
     if options.get("short"):
         how["room"] = smallest_basis(k, len(case.X))
     spectrum = solve_krylov(Centered(operator) if centred else operator, k, tol, **how)

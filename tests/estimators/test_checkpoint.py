@@ -136,10 +136,10 @@ def test_a_killed_fit_goes_on_in_another_process(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("every_pass")
-@pytest.mark.parametrize("after", range(1, 6))
+@pytest.mark.parametrize("after", range(1, 5))
 def test_it_goes_on_after_the_last_pass_to_the_same_bits(path: Path, after: int) -> None:
     expected = model().fit(X)
-    assert expected.n_passes_ >= 5
+    assert expected.n_passes_ >= 4
     assert interrupted(path, lambda: model().fit(X), after) == list(range(1, after + 1))
     found, passes = resumed(path, lambda: model().fit(X))
     assert passes == list(range(after + 1, expected.n_passes_ + 1))

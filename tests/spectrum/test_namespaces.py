@@ -88,7 +88,7 @@ def test_a_guess_a_restart_and_a_state_live_there_too():
     assert isinstance(memory.state.Q, np.ndarray)
     resumed = solve_krylov(operator, 6, 1e-9, keeper=Memory(memory.state), room=60)
     np.testing.assert_allclose(resumed.values, whole.values, rtol=1e-12)
-    followed = solve_krylov(operator, 6, 1e-9, start=whole.vectors, followed=True)
+    followed = solve_krylov(operator, 6, 1e-9, start=whole.vectors)
     np.testing.assert_allclose(followed.values, whole.values, rtol=1e-9)
 
 

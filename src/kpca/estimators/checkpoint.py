@@ -51,6 +51,8 @@ _STATE_NUMBERS: dict[str, tuple[type, ...]] = {
     "best_pass": (int,),
     "guessed": (int, type(None)),
     "probed": (bool,),
+    "chain": (int,),
+    "images": (int,),
     "generator": (dict,),
 }
 

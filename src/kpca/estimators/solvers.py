@@ -40,6 +40,7 @@ class Near:
 
     columns: FloatArray  # eigenvectors, those of several kernels after each other, shape: (n, b)
     largest: float  # eigenvalue, about
+    probe: FloatArray | None = None  # the `probe` of the nearest one's spectrum
 
 
 @dataclass(frozen=True)
@@ -96,15 +97,14 @@ def _solve_by_blocks(
     # BLAS threads that wait for work by spinning would take the cores from ours; a given matrix has only theirs.
     small = gram.kernel is not None and count <= _NARROW
     layout = memory.krylov_layout(n, count, request.budget, held, request.threads)
-    followed = start is not None and start is near
     with single_threaded() if small else nullcontext():
         gram.at("single").keep_tiles(0 if near is not None else layout.tiles, _reuses(request.tol))
         if start is None and gram.kernel is not None:
             guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
             start = Near(*leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed))
-        columns, largest = (None, None) if start is None else (start.columns, start.largest)
-        how: dict[str, Any] = {"start": columns, "largest": largest, "room": layout.room, "keeper": keeper}
-        return solve_krylov(operator, count, request.tol, **how, followed=followed, **limits(request))
+        known = {} if start is None else {"start": start.columns, "largest": start.largest, "probe": start.probe}
+        how: dict[str, Any] = {**known, "room": layout.room, "keeper": keeper}
+        return solve_krylov(operator, count, request.tol, **how, **limits(request))
 
 
 def _reuses(tol: float) -> int:

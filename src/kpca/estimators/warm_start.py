@@ -49,6 +49,7 @@ class _EarlierFit:
     components: FloatArray  # shape: (n, k)
     spare: FloatArray  # vectors after them, shape: (n, s)
     largest: float
+    probe: FloatArray | None
 
 
 class Follower:
@@ -89,7 +90,7 @@ class Follower:
             near = self._near(_kind(kernel), math.log(shared[1]))
             found = decompose(kernel, self.X, None, self.request, arguments=arguments, near=near)
         self._remember(_kind(kernel), math.log(shared[1]), found.spectrum)
-        return replace(found, spectrum=replace(found.spectrum, spare=None))
+        return replace(found, spectrum=replace(found.spectrum, spare=None, probe=None))
 
     def scores(self, found: Decomposition) -> FloatArray:
         """Return the scores of the new rows by components that were found here.  # shape: (m, k)"""
@@ -114,11 +115,12 @@ class Follower:
         if not known or abs(known[0].place - place) > _NEIGHBOURS:
             return None
         columns = [known[0].components, known[0].spare, *(one.components for one in known[1:])]
-        return Near(np.hstack(columns), known[0].largest)
+        return Near(np.hstack(columns), known[0].largest, known[0].probe)
 
     def _remember(self, kind: Hashable, place: float, spectrum: Spectrum) -> None:
         if spectrum.spare is not None and len(spectrum.values):  # of the whole matrix there is nothing to save
-            one = _EarlierFit(place, spectrum.vectors, spectrum.spare[:, :_SPARE], float(spectrum.values[0]))
+            spare, largest = spectrum.spare[:, :_SPARE], float(spectrum.values[0])
+            one = _EarlierFit(place, spectrum.vectors, spare, largest, spectrum.probe)
             self._known.setdefault(kind, []).append(one)
 
 

@@ -35,16 +35,21 @@ from kpca.gram.operator import Operator, Precision
 from kpca.spectrum.result import Keeper, Spectrum, State, eigenvalue_bounds
 
 Monitor = Callable[[int, float, float], None]
-# A direction counts as missing when its share of the block's squared lengths is below this.
+# A direction counts as missing when its share of the squared lengths of the block, as it came, is below this.
 _DEPENDENT = 1e-14
 # A Ritz vector's weight on the newest block is about its residual over the gap to the rest of the spectrum.
 _WEIGHT_PER_RESIDUAL = 4.0
 # Ritz values closer than this (relative to the largest) may be copies of one eigenvalue.
 _EQUAL = 1e-6
-# Passes after which the random columns beside a guess have shown what the guess may have missed.
-_PASSES_FOR_A_GUESS, _PASSES_WHEN_FOLLOWED = 3, 1
-# Random columns beside a guess: they find what it has missed. Neighbours that are followed miss little.
-_RANDOM, _RANDOM_WHEN_FOLLOWED = 4, 1
+# Random columns beside a guess, with their images and the images of these: they find what it has missed.
+_RANDOM = 4
+# What a random column has of an eigenvector, at least, times the root of n: less has one of 30, none of 4 in 10^6.
+_LEAST_SHARE = 0.03
+# Images after which nothing more is expected to come, also where eigenvalues lie so close that more would be needed:
+# at a tolerance of 1e-3, and one more for each digit beyond. No more than a random start would take.
+_MOST_IMAGES = 6
+# A Ritz pair is a mixture of eigenvectors if its residual is more than this share of its value, or of what it lacks.
+_MIXTURE = 0.25
 # A refresh is worth its price once the residuals, relative to the largest eigenvalue, are below this.
 _LATE = 1e-3
 # Errors of the images above this part of the tolerance are too much.
@@ -57,7 +62,7 @@ DEFAULT_PASSES = 300
 # Ritz vectors given beyond those asked for: where eigenvalues of a neighbour change places, they are needed.
 _SPARE = 6
 # What a state takes from an iteration, and gives back, as it is.
-_REMEMBERED = ("passes", "cheap", "single_error", "best", "best_pass", "guessed", "probed")
+_REMEMBERED = ("passes", "cheap", "single_error", "best", "best_pass", "guessed", "probed", "chain", "images")
 
 
 def block_size(k: int) -> int:
@@ -100,28 +105,28 @@ def solve_krylov(
     tol: float,
     *,
     start: Array | None = None,
+    probe: Array | None = None,
     largest: float | None = None,
     max_passes: int | None = None,
     seed: int = 0,
     monitor: Monitor | None = None,
     keeper: Keeper | None = None,
     room: int | None = None,
-    followed: bool = False,
 ) -> Spectrum:
     """Return the k largest eigenpairs with residuals of at most tol times the largest eigenvalue.
 
     Parameters
     ----------
     start : columns that lie near the wanted eigenvectors, if known; random ones are added.  # shape: (n, <= block)
+    probe : the `probe` of the spectrum of an operator that differs little: it has shown what that could miss, and is
+        multiplied once more here.
     largest : an estimate of the largest eigenvalue, which helps to choose the precision of the first pass.
     monitor : called after each pass with its number, the largest relative residual and the tolerance.
     keeper : is given the state after each pass. If it has one from before, the iteration goes on from there, to the
         same bits as without the interruption; `start`, `largest` and `seed` then have no say.
     room : vectors of the basis before a restart, where memory allows fewer than usual; at least `smallest_basis`.
-    followed : the columns of `start` are all the leading eigenvectors of neighbouring operators, and more: the
-        iteration may be over after fewer passes than a guess is given.
     """
-    return _Iteration(operator, k, tol, seed, room=room, followed=followed).run(
+    return _Iteration(operator, k, tol, seed, room=room, probe=probe).run(
         start, largest, max_passes or DEFAULT_PASSES, monitor, keeper
     )
 
@@ -130,10 +135,15 @@ class _Iteration:
     """One run of the iteration: the basis, its images, and the Ritz pairs they give."""
 
     def __init__(
-        self, operator: Operator, k: int, tol: float, seed: int, *, room: int | None = None, followed: bool = False
+        self,
+        operator: Operator,
+        k: int,
+        tol: float,
+        seed: int,
+        *,
+        room: int | None = None,
+        probe: Array | None = None,
     ) -> None:
-        self.passes_for_a_guess = _PASSES_WHEN_FOLLOWED if followed else _PASSES_FOR_A_GUESS
-        self.random_columns = _RANDOM_WHEN_FOLLOWED if followed else _RANDOM
         self.operator, self.k, self.tol = operator, k, tol
         self.n = operator.shape[0]
         self.placed, self.threads = operator.placed, operator.threads
@@ -150,6 +160,11 @@ class _Iteration:
         self.best, self.best_pass = np.inf, 0
         self.guessed: int | None = None  # columns of the guess
         self.probed = False
+        # Random columns, then their images, then the images of these: where the last of them stand in the basis, and
+        # how many times they were multiplied; where they come to stand in the next block.
+        self.chain, self.images, self.place = -1, 0, 0
+        self.probe = probe
+        self.most_images = _MOST_IMAGES + max(0, round(-math.log10(max(tol, 1e-16))) - 3)
 
     def _make_basis(self, room: int) -> None:
         null = self.operator.null  # stands before the basis: new columns are made orthogonal to both
@@ -173,19 +188,24 @@ class _Iteration:
         while True:
             if columns is not None:
                 self._extend(columns, precision)
+                if links := self._links:
+                    self.chain, self.images = self.size - columns.shape[1] + self.place, self.images + 1
+                    self.probe = some_columns(self.Q, np.arange(self.chain, min(self.chain + links, self.size)))
                 if keeper is not None:  # before anybody hears of the pass: one that was reported is not lost
                     keeper.save(self._state())
             residual = self._ritz()
+            if self._links and self.images >= self._images_to_wait_for():
+                self.images = self.most_images  # the chain has done its work
             reached = residual + self.drift <= self.tol * self.top
             done = bool(reached[: self.k].all()) and len(self.theta) >= self.k
             if monitor is not None and columns is not None:
                 monitor(self.passes, float(residual[: self.k].max(initial=0.0)) / max(self.top, 1e-300), self.tol)
             if done and not self._nothing_unseen():
-                if self.guessed is not None and self.passes < self.passes_for_a_guess:
+                if self._links:
                     done = False  # a guess may have left something out: its random columns get time to find it
                 elif not self.probed and self._may_hide_copies():
                     self.probed = True
-                    columns, precision = self._fresh(self.block), self.cheap
+                    columns, precision = self._beside_chain(self._random(self.block)), self.cheap
                     self._make_room(columns.shape[1])
                     continue
             if done or self.size >= self.rank:
@@ -204,7 +224,7 @@ class _Iteration:
                 # The images' own errors are what stands in the way: take those of the Ritz vectors anew, in double.
                 columns, precision = self._restart_vectors(), "double"
                 continue
-            columns = self._residual_directions(residual)
+            columns = self._beside_chain(self._residual_directions(residual))
             self._make_room(columns.shape[1])
             precision = self.cheap
 
@@ -274,18 +294,64 @@ class _Iteration:
     def _start_columns(self, start: Array | None) -> Array:
         # One less than a block: what a guess beside its random columns fills.
         count = min(max(self.block - 1, 1), self.rank)
-        if start is not None:
-            start = start[:, : min(start.shape[1], self.Q.shape[1] - self.block)]
-            count = min(max(count, start.shape[1] + self.random_columns), self.rank, self.Q.shape[1])
-        known = 0 if start is None else min(start.shape[1], count)
-        columns = self._random(count - known)
-        return self._orthonormal(columns if start is None else side_by_side([start[:, :known], columns]))
+        if start is None:
+            return self._orthonormal(self._random(count))
+        start = start[:, : max(min(start.shape[1], self.Q.shape[1] - self.block, self.rank - self._links), 0)]
+        count = min(max(count, start.shape[1] + _RANDOM), self.rank, self.Q.shape[1])
+        self.place = count - self._links
+        first = side_by_side([start, self._random(self.place - start.shape[1])])
+        if self.probe is None or self.probe.shape[1] != self._links:
+            return self._in_turn(first, self._random(self._links))
+        self.images = self.most_images - 1
+        return self._in_turn(first, some_columns(self.probe, np.arange(self._links)))
+
+    @property
+    def _links(self) -> int:
+        """Columns of the chain, in each block; none where nothing was guessed, or nothing can be missing any more."""
+        return 0 if self.guessed is None or self.images >= self.most_images else min(_RANDOM, self.rank)
+
+    def _in_turn(self, first: Array, second: Array) -> Array:
+        """Return both blocks, orthonormal and each in columns of its own: the second orthogonal to the first."""
+        if not (first.shape[1] and second.shape[1]):
+            return self._orthonormal(first if first.shape[1] else second)
+        first, size = self._orthonormal(first), self.size
+        width = first.shape[1]
+        if size + width > self.Q.shape[1]:
+            self._make_room(width)
+            size = self.size
+        copy_columns([(first, self.Q[:, size : size + width])], self.threads)
+        self.size += width
+        second = self._orthonormal(second)
+        self.size = size
+        return side_by_side([first, second])
+
+    def _beside_chain(self, columns: Array) -> Array:
+        """Return the next block: the images of the chain, where there is one, and new columns beside it."""
+        links, left = min(self._links, self.rank - self.size), self.rank - self.size
+        self.place = 0
+        if not links:
+            return self._orthonormal(columns[:, : min(left, columns.shape[1])])
+        images = some_columns(self.A, np.arange(self.chain, self.chain + links))
+        return self._in_turn(images, columns[:, : min(left - links, columns.shape[1])])
+
+    def _images_to_wait_for(self) -> int:
+        """Return after how many images the chain is all but sure to have shown any eigenvector that counts.
+
+        One of at least theta_k + tol theta_1 that is missing grows beside those that are known to be at most mu as the
+        Chebyshev polynomial of that degree does (docs/mathematics.md, section 2).
+        """
+        theta, residuals = self.theta, self._all_residuals()
+        goal = float(theta[min(self.k, len(theta)) - 1]) + 0.5 * self.tol * self.top
+        missing = np.where(np.arange(len(theta)) < self.k, math.inf, goal - theta)
+        mixed = residuals > _MIXTURE * np.minimum(np.abs(theta), missing)
+        mu = float((theta + residuals)[mixed].max(initial=0.0))
+        if not 0.0 < mu < goal:
+            return 1 if mu <= 0.0 < goal else self.most_images
+        growth = math.acosh(2.0 * goal / mu - 1.0)
+        return min(math.ceil(math.acosh(math.sqrt(self.n) / _LEAST_SHARE) / growth), self.most_images)
 
     def _random(self, count: int) -> Array:
         return self.placed(self.rng.standard_normal((self.n, count)))
-
-    def _fresh(self, count: int) -> Array:
-        return self._orthonormal(self._random(min(count, self.rank - self.size)))
 
     def _orthonormal(self, V: Array) -> Array:
         """Overwrite V by an orthonormal basis of it orthogonal to the basis so far; what vanishes becomes random.
@@ -298,7 +364,7 @@ class _Iteration:
         while clean < 2:
             C = self._turn(V, T, known)
             g, Y = np.linalg.eigh(self._clear(V, known, C))
-            missing = g < _DEPENDENT * max(float(g[-1]), 1e-300)
+            missing = g < _DEPENDENT * max(float(g[-1]), 1.0)  # of columns that were of length 1
             T, clean = Y / np.sqrt(np.where(missing, 1.0, g)), clean + 1
             if missing.any():
                 self._turn(V, T, known)
@@ -381,8 +447,11 @@ class _Iteration:
 
     def _restart_vectors(self) -> Array:
         vectors = self._combined(min(max(self.k, self.block), self.size))
-        self.size = 0
-        return self._orthonormal(vectors)
+        links = min(self._links, self.rank - vectors.shape[1])
+        last = some_columns(self.Q, np.arange(self.chain, self.chain + links)) if links > 0 else self.none
+        self.size, self.place = 0, vectors.shape[1]
+        self.images -= links > 0  # the last ones are taken once more
+        return self._in_turn(vectors, last)
 
     def _ritz(self) -> FloatArray:
         """Find the Ritz pairs, and return the residual norms of the leading ones.  # shape: (<= block or k,)"""
@@ -408,12 +477,12 @@ class _Iteration:
         return self.norms
 
     def _residual_directions(self, residual: FloatArray) -> Array:
-        """Return the next block: the residuals of the first pairs that have not converged."""
+        """Return the residuals of the first pairs that have not converged."""
         open_ = np.flatnonzero(residual > max(1e-14, _SETTLED * self.tol) * max(self.top, 1e-300))
-        open_ = open_[: min(step_size(self.k), self.rank - self.size)]
+        open_ = open_[: min(step_size(self.k) - self._links, self.rank - self.size)]
         if len(open_) == 0:
-            return self._fresh(self.block)
-        return self._orthonormal(some_columns(self.R, open_))
+            return self._random(min(self.block, self.rank - self.size))
+        return some_columns(self.R, open_)
 
     def _may_hide_copies(self) -> bool:
         """Return True if an eigenvalue may have more copies than the random columns of the block could find."""
@@ -429,7 +498,7 @@ class _Iteration:
     def _nothing_unseen(self) -> bool:
         """Return True if trace and Frobenius norm leave no room for an eigenvalue that was missed."""
         bounds = self._bounds()
-        return bool((bounds[:, 1] - self.theta[: len(bounds)] <= 100 * self.tol * self.top).all())
+        return bool((bounds[:, 1] - self.theta[: len(bounds)] <= self.tol * self.top).all())
 
     def _spectrum(self, *, converged: bool) -> Spectrum:
         k = min(self.k, self.size)
@@ -447,6 +516,7 @@ class _Iteration:
             solver="krylov",
             error=self._error(),
             spare=self._combined(k + _SPARE, k),
+            probe=self.probe,
         )
 
     def _measured(self) -> Operator:

@@ -27,6 +27,7 @@ class Spectrum:
     converged: bool
     solver: str
     error: float = 0.0  # what rounding and the kernel's own evaluation may have done to any eigenvalue
+    probe: Array | None = None  # random columns, multiplied until they would have shown what was missed, shape: (n, p)
     spare: Array | None = None  # Ritz vectors after the last, as far as they got, shape: (n, s)
 
     def scores(self, weights: FloatArray | None = None) -> Array:
@@ -66,6 +67,8 @@ class State:
     best_pass: int
     guessed: int | None  # columns of the guess it began with
     probed: bool
+    chain: int  # where the last images of random columns stand in the basis
+    images: int  # how many times these were multiplied
     generator: dict[str, Any]  # of random numbers
     found: dict[Precision, Moments]  # what the products have told of the operator
 

@@ -158,7 +158,7 @@ class Gram(OfData):
         budget: int = 0,
         arguments: SharedArguments | None = None,
     ) -> None:
-        self.psd = kernel.psd  # a shifted one is so only after centring
+        self.psd = kernel.psd_in(X.shape[1])  # a shifted one is so only after centring
         self.kernel, self.shape, self.dtype = kernel, (X.shape[0], X.shape[0]), _DTYPE[precision]
         self.threads: int = threads if X.shape[0] > _ONE_THREAD_ROWS else 1
         self.shifted = shifted

@@ -58,6 +58,10 @@ class Kernel(abc.ABC):
     def psd(self) -> bool:
         """True if every kernel matrix of admissible data is positive semidefinite; False if not, or not known."""
 
+    def psd_in(self, columns: int) -> bool:
+        """Return the same of rows with so many columns: some kernels are positive semidefinite on the line alone."""
+        return self.psd
+
     @property
     def shift_invariant(self) -> bool:
         """True if adding a constant row to all the data changes no value."""
@@ -235,6 +239,9 @@ class Composite(Kernel):
     def psd(self) -> bool:
         """Sums, non-negative multiples and (Schur) products of positive semidefinite kernels are that too."""
         return all(member.psd for member in self.members)
+
+    def psd_in(self, columns: int) -> bool:
+        return all(member.psd_in(columns) for member in self.members)
 
     @property
     def shift_invariant(self) -> bool:

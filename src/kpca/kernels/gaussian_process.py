@@ -21,8 +21,8 @@ from kpca.kernels.base import Constant, Kernel, registered
 from kpca.kernels.dot import Polynomial
 from kpca.kernels.radial import RBF, Matern, RationalQuadratic
 
-# What PairwiseKernel may compute and is positive semidefinite ("poly" has degree 3 and coef0 1 there).
-_PSD_METRICS = {"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"}
+# What PairwiseKernel may compute and is positive semidefinite, if gamma is not negative.
+_PSD_METRICS = {"linear", "rbf", "laplacian", "cosine", "chi2"}
 
 
 @cache
@@ -43,8 +43,12 @@ class GaussianProcess(Kernel):
 
     @property
     def psd(self) -> bool:
-        """A covariance function is, except for metrics and powers that are only called one."""
-        return _is_psd(self.kernel)
+        """Whether it is in any number of columns."""
+        return self.psd_in(2)
+
+    def psd_in(self, columns: int) -> bool:
+        """A covariance function is; what is only called one may be of rows, of a line, or not at all."""
+        return _is_psd(self.kernel, columns)
 
     @property
     def shift_invariant(self) -> bool:
@@ -117,11 +121,23 @@ def _length_scale(kernel: Any) -> Any:
     return np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
 
 
-def _is_psd(kernel: Any) -> bool:
-    """Return False where a member is known to be able to be indefinite."""
-    gp = theirs()
-    if isinstance(kernel, gp.KernelOperator):
-        return _is_psd(kernel.k1) and _is_psd(kernel.k2)
-    if isinstance(kernel, gp.Exponentiation):
-        return float(kernel.exponent).is_integer() and kernel.exponent >= 0 and _is_psd(kernel.kernel)
-    return not isinstance(kernel, gp.PairwiseKernel) or kernel.metric in _PSD_METRICS
+def _is_psd(kernel: Any, columns: int) -> bool:
+    """Return True where every member is known to be positive semidefinite; of somebody's subclass nothing is known."""
+    gp, kind = theirs(), type(kernel)
+    if kind in (gp.Sum, gp.Product):
+        return _is_psd(kernel.k1, columns) and _is_psd(kernel.k2, columns)
+    if kind is gp.Exponentiation:
+        return float(kernel.exponent).is_integer() and kernel.exponent >= 0 and _is_psd(kernel.kernel, columns)
+    if kind is gp.ConstantKernel:
+        return bool(kernel.constant_value >= 0)
+    if kind is gp.RationalQuadratic:
+        return bool(kernel.alpha > 0)
+    if kind is gp.PairwiseKernel:
+        given = kernel.pairwise_kernels_kwargs or {}
+        if kernel.gamma is not None and kernel.gamma < 0:
+            return False
+        if kernel.metric in ("poly", "polynomial"):
+            return Polynomial(given.get("degree", 3), 1.0, given.get("coef0", 1.0)).psd
+        return kernel.metric in _PSD_METRICS
+    # cos of the distance is the inner product of directions on a circle, so of numbers, not of points in a plane
+    return kind in (gp.RBF, gp.Matern, gp.DotProduct, gp.WhiteKernel) or (kind is gp.ExpSineSquared and columns == 1)

@@ -6,6 +6,7 @@ nowhere. Kernel PCA compares rows, and scikit-learn's KernelPCA evaluates kernel
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,9 +21,12 @@ from kpca.kernels.arrays import FloatArray, Matrix, float_dtype
 from kpca.kernels.base import Constant, Kernel, registered
 from kpca.kernels.dot import Polynomial
 from kpca.kernels.radial import RBF, Matern, RationalQuadratic
+from kpca.kernels.rounding import PROFILE, around
 
 # What PairwiseKernel may compute and is positive semidefinite, if gamma is not negative.
 _PSD_METRICS = {"linear", "rbf", "laplacian", "cosine", "chi2"}
+# Rows on which the error of values is measured, and the share by which data are changed for that.
+_MEASURED_ROWS, _STEP = 32, 1e-9
 
 
 @cache
@@ -75,6 +79,17 @@ class GaussianProcess(Kernel):
         if any(isinstance(part, theirs().WhiteKernel) for part in parts):
             return np.array([self.kernel(x, x)[0, 0] for x in X[:, None, :]], dtype=np.float64)
         return np.array(self.kernel.diag(X), dtype=np.float64)
+
+    def block_error(self, X: Matrix, weights: FloatArray, norm: float) -> float:
+        """Measured on some rows: what other sizes do, as an error of distances would, and other last digits of X."""
+        rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), _MEASURED_ROWS)).astype(np.intp))
+        exact, moved = self.kernel(X[rows], X), 0.0
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], X.shape)
+        for step, unit in ((_STEP * np.ones(X.shape), around(X.shape[1])), (_STEP * signs, around(1))):
+            near = X * (1.0 + step)
+            gaps = self.kernel(near[rows], near) - exact
+            moved += unit / _STEP * math.sqrt(float(weights[rows] @ (gaps**2 @ weights) / weights[rows].sum()))
+        return moved * math.sqrt(float(weights.sum())) + PROFILE * norm
 
 
 def from_gaussian_process(kernel: Any) -> Kernel:

@@ -44,6 +44,7 @@ def solve_dense(operator: Operator, k: int) -> Spectrum:
     else:
         square = frobenius2 + 64 * _EPS * frobenius2
         bounds = eigenvalue_bounds(values, residuals, k, error=error, trace=trace, square=square, psd=operator.psd)
+    residuals = residuals + operator.error(here)
     return Spectrum(values, here, residuals, bounds, trace, frobenius2, found.smallest, 1, True, "dense", error)
 
 

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from reference import centred, spectrum
 from scipy import sparse
 from sklearn.decomposition import KernelPCA
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from kpca import KernelPCA as OurKernelPCA
 from kpca._base.errors import InputError
 from kpca.kernels import (
     RBF,
@@ -117,8 +119,14 @@ def test_scikit_learns_kernel_pca_sees_no_noise() -> None:
 @pytest.mark.parametrize(
     ("theirs", "psd"),
     [
-        (gp.ExpSineSquared(), True),
+        (gp.ExpSineSquared(), False),
+        (gp.RBF() + gp.ExpSineSquared() ** 2, False),
         (gp.PairwiseKernel(metric="rbf"), True),
+        (gp.PairwiseKernel(metric="rbf", gamma=-1.0), False),
+        (gp.PairwiseKernel(metric="poly"), True),
+        (gp.PairwiseKernel(metric="poly", pairwise_kernels_kwargs={"coef0": -1.0}), False),
+        (Doubled(1.0), False),  # for all we know
+        (gp.RationalQuadratic(alpha=2.0) ** 2, True),
         (gp.PairwiseKernel(metric="sigmoid"), False),
         (gp.PairwiseKernel(metric="additive_chi2"), False),
         (gp.RBF() + gp.PairwiseKernel(metric="sigmoid"), False),
@@ -130,7 +138,32 @@ def test_scikit_learns_kernel_pca_sees_no_noise() -> None:
     ids=str,
 )
 def test_definiteness(theirs: Any, psd: bool) -> None:
-    assert from_gaussian_process(theirs).psd == psd
+    kernel = from_gaussian_process(theirs)
+    assert kernel.psd == psd
+    on_the_line = gp.ExpSineSquared in {type(part) for part in theirs.get_params().values()} | {type(theirs)}
+    assert kernel.psd_in(1) == (psd or (on_the_line and "0.5" not in str(theirs)))
+    assert kernel.psd_in(2) == psd
+    for columns in (1, 2, 3):
+        if kernel.psd_in(columns):
+            for scale in (0.1, 1.0, 10.0):
+                K = kernel.block(X := scale * np.random.default_rng(columns).normal(size=(30, columns)), X)
+                assert np.linalg.eigvalsh(K)[0] >= -1e-12 * np.trace(K)
+
+
+def test_a_negative_constant_is_no_covariance() -> None:
+    assert not from_gaussian_process(gp.Exponentiation(gp.ConstantKernel(-2.0), 3)).psd
+
+
+def test_bounds_where_a_kernel_is_definite_on_the_line_alone() -> None:
+    """The trace bounds what is missing only if no eigenvalue is negative."""
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    kernel = gp.ExpSineSquared(1.0, 1.0)
+    model = OurKernelPCA(20, kernel=kernel, eigen_solver="krylov", tol=0.1)
+    with pytest.warns(UserWarning, match="not positive semidefinite"):
+        model.fit(X)
+    truth = spectrum(centred(kernel(X)))[0][:20]
+    assert (model.eigenvalue_bounds_[:, 0] <= truth + 1e-12 * truth[0]).all()
+    assert (truth <= model.eigenvalue_bounds_[:, 1] + 1e-12 * truth[0]).all()
 
 
 def test_refusals() -> None:

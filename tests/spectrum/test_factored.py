@@ -1,4 +1,4 @@
-"""The linear kernel by its small side: values, vectors and claims against long double, where rounding is enlarged most."""
+"""The linear kernel by its small side, held against long double where rounding is enlarged most."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_cheap_products_of_float32_rows_know_their_error(shape):
 def test_values_that_float32_cannot_hold_are_refused():
     X = np.array([[3e19], [-3e19]], dtype="f")
     for model in (KernelPCA(1), IncrementalKernelPCA(1)):
-        with pytest.raises(ValueError, match="must be numbers of float32; the largest is .* float64 rows"):
+        with pytest.raises(ValueError, match=r"must be numbers of float32; the largest is .* float64 rows"):
             model.fit(X).eigenvalues_  # noqa: B018
 
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import kpca.gram.operator as operator_module
 from kpca.gram import Centered, Gram, MatrixGram
-from kpca.kernels import RBF, Exponential, Polynomial
+from kpca.kernels import RBF, Cosine, Exponential, Polynomial
 from kpca.spectrum import solve_dense, solve_krylov
 
 
@@ -141,6 +141,16 @@ def test_not_converging_is_said_and_still_bounded():
     assert not found.converged
     assert (found.bounds[:, 0] <= operator.values[:4]).all()
     assert (operator.values[:4] <= found.bounds[:, 1]).all()
+
+
+def test_what_is_rounding_is_given_up_and_orthonormal():
+    """All rows have one direction to twelve digits: nothing is left in B but the rounding of K."""
+    X = np.random.default_rng(0).standard_normal((150, 10)) + 1e7
+    operator = Centered(Gram(Cosine(), X))
+    with pytest.warns(ConvergenceWarning, match="less is rounding, so raise tol"):
+        found = solve_krylov(operator, 3, 1e-10)
+    assert found.n_passes < 40
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(3), atol=1e-12)
 
 
 def test_a_wrong_guess_does_no_harm():

@@ -221,7 +221,8 @@ class Recipe:
                 with kept_single_threaded() if rows.shape[0] <= _CALM_ROWS else nullcontext():
                     return exact.fit(rows)
             rank = max(_LANDMARKS, int(_LANDMARKS_PER_COMPONENT * self.count) if whole else 0)
-            features = Nystroem(rank=rank, landmarks="rpcholesky" if self.kernel.psd else "kmeans")
+            known = self.kernel.psd_in(rows.shape[1])
+            features = Nystroem(rank=rank, landmarks="rpcholesky" if known else "kmeans")
         given: dict[str, Any] = {"kernel": self.kernel, "approximation": features, "forgetting": self.forgetting}
         model = IncrementalKernelPCA(count, random_state=self.seed, n_jobs=self.n_jobs, **given)
         with _silenced(".*landmarks? explains? all rows"):  # fewer will do: of a wide kernel that is to be expected

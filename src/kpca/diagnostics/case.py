@@ -112,6 +112,7 @@ class Case:
         self.feature_map: Any = getattr(model, "feature_map_", None)  # None for an exact model
         self.precomputed = model.kernel_ is None  # there is a matrix in the place of rows of data
         self.kernel: Kernel = Entries(model.X_fit_) if self.precomputed else model.kernel_
+        self.psd = self.kernel.psd_in(model.n_features_in_)
         self.slow = _has_calls(self.kernel)
         roots = getattr(model, "_roots", None)
         # of all rows of the fit, all positive; then those of `rows`, and whether these are all rows of the fit

@@ -86,7 +86,7 @@ def _measured(case: Case, exact: FloatArray) -> FloatArray:
 
 def _more_features(case: Case, exact: FloatArray | None, worst: float, count: int) -> str:
     rank = case.feature_map.rank
-    if not case.feature_map.exact and case.kernel.psd:  # random: error like rank^(-1/2)
+    if not case.feature_map.exact and case.psd:  # random: error like rank^(-1/2)
         wanted = int(np.ceil(rank * (worst / _UNCERTAIN) ** 2))
         return f"Take about {_round(wanted):,} random features, or landmarks (approximation='nystroem'), or none."
     if exact is not None:
@@ -111,7 +111,7 @@ def indefinite(case: Case) -> Look:
     directions carry no variance and are left out, so up to 1 % hardly matters (a note from 0.1 %); from 10 % on
     distances in feature space mean little, and it is a problem.
     """
-    if case.kernel.psd:
+    if case.psd:
         return Look(0.0)
     case.need_rows()
     values = case.spectrum if case.center else np.linalg.eigvalsh(case.matrix_of(case.kernel, centred=False))
@@ -221,7 +221,7 @@ def overfitting(case: Case) -> Look:
     4000 rows 4000 are used, so for more the figure is on the safe side; it is then a warning at most.
     """
     case.need_rows()
-    if not case.kernel.psd and negative_mass(case.spectrum, 1e-9) > _INDEFINITE:
+    if not case.psd and negative_mass(case.spectrum, 1e-9) > _INDEFINITE:
         raise NotLooked("the kernel is indefinite, so shares of variance mean nothing")
     if not case.halves:
         raise NotLooked("there are fewer than 10 different rows")

@@ -51,7 +51,7 @@ def leading_eigenvectors(gram: Gram, count: int, *, centred: bool, seed: int) ->
     m = min(n, max(min(_LANDMARKS if n > _FEW_ROWS else _LANDMARKS_OF_FEW, n // 16), 3 * count))
     some = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
     found = None
-    if n > _FEW_ROWS and gram.kernel.psd:
+    if n > _FEW_ROWS and gram.psd:
         found = gram.hand(lambda X: _by_features(gram, X, some, count, centred=centred, seed=seed))
     columns, largest = _by_landmarks(gram, some, count, centred) if found is None else found
     return (columns, largest) if np.isfinite(columns).all() else (np.empty((n, 0)), 0.0)

@@ -102,7 +102,7 @@ def choose_landmarks(
             raise InputError(f"Kernel values must be finite; some are NaN or too large: {kernel.remedy}.")
     if not isinstance(method, str):
         return _given(X, method)
-    choose = _chooser(kernel, method)
+    choose = _chooser(kernel, method, X.shape[1])
     rows = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
     count, fraction = check_rank(rank, len(rows))
     some = rows_chosen_from(len(rows), count)
@@ -171,13 +171,13 @@ def _diagonal(kernel: Kernel, X: Any, threads: int) -> FloatArray:
     return by_slices(lambda rows: kernel.diagonal(X[rows]), np.empty(X.shape[0]), _DIAGONAL_ROWS, threads)
 
 
-def _chooser(kernel: Kernel, method: str) -> Callable[[_Task], Landmarks]:
+def _chooser(kernel: Kernel, method: str, columns: int) -> Callable[[_Task], Landmarks]:
     if method not in _METHODS:
         close = difflib.get_close_matches(method.lower(), _METHODS, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         allowed = ", ".join(map(repr, _METHODS))
         raise InputError(f"landmarks must be one of {allowed}, row numbers or points; got {method!r}.{hint}")
-    if method in ("rpcholesky", "leverage") and not kernel.psd:
+    if method in ("rpcholesky", "leverage") and not kernel.psd_in(columns):
         raise InputError(
             f"landmarks={method!r} needs a kernel known to be positive semidefinite, and {kernel.name!r} is not: "
             "choose another kernel, or landmarks='uniform' or 'kmeans'."

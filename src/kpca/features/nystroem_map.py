@@ -80,7 +80,7 @@ class NystroemMap:
     @property
     def exact(self) -> bool:
         """True where the kernel is positive semidefinite: K - F F' is so too then."""
-        return self._kernel.psd
+        return self._kernel.psd_in(self._points.shape[1])
 
     @property
     def landmarks(self) -> Any:

@@ -155,7 +155,7 @@ class KernelProjection(_ByComponents):
             left += self.centre.square - 2.0 * (products[:, -1] + cross.constant * c.sum())
             scores = products[:, :-1] - self.offset
         left -= np.einsum("ij,ij->i", scores, scores)
-        if self.kernel.psd:
+        if self.kernel.psd_in(X.shape[1]):
             left[left <= rounding] = 0.0
         return Parts(scores, left)
 

@@ -7,7 +7,9 @@ profile: with rows (sqrt2 x, -|x|^2, 1) and columns (sqrt2 y, 1, -|y|^2) the pro
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +19,9 @@ from scipy import sparse
 from kpca._base.linalg import FloatArray, mean_of_rows, rows_at_once
 from kpca.gram.tiles import Spare, by_slices, over_slices
 from kpca.kernels import Composite, DotKernel, Kernel, Product, ProfileKernel, RadialKernel, Scaled
-from kpca.kernels.arrays import pairs_of, squared_norms
+from kpca.kernels.arrays import as_float64, pairs_of, squared_norms
 from kpca.kernels.profiles import Fused, centred, fused
+from kpca.kernels.rounding import Lengths, around
 
 Rows = slice | NDArray[np.intp]
 Memo = dict[Any, Any]
@@ -30,10 +33,12 @@ SINGLE_DISTANCE_ERROR = 4e-6
 # Above this the float64 product is not enough either, and close pairs are computed from differences.
 DOUBLE_DISTANCE_ERROR = 1e-11
 # Close: the relative error of t may exceed 1/this. Every profile has |t f'(t)| < 1/2, so that bounds the value's error.
-CLOSE = {DOUBLE: 1e10, SINGLE: 1e4}
+CLOSE = {DOUBLE: 1e12, SINGLE: 1e4}
 # Fewer rows than this are not worth bringing the others into the order that compiled products want; of longer rows
 # BLAS makes better use of the cache.
 FEW_ROWS, _LONG_ROWS = 64, 1024
+# Rows on which a slope without a bound is measured.
+_STEEP_ROWS = 16
 
 
 class Factored(NamedTuple):
@@ -68,6 +73,13 @@ class Evaluator(abc.ABC):
     @abc.abstractmethod
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         """Write k(x_i, y_j) - constant into `out`.  # shape: (len(rows), len(columns))"""
+
+    @abc.abstractmethod
+    def error(self, X: Any, weights: FloatArray, norm: float) -> float:
+        """Return what rounding may do to these values of X with X in float64: |S E S|_F, weights s^2.
+
+        `norm` is that of the values themselves, infinite where it is not known.
+        """
 
     def farthest(self, count: int) -> NDArray[np.intp]:
         """Return the rows farthest out, where rounding does most harm; none if that is not known."""
@@ -107,25 +119,35 @@ def evaluator(
     shifted: bool = False,
     memo: Memo | None = None,
     threads: int = 1,
+    weights: FloatArray | None = None,
 ) -> Evaluator:
+    """Return what fills tiles; distances are most precise near the mean of Y, in these weights if there are any."""
     memo = {} if memo is None else memo
     how: dict[str, Any] = {"memo": memo, "threads": threads}
     if isinstance(kernel, Composite):
         shifted = shifted and not isinstance(kernel, Product)
-        members = [evaluator(member, X, Y, dtype, shifted=shifted, **how) for member in kernel.members]
+        members = [evaluator(one, X, Y, dtype, shifted=shifted, weights=weights, **how) for one in kernel.members]
         return _CombinedValues(kernel, members)
     if not isinstance(kernel, ProfileKernel):
         return _BlockValues(kernel, X, Y)
     if sparse.issparse(X):
         return _SparseValues(kernel, X, Y, shifted=shifted, memo=memo)
     if isinstance(kernel, RadialKernel):
-        return _RadialValues(kernel, X, Y, dtype, shifted=shifted, **how)
+        return _RadialValues(kernel, X, Y, dtype, shifted=shifted, weights=weights, **how)
     return _DotValues(kernel, X, Y, dtype, **how)
 
 
 def profile_of(kernel: Any, shifted: bool) -> tuple[Callable[[FloatArray], FloatArray], float]:
     """Return what overwrites t by kernel values, and what it subtracts from them: f(0), if shifted and radial."""
     return (kernel.shifted, kernel.at_zero) if shifted and isinstance(kernel, RadialKernel) else (kernel.value, 0.0)
+
+
+def diagonal_of(kernel: Kernel, X: Any, *, shifted: bool) -> FloatArray:
+    """Return k(x, x) less what `shifted` values lack: of a sum it is subtracted from each member.  # shape: (n,)"""
+    if isinstance(kernel, Composite) and not isinstance(kernel, Product):
+        parts = [diagonal_of(member, X, shifted=shifted) for member in kernel.members]
+        return np.sum(parts, axis=0) * (kernel.factor if isinstance(kernel, Scaled) else 1.0)
+    return kernel.diagonal(X) - (kernel.at_zero if shifted and isinstance(kernel, RadialKernel) else 0.0)
 
 
 class _BlockValues(Evaluator):
@@ -148,24 +170,54 @@ class _BlockValues(Evaluator):
     def fill(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         out[...] = self._kernel.block(*self._pair(rows, columns))
 
+    def error(self, X: Any, weights: FloatArray, norm: float) -> float:
+        return block_error(self._kernel, X, weights, norm)
+
+
+def block_error(kernel: Kernel, X: Any, weights: FloatArray, norm: float) -> float:
+    """Return what rounding may have done to values that the kernel computes by itself."""
+    return kernel.block_error(X, weights, norm if math.isfinite(norm) else float(weights @ kernel.most(X)))
+
 
 class ProfileValues(Evaluator):
     """f(t) of prepared rows; `arguments` writes t into an array of the `argument_dtype`."""
 
     def __init__(self, kernel: Kernel, dtype: np.dtype[Any], *, shifted: bool) -> None:
+        self._kernel, self._shifted = kernel, shifted
         self._profile, self.constant = profile_of(kernel, shifted)
         self.argument_dtype = dtype
         self._may_pass_zero = not isinstance(kernel, RadialKernel) or kernel.smooth_past_zero
-        self._correct, self._close = False, 0.0
+        self._correct, self._close, self._near = False, 0.0, 0.0
 
     def _expect_errors(self, kernel: RadialKernel, radius: float) -> None:
         """Decide which distances are computed from differences: `radius` is the largest |x|^2."""
-        dtype, error = self.argument_dtype, float(np.finfo(self.argument_dtype).eps) * radius
-        self._correct = kernel.singular_at_zero or (dtype == DOUBLE and error > DOUBLE_DISTANCE_ERROR)
-        self._close = -error * CLOSE[dtype]
-        self.argument_error = float(np.finfo(DOUBLE).eps) * radius
-        if self._correct:
-            self.argument_error = min(self.argument_error, 1.0 / CLOSE[DOUBLE])
+        correct, errors = {}, {dtype: float(np.finfo(dtype).eps) * radius for dtype in CLOSE}
+        for dtype, error in errors.items():
+            correct[dtype] = kernel.singular_at_zero or (dtype == DOUBLE and error > DOUBLE_DISTANCE_ERROR)
+        self._correct = correct[self.argument_dtype]
+        self._close = -errors[self.argument_dtype] * CLOSE[self.argument_dtype]
+        self._near = 0.99 * errors[DOUBLE] * CLOSE[DOUBLE] if correct[DOUBLE] else 0.0
+        self.argument_error = min(errors[DOUBLE], 1.0 / CLOSE[DOUBLE]) if correct[DOUBLE] else errors[DOUBLE]
+
+    @abc.abstractmethod
+    def lengths(self) -> Lengths:
+        """Return the rows by their lengths, and how wrong their t may be in float64."""
+
+    def error(self, X: Any, weights: FloatArray, norm: float) -> float:
+        kernel, t = self._kernel, self.lengths()
+        if kernel.singular_at_zero and t.near > 0:
+            t = replace(t, steepness=self._steepness(weights, t.near))
+        return kernel.spread(t, weights, norm, shifted=self._shifted)
+
+    def _steepness(self, weights: FloatArray, near: float) -> float:
+        """Return twice the |f'| / f of pairs that are not near, in the mean square on some rows: it has no bound."""
+        rows = np.unique(np.linspace(0, len(weights) - 1, min(len(weights), _STEEP_ROWS)).astype(np.intp))
+        t = np.empty((len(rows), len(weights)), self.argument_dtype)
+        self.arguments(rows, slice(0, len(weights)), t)
+        pairs = np.where(t < -near, weights[rows, None] * weights, 0.0)
+        t = np.minimum(t, -near).astype(np.float64)
+        slopes = float(np.vdot(pairs, self._kernel.derivative(t) ** 2))
+        return 2.0 * math.sqrt(slopes / max(float(np.vdot(pairs, self._kernel.value(t) ** 2)), 1e-300))
 
     @abc.abstractmethod
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
@@ -222,6 +274,9 @@ class _DotValues(_DenseValues):
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         np.matmul(self._L[rows], self._R[columns].T, out=out)
 
+    def lengths(self) -> Lengths:
+        return Lengths(squared_norms(self._L), around(self._L.shape[1]))
+
     def farthest(self, count: int) -> NDArray[np.intp]:
         return np.argsort(-np.einsum("ij,ij->i", self._L, self._L), kind="stable")[:count]
 
@@ -239,9 +294,12 @@ class _RadialValues(_DenseValues):
         shifted: bool,
         memo: Memo,
         threads: int,
+        weights: FloatArray | None,
     ) -> None:
         super().__init__(kernel, dtype, shifted=shifted)
-        how: dict[str, Any] = {"memo": memo, "threads": threads}
+        # in a tuple, as these are only handed
+        self._rows, self._factors = (X, Y), kernel.factors(X.shape[1])
+        how: dict[str, Any] = {"memo": memo, "threads": threads, "weights": weights}
         radius = self._load(kernel, X, Y, dtype, **how)
         if dtype == SINGLE and np.finfo(SINGLE).eps * radius > SINGLE_DISTANCE_ERROR:
             self.argument_dtype = DOUBLE  # distances in float64, rounded once the profile has made them harmless
@@ -249,11 +307,19 @@ class _RadialValues(_DenseValues):
         self._expect_errors(kernel, radius)
 
     def _load(
-        self, kernel: RadialKernel, X: FloatArray, Y: FloatArray, dtype: np.dtype[Any], *, memo: Memo, threads: int
+        self,
+        kernel: RadialKernel,
+        X: FloatArray,
+        Y: FloatArray,
+        dtype: np.dtype[Any],
+        *,
+        memo: Memo,
+        threads: int,
+        weights: FloatArray | None,
     ) -> float:
         """Set the two factors of t, and return the largest |x|^2 or |y|^2."""
         if (kernel, dtype) not in memo:
-            centre = mean_of_rows(Y)
+            centre = mean_of_rows(Y, weights)
             memo[kernel, dtype] = (centre, *_augmented(kernel, Y, centre, dtype, threads, column=True))
         centre, self._R, columns = memo[kernel, dtype]
         if X is Y:
@@ -263,24 +329,30 @@ class _RadialValues(_DenseValues):
         return float(max(rows, columns))
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
-        L, R, d = self._L[rows], self._R[columns], self._L.shape[1] - 2
-        np.matmul(L, R.T, out=out)
+        np.matmul(self._L[rows], self._R[columns].T, out=out)
         if not self._correct:
             return
-        # anew for close pairs, where |x|^2 + |y|^2 - 2 x.y has lost its digits
+        # anew for close pairs, where |x|^2 + |y|^2 - 2 x.y has lost its digits; from the rows as they came, as those
+        # that are centred and scaled have lost some, too
+        X, Y = self._rows[0][rows], self._rows[1][columns]
+        how: dict[str, Any] = {"dtype": np.result_type(X, Y, self.argument_dtype)}
         close = out > self._close
         count = np.count_nonzero(close)
         if count * 4 > out.size:  # most pairs: feature by feature, without gathering
             out.fill(0.0)
-            for m in range(d):
-                gap = np.subtract.outer(L[:, m], R[:, m])
+            for m, factor in enumerate(self._factors):
+                gap = np.subtract.outer(X[:, m], Y[:, m], **how)
+                gap *= factor
                 gap *= gap
                 out -= gap
-            out *= 0.5
         elif count:
             for i, j in pairs_of(close):
-                gap = L[i, :d] - R[j, :d]
-                out[i, j] = -0.5 * np.einsum("ij,ij->i", gap, gap)
+                gap = np.subtract(X[i], Y[j], **how)
+                gap *= self._factors
+                out[i, j] = -np.einsum("ij,ij->i", gap, gap)
+
+    def lengths(self) -> Lengths:
+        return Lengths(-self._L[:, -2].astype(np.float64), around(self._L.shape[1]), self._near)
 
     def farthest(self, count: int) -> NDArray[np.intp]:
         return np.argsort(self._L[:, -2], kind="stable")[:count]  # -|x|^2 of the centred rows
@@ -295,6 +367,7 @@ class _SparseValues(ProfileValues):
         if (kernel, "sparse") not in memo:
             known = kernel.prepare(Y.astype(np.float64))
             memo[kernel, "sparse"] = known, squared_norms(known)
+        self._rows = X, Y
         self._Y, self._y_norms = memo[kernel, "sparse"]
         self._X = self._Y if Y is X else kernel.prepare(X.astype(np.float64))
         if isinstance(kernel, RadialKernel):
@@ -309,15 +382,21 @@ class _SparseValues(ProfileValues):
             out -= self._x_norms[rows, None]
             out -= self._y_norms[None, columns]
             if self._correct:
+                X, Y = self._rows[0][rows], self._rows[1][columns]
                 for i, j in pairs_of(out > self._close):
-                    out[i, j] = -squared_norms(X[i] - Y[j])
+                    out[i, j] = -squared_norms(self._kernel.prepare(as_float64(X[i]) - as_float64(Y[j])))
+
+    def lengths(self) -> Lengths:
+        terms = int(np.diff(self._X.indptr).max(initial=0))
+        return Lengths(squared_norms(self._X), around(terms), self._near)
 
 
 class _CombinedValues(Evaluator):
     """A sum, product or multiple of kernels, tile by tile."""
 
     def __init__(self, kernel: Composite, members: list[Evaluator]) -> None:
-        self._members, self._combine = members, np.multiply if isinstance(kernel, Product) else np.add
+        self._kernel, self._members = kernel, members
+        self._combine = np.multiply if isinstance(kernel, Product) else np.add
         self._factor = kernel.factor if isinstance(kernel, Scaled) else 1.0
         self.constant = self._factor * sum(member.constant for member in members)  # of a product all are 0
         self.argument_error = sum(member.argument_error for member in members)
@@ -334,6 +413,17 @@ class _CombinedValues(Evaluator):
         for member in self._members[1:]:
             member.fill(rows, columns, other)
             self._combine(out, other, out=out)
+
+    def error(self, X: Any, weights: FloatArray, norm: float) -> float:
+        """|d(uv)| <= |u| |dv| + |v| |du|: as |u| <= b(x) b(y), b^2 is a weight of the rows for dv."""
+        if isinstance(self._kernel, Scaled):
+            return self._factor * self._members[0].error(X, weights, norm / self._factor if self._factor else 0.0)
+        most = [kernel.most(X) for kernel in self._kernel.members] if isinstance(self._kernel, Product) else []
+        total = 0.0
+        for i, values in enumerate(self._members):
+            total += values.error(X, np.prod([weights, *most[:i], *most[i + 1 :]], axis=0), math.inf)
+        # to combine them is one more rounding of each, far less than what was charged for its profile
+        return total * (1.0 + 0.25 * len(self._members))
 
     def farthest(self, count: int) -> NDArray[np.intp]:
         return np.unique(np.concatenate([member.farthest(count) for member in self._members]))

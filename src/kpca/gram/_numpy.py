@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kpca._base.linalg import FloatArray
 from kpca._base.threads import in_order
-from kpca.gram._evaluators import FEW_ROWS, Evaluator, Memo, evaluator, has_single
+from kpca.gram._evaluators import FEW_ROWS, Evaluator, Memo, diagonal_of, evaluator, has_single
 from kpca.gram._strips import Products, Strips, symmetrise
 from kpca.gram.shared import SharedArguments
 from kpca.gram.slopes import Slopes
@@ -56,8 +56,9 @@ class NumpyTiles:
         shifted: bool,
         threads: int,
         arguments: SharedArguments | None,
+        weights: FloatArray | None = None,
     ) -> None:
-        self.dtype, self.n_evaluations = dtype, 0
+        self.dtype, self.n_evaluations, self._weights = dtype, 0, weights
         self._kernel, self._X, self._shifted, self._arguments = kernel, X, shifted, arguments
         self._n, self._threads = X.shape[0], threads
         self._edges = edges(self._n, tile_edge(self._n, dtype.itemsize))
@@ -72,7 +73,8 @@ class NumpyTiles:
     def _evaluator(self, dtype: np.dtype[Any]) -> Evaluator:
         if self._arguments is not None:
             return self._arguments.evaluator(self._kernel, dtype, shifted=self._shifted)
-        return evaluator(self._kernel, self._X, self._X, dtype, shifted=self._shifted, threads=self._threads)
+        how: dict[str, Any] = {"shifted": self._shifted, "threads": self._threads, "weights": self._weights}
+        return evaluator(self._kernel, self._X, self._X, dtype, **how)
 
     @cached_property
     def constant(self) -> float:
@@ -91,7 +93,12 @@ class NumpyTiles:
 
     @cached_property
     def diagonal(self) -> FloatArray:
-        return self._kernel.diagonal(self._X) - self.constant
+        return diagonal_of(self._kernel, self._X, shifted=self._shifted)
+
+    def error(self, norm: float) -> float:
+        weights = np.ones(self._n) if self._weights is None else self._weights
+        with np.errstate(over="ignore"):
+            return self.values.error(self._X, weights, norm)
 
     def keep(self, budget: int, reuses: int = 2) -> None:
         # the first strip is as long as any

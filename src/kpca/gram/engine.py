@@ -63,6 +63,9 @@ class SymmetricTiles(Protocol):
     def diagonal(self) -> Array:
         """k(x_i, x_i) - constant.  # shape: (n,)"""
 
+    def error(self, norm: float) -> float:
+        """Return what rounding may have done to all values of float64, |S E S|_F, where theirs is |S K S|_F = norm."""
+
     def keep(self, budget: int, reuses: int = 2) -> None:
         """Keep values from now on, as many as `budget` bytes hold; they are expected to be used so many times more."""
 
@@ -100,7 +103,7 @@ class Engine(Protocol):
     devices: tuple[str, ...]
 
     def tiles(self, *rows: Any, **options: Any) -> SymmetricTiles:
-        """(kernel, X, dtype, *, shifted, threads, arguments): the rows of X among each other."""
+        """(kernel, X, dtype, *, shifted, threads, arguments, weights): the rows of X among each other."""
 
     def cross(self, *rows: Any, **options: Any) -> CrossTiles:
         """(kernel, X, Y, dtype, *, shifted, threads, memo): rows X against columns Y."""

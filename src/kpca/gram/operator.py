@@ -30,6 +30,9 @@ _EPS = float(np.finfo(np.float64).eps)
 # largest.
 _CHECKED_ROWS, _CHECKED_LARGEST = 64, 16
 _SAFETY = 4.0
+# Roundings of a product, a few and about the root of the terms that are added up at a time. Rows that repeat make them
+# of one sign; then the largest eigenvalue is as large as the norm, and has a slack of its own.
+_SUMS, _ROOTS, _LONGEST_SUM = 2.0, 0.6, 600
 # Up to this many rows float64 tiles throughout are faster than a change of precision on the way.
 _DOUBLE_ROWS = 4096
 # Entries of a band of rows that stays in the cache while it is centred.
@@ -158,18 +161,19 @@ class Gram(OfData):
         budget: int = 0,
         arguments: SharedArguments | None = None,
     ) -> None:
-        self.psd = kernel.psd  # a shifted one is so only after centring
+        self.psd = kernel.psd_in(X.shape[1])  # a shifted one is so only after centring
         self.kernel, self.shape, self.dtype = kernel, (X.shape[0], X.shape[0]), _DTYPE[precision]
         self.threads: int = threads if X.shape[0] > _ONE_THREAD_ROWS else 1
         self.shifted = shifted
         self._data, self._scale, self._arguments = X, scale, arguments
         self._engine = engine_for(X)
-        self._tiles = self._engine.tiles(
-            kernel, X, self.dtype, shifted=shifted, threads=self.threads, arguments=arguments
-        )
+        how: dict[str, Any] = {"shifted": shifted, "threads": self.threads, "arguments": arguments}
+        weights = None if scale is None else to_host(scale) ** 2
+        self._tiles = self._engine.tiles(kernel, X, self.dtype, **how, weights=weights)
         self.keep_tiles(budget)
         self._other: dict[Precision, Gram] = {precision: self}
         self._moments: Moments | None = None
+        self._known_error: tuple[float, float] | None = None
 
     @property
     def constant(self) -> float:
@@ -283,19 +287,18 @@ class Gram(OfData):
 
     def frobenius2_error(self) -> float:
         """Return how wrong the sum of squares may be: every entry by a few roundings of its own precision."""
-        precise = self._known_moments(_DTYPE["double"]) is not None
-        eps = _EPS if precise else float(np.finfo(np.float32).eps)
-        return (8 * eps + 2 * self._tiles.values.argument_error) * self.frobenius2()
+        square, precise = self.frobenius2(), self._known_moments(_DTYPE["double"]) is not None
+        rounded = 2.0 * math.sqrt(square) * self._double_error(math.sqrt(square))
+        return rounded if precise else rounded + 8 * float(np.finfo(np.float32).eps) * square
 
     def error(self, V: Array) -> float:
         """Return the largest |E v| over the unit columns v of V, E the error of this precision's kernel values.
 
         float32: measured on some rows against float64, the farthest from the mean among them, times a factor for the
-        rows not seen. float64: a bound from rounding and from the engine's own error of t.
+        rows not seen. float64: a bound (docs/mathematics.md, section 4).
         """
         if self.dtype == _DTYPE["double"]:
-            used = next((gram for gram in self._other.values() if gram._tiles.ready), self)
-            return (16 * _EPS + used._tiles.values.argument_error) * math.sqrt(self.frobenius2())
+            return self._double_error(math.sqrt(self.frobenius2()))
         n = self.shape[0]
         drawn = np.random.default_rng(n).choice(n, min(n, _CHECKED_ROWS), replace=False)
         rows = np.union1d(drawn, self._tiles.values.farthest(_CHECKED_LARGEST))
@@ -306,6 +309,14 @@ class Gram(OfData):
             single, double = single * own, double * own
         norms = np.sqrt(np.einsum("ij,ij->j", single - double, single - double) * n / len(rows))
         return _SAFETY * float(norms.max(initial=0.0))
+
+    def _double_error(self, norm: float) -> float:
+        """Return what rounding may do to float64 products: that of the kernel values, and that of the sums."""
+        if self._known_error is None or self._known_error[0] != norm:  # asked for after every pass
+            used = next((gram for gram in self._other.values() if gram._tiles.ready), self)
+            sums = (_SUMS + _ROOTS * math.sqrt(min(self.shape[0], _LONGEST_SUM))) * _EPS * norm
+            self._known_error = norm, sums + used._tiles.error(norm)
+        return self._known_error[1]
 
     def matrix(self) -> FloatArray:
         K = self._weighted(self._tiles.matrix())

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
 from kpca._base.linalg import FloatArray
-from kpca.gram._evaluators import DOUBLE, SINGLE, ProfileValues, Rows, evaluator, has_single
+from kpca.gram._evaluators import DOUBLE, SINGLE, ProfileValues, Rows, block_error, evaluator, has_single
 from kpca.gram.tiles import CROSS_EDGE, by_slices, edges
-from kpca.kernels import RBF, Exponential, Kernel, Polynomial
+from kpca.kernels import RBF, Exponential, Kernel, Polynomial, ProfileKernel
+from kpca.kernels.rounding import Lengths
 
 
 class SharedArguments:
@@ -107,6 +108,15 @@ class FromArguments(ProfileValues):
         self._source, self._maker, self._factor = source, maker, factor
         self._may_pass_zero = True  # none does
         self.argument_error = maker.argument_error * factor
+
+    def lengths(self) -> Lengths:
+        found: Lengths = self._maker.lengths()
+        return found.times(self._factor)
+
+    def error(self, X: Any, weights: FloatArray, norm: float) -> float:
+        if isinstance(self._kernel, ProfileKernel):
+            return super().error(X, weights, norm)
+        return block_error(self._kernel, X, weights, norm)
 
     def arguments(self, rows: Rows, columns: slice, out: FloatArray) -> None:
         t = self._source.arguments(self._maker, rows, columns, out.shape)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from kpca._base.errors import InputError
 from kpca.kernels.arrays import FloatArray, Matrix, as_float64, each, float_dtype, non_negative
 from kpca.kernels.profiles import Loop
+from kpca.kernels.rounding import PROFILE, Lengths
 
 # Of two rows: -||x - y||^2, x.y, -||x - y||_1, or -sum (x - y)^2 / (x + y).
 Argument = Literal["distance", "dot", "l1", "chi2"]
@@ -57,6 +58,10 @@ class Kernel(abc.ABC):
     @abc.abstractmethod
     def psd(self) -> bool:
         """True if every kernel matrix of admissible data is positive semidefinite; False if not, or not known."""
+
+    def psd_in(self, columns: int) -> bool:
+        """Return the same of rows with so many columns: some kernels are positive semidefinite on the line alone."""
+        return self.psd
 
     @property
     def shift_invariant(self) -> bool:
@@ -105,6 +110,23 @@ class Kernel(abc.ABC):
     @abc.abstractmethod
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         """Return k(x_i, x_i).  # shape: (n,)"""
+
+    # Rounding, for certificates: see `kpca.kernels.rounding`.
+
+    def most(self, X: Matrix) -> NDArray[np.float64]:
+        """Return b(x)^2 for a b with |k(x, y)| <= b(x) b(y).  # shape: (n,)
+
+        k(x, x), by Cauchy and Schwarz; of an indefinite kernel that does not say better, the largest one is taken.
+        """
+        own = np.abs(self.diagonal(X))
+        return own if self.psd_in(X.shape[1]) else np.full(len(own), own.max(initial=0.0))
+
+    def block_error(self, X: Matrix, weights: FloatArray, norm: float) -> float:
+        """Return what rounding may have done to K(X, X), of this norm, where `block` computes it.
+
+        A function of somebody's own is taken at its word: its values count as right.
+        """
+        return PROFILE * norm
 
     # NumPy scalars on the left must leave the operation to __radd__ and __rmul__.
     __array_ufunc__ = None
@@ -191,6 +213,10 @@ class ProfileKernel(Kernel):
         """
 
     @abc.abstractmethod
+    def spread(self, t: Lengths, weights: FloatArray, norm: float, *, shifted: bool = False) -> float:
+        """Return what rounding may have done to K(X, X), made of such t; its norm is infinite where it is not known."""
+
+    @abc.abstractmethod
     def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
         """Return t for all pairs of float64 rows, not yet prepared.  # shape: (n, m)"""
 
@@ -236,6 +262,9 @@ class Composite(Kernel):
         """Sums, non-negative multiples and (Schur) products of positive semidefinite kernels are that too."""
         return all(member.psd for member in self.members)
 
+    def psd_in(self, columns: int) -> bool:
+        return all(member.psd_in(columns) for member in self.members)
+
     @property
     def shift_invariant(self) -> bool:
         return all(member.shift_invariant for member in self.members)
@@ -252,6 +281,9 @@ class Composite(Kernel):
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         return np.asarray(self._combine([member.diagonal(X) for member in self.members]), dtype=np.float64)
+
+    def most(self, X: Matrix) -> NDArray[np.float64]:
+        return np.asarray(self._combine([member.most(X) for member in self.members]), dtype=np.float64)
 
     def traced(self, pairs: Any, *, shifted: bool = False) -> Any:
         shifted = shifted and not isinstance(self, Product)  # whose values are products of whole ones

@@ -28,6 +28,7 @@ from kpca.kernels.arrays import (
 )
 from kpca.kernels.base import Argument, Kernel, ProfileKernel, Writer, checked, plainly, registered
 from kpca.kernels.profiles import Loop, compiled
+from kpca.kernels.rounding import PROFILE, Lengths, around
 
 
 class DotKernel(ProfileKernel):
@@ -40,6 +41,24 @@ class DotKernel(ProfileKernel):
 
     def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
         return np.asarray(to_dense(self.prepare(X) @ self.prepare(Y).T))
+
+    def spread(self, t: Lengths, weights: FloatArray, norm: float, *, shifted: bool = False) -> float:
+        """Errors of t and of f; entries |x_i| |x_j| h_i h_j of the first have the norm sum_i w_i |x_i|^2 h_i^2."""
+        own = min(norm, float(weights @ self._most(t.squares)))
+        return float(weights @ self._moved(t.squares, t.error)) + self._roundings * own
+
+    _roundings: ClassVar[float] = PROFILE
+
+    def _most(self, squares: FloatArray) -> FloatArray:
+        """Return b^2 with |f(x.y)| <= b(x) b(y), by |x|^2."""
+        return squares
+
+    def _moved(self, squares: FloatArray, error: float) -> FloatArray:
+        """Return e^2 with |f(t + dt) - f(t)| <= e(x) e(y) for |dt| <= error |x| |y|, by |x|^2."""
+        return error * squares
+
+    def most(self, X: Matrix) -> NDArray[np.float64]:
+        return self._most(squared_norms(self.prepare(as_float64(X))))
 
     def value(self, t: FloatArray) -> FloatArray:
         return t
@@ -148,6 +167,20 @@ class Polynomial(_Shifted):
         """f''(t) = degree (degree - 1) (t + coef0)^(degree - 2); infinite at base 0 for a degree between 1 and 2."""
         return self._falling(t, 2)
 
+    @property
+    def _roundings(self) -> float:  # type: ignore[override]
+        return PROFILE * (1.0 + 0.25 * self.degree)
+
+    def _most(self, squares: FloatArray) -> FloatArray:
+        """|x.y + c| <= ((|x|^2 + |c|) (|y|^2 + |c|))^(1/2)."""
+        return (squares + abs(self.coef0)) ** self.degree
+
+    def _moved(self, squares: FloatArray, error: float) -> FloatArray:
+        """|f'| is largest at the end; a power below 1 has none at base 0, but |a^p - b^p| <= |a - b|^p."""
+        if self.degree < 1:
+            return (error * squares) ** self.degree if self.degree > 0 else np.zeros_like(squares)
+        return self.degree * error * squares * (squares + abs(self.coef0)) ** (self.degree - 1)
+
     def _falling(self, t: FloatArray, order: int) -> FloatArray:
         if self.degree in range(order):
             zeros: FloatArray = namespace(t).zeros_like(t)
@@ -166,6 +199,9 @@ class Sigmoid(_Shifted):
     name: ClassVar[str] = "sigmoid"
     alike = "It follows the inner product up to a ceiling; it is not a true similarity for all data."
     psd = False  # indefinite for almost every choice of parameters and data
+
+    def _most(self, squares: FloatArray) -> FloatArray:
+        return np.ones_like(squares)
 
     def formula(self, number: Writer = plainly) -> str:
         return f"tanh({self._base(number)})"
@@ -324,6 +360,13 @@ class ArcCosine(Kernel):
         K *= np.sqrt(squared_norms(X64))[:, None] / np.pi
         K *= np.sqrt(squared_norms(Y64))
         return K.astype(float_dtype(X), copy=False)
+
+    def block_error(self, X: Matrix, weights: FloatArray, norm: float) -> float:
+        """Angles are right to the rounding of unit rows; values follow them by less."""
+        return around(X.shape[1]) * float(weights @ self.most(X)) + PROFILE * norm
+
+    def most(self, X: Matrix) -> NDArray[np.float64]:
+        return squared_norms(as_float64(X)) if self.order else np.ones(X.shape[0])
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         if self.order == 1:

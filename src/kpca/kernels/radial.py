@@ -31,6 +31,7 @@ from kpca.kernels.arrays import (
 )
 from kpca.kernels.base import Argument, Bandwidth, ProfileKernel, Writer, checked, plainly, registered
 from kpca.kernels.profiles import Loop, compiled
+from kpca.kernels.rounding import PROFILE, Lengths, beside_diagonal, pair_norms, times_logarithm
 
 # exp(-u) is 0 well before u = 1000 even in float64; the cap keeps inf * 0 out of polynomial times exponential.
 _FAR = 1000.0
@@ -97,6 +98,29 @@ class RadialKernel(ProfileKernel):
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         return np.full(X.shape[0], self.at_zero)
+
+    @abc.abstractmethod
+    def steepness(self, near: float) -> float:
+        """Return the largest |f'(t)| / f(t) for t <= -near."""
+
+    def spread(self, t: Lengths, weights: FloatArray, norm: float, *, shifted: bool = False) -> float:
+        """Entries beside the diagonal, which is exact: errors of t that are absolute, and relative for near pairs.
+
+        |f' dt| <= c e f S with S = (|x| + |y|)^2: three bounds on the norm of f S (Hoelder), the least of which holds.
+        Relative errors do |t f'| <= f log(1/f) <= 1 - f, as log f is convex.
+        """
+        mass, steep, highest = float(weights.sum()), min(self.steepness(t.near), t.steepness), 1.0
+        widest, wide = pair_norms(weights, t.squares)
+        if math.isinf(norm):
+            norm = min(mass, steep * widest) if shifted else mass
+        beside = mass if shifted else beside_diagonal(norm, weights)
+        relative = 0.0
+        if t.near > 0:
+            highest = float(self.value(np.array([-t.near]))[0])
+            relative = t.error * (norm if shifted else times_logarithm(beside, mass))
+        far = min(beside, highest * mass)
+        most = min(4.0 * float(t.squares.max(initial=0.0)) * far, wide * math.sqrt(highest * far), widest * highest)
+        return (steep * t.error * most if most > 0 else 0.0) + relative + PROFILE * norm
 
     def _arguments(self, X: Matrix, Y: Matrix) -> NDArray[np.float64]:
         # Differences first, scale last: an offset common to all rows is removed before anything is rounded.
@@ -173,6 +197,9 @@ class RBF(RadialKernel):
             namespace(t).exp(t, out=t)
         return t
 
+    def steepness(self, near: float) -> float:
+        return 1.0
+
     def derivative(self, t: FloatArray) -> FloatArray:
         return self.value(copied(t))
 
@@ -200,6 +227,12 @@ class _MaternProfile(RadialKernel):
     def singular_at_zero(self) -> bool:
         """True for nu = 1/2: f'(t) = e^-u / (2u)."""
         return self.nu == 0.5
+
+    def steepness(self, near: float) -> float:
+        """1 / (2u), 1 / (2 + 2u) or (1 + u) / (6 + 6u + 2u^2)."""
+        if self.nu == 0.5:
+            return 0.5 / math.sqrt(near) if near > 0 else math.inf
+        return 0.5 if self.nu == 1.5 else 1.0 / 6.0
 
     def stretch(self, rng: np.random.Generator, count: int) -> FloatArray | float:
         """Multivariate t with 2 nu degrees of freedom; sqrt(2 nu) is in the scale of the kernel already."""
@@ -386,6 +419,10 @@ class RationalQuadratic(RadialKernel):
 
     def loop(self, *, shifted: bool = False) -> Loop:
         return "power_minus_1" if shifted else "power", 1.0, -1.0, -self.alpha, 1.0
+
+    def steepness(self, near: float) -> float:
+        """Return the largest of alpha / (1 - t)."""
+        return self.alpha
 
     def value(self, t: FloatArray) -> FloatArray:
         """f(t) = (1 - t)^-alpha, in place; by log1p, because alpha may be huge and t tiny."""

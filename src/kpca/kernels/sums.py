@@ -16,6 +16,7 @@ from kpca._base.errors import InputError
 from kpca.kernels.arrays import FloatArray, Matrix, as_float64, canonical, float_dtype, namespace, positive
 from kpca.kernels.base import Argument, Kernel, Writer, checked, plainly, registered
 from kpca.kernels.profiles import compiled
+from kpca.kernels.rounding import PROFILE, around, beside_diagonal, times_logarithm
 
 
 class _Decaying(Kernel):
@@ -47,6 +48,11 @@ class _Decaying(Kernel):
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         return np.ones(X.shape[0])
+
+    def block_error(self, X: Matrix, weights: FloatArray, norm: float) -> float:
+        """Sums of positive terms are right to a share of themselves."""
+        moved = times_logarithm(beside_diagonal(norm, weights), float(weights.sum()))
+        return around(X.shape[1]) * moved + PROFILE * norm
 
     def formula(self, number: Writer = plainly) -> str:
         return f"exp(−{'' if self.gamma == 1 else f'{number(self.gamma)} '}{self._distance_written})"
@@ -137,6 +143,13 @@ class AdditiveChi2(_Histogram):
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         return np.zeros(X.shape[0])
 
+    def most(self, X: Matrix) -> NDArray[np.float64]:
+        """(x - y)^2 / (x + y) <= x + y, and a + b <= (1 + a) (1 + b)."""
+        return (1.0 + HistogramIntersection().diagonal(X)) ** 2
+
+    def block_error(self, X: Matrix, weights: FloatArray, norm: float) -> float:
+        return around(X.shape[1]) * norm
+
 
 @registered("chi2")
 @dataclass(frozen=True)
@@ -192,6 +205,13 @@ class HistogramIntersection(_Histogram):
 
     def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         return np.asarray(as_float64(X).sum(axis=1), dtype=np.float64).ravel()
+
+    def block_error(self, X: Matrix, weights: FloatArray, norm: float) -> float:
+        """Sparse rows have it from x + y - |x - y|, with the error of the sums."""
+        if sparse.issparse(X):
+            own = self.diagonal(X)
+            norm = math.sqrt(2.0 * float(weights.sum() * (weights @ own**2) + (weights @ own) ** 2))
+        return around(X.shape[1]) * norm
 
 
 def _l1_distances(X: Matrix, Y: Matrix) -> NDArray[np.float64]:

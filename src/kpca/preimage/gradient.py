@@ -114,7 +114,7 @@ class _Problem:
         self._origin = mean_of_rows(known) if kernel.shift_invariant else np.zeros(known.shape[1])
         self._known = known - self._origin
         self._units, scale = _units(kernel, self._known)
-        if not kernel.psd:
+        if not kernel.psd_in(known.shape[1]):
             # What an indefinite kernel makes of rows is no distance, and may fall for ever: a box around the data, half
             # as wide again on either side, within the user's box where they meet.
             low, high = known.min(axis=0), known.max(axis=0)

@@ -37,6 +37,8 @@ from kpca.spectrum.result import Keeper, Spectrum, State, eigenvalue_bounds
 Monitor = Callable[[int, float, float], None]
 # A direction counts as missing when its share of the squared lengths of the block, as it came, is below this.
 _DEPENDENT = 1e-14
+# As much must be left of a squared length for the direction to be clear of the basis.
+_LEFT = 0.25
 # A Ritz vector's weight on the newest block is about its residual over the gap to the rest of the spectrum.
 _WEIGHT_PER_RESIDUAL = 4.0
 # Ritz values closer than this (relative to the largest) may be copies of one eigenvalue.
@@ -54,7 +56,7 @@ _MIXTURE = 0.25
 _LATE = 1e-3
 # Errors of the images above this part of the tolerance are too much.
 _REFRESH = 0.8
-# Passes without progress after which float32 products are given up.
+# Passes without progress after which float32 products are given up, and float64 ones if what is left is rounding.
 _PATIENCE = 6
 # A pair is left alone once its residual is so small a part of the tolerance.
 _SETTLED = 0.1
@@ -210,16 +212,17 @@ class _Iteration:
                     continue
             if done or self.size >= self.rank:
                 return self._spectrum(converged=True)
-            if self.passes >= max_passes:
+            self._watch_progress(residual)
+            if self.passes >= max_passes or self._is_rounding(residual):
                 worst = float(residual[: self.k].max()) / max(self.top, 1e-300)
+                remedy = "raise max_iter or tol" if self.passes >= max_passes else "less is rounding, so raise tol"
                 warnings.warn(
                     f"The eigenvectors did not converge in {self.passes} passes: the largest residual is {worst:.1e} "
-                    f"of the largest eigenvalue, asked was {self.tol:.1e}; raise max_iter or tol.",
+                    f"of the largest eigenvalue, asked was {self.tol:.1e}; {remedy}.",
                     ConvergenceWarning,
                     stacklevel=2,
                 )
                 return self._spectrum(converged=False)
-            self._watch_progress(residual)
             if self._refresh_is_due(residual):
                 # The images' own errors are what stands in the way: take those of the Ritz vectors anew, in double.
                 columns, precision = self._restart_vectors(), "double"
@@ -291,6 +294,11 @@ class _Iteration:
         elif self.cheap == "single" and self.passes - self.best_pass >= _PATIENCE:
             self.cheap, self.best_pass = "double", self.passes
 
+    def _is_rounding(self, residual: FloatArray) -> bool:
+        """Return True if the residuals have stopped falling where products can tell no more."""
+        stuck = self.cheap == "double" and self.passes - self.best_pass >= _PATIENCE
+        return stuck and float(residual[: self.k].max(initial=0.0)) <= self._error()
+
     def _start_columns(self, start: Array | None) -> Array:
         # One less than a block: what a guess beside its random columns fills.
         count = min(max(self.block - 1, 1), self.rank)
@@ -356,8 +364,9 @@ class _Iteration:
     def _orthonormal(self, V: Array) -> Array:
         """Overwrite V by an orthonormal basis of it orthogonal to the basis so far; what vanishes becomes random.
 
-        Twice is enough (Kahan, Parlett), and once more after columns were replaced. Within the block the eigenvectors
-        of V'V do what QR does, at the speed of GEMM, and show which directions are missing (Stathopoulos and Wu 2002).
+        Twice is enough (Kahan, Parlett), and once more after columns were replaced or little was left of some. Within
+        the block the eigenvectors of V'V do what QR does, at the speed of GEMM, and show which directions are missing
+        (Stathopoulos and Wu 2002).
         """
         known = self.known[:, : self.known.shape[1] - self.Q.shape[1] + self.size]
         T, clean = np.diag(1.0 / np.maximum(column_norms(V, self.threads), 1e-300)), 0
@@ -365,7 +374,7 @@ class _Iteration:
             C = self._turn(V, T, known)
             g, Y = np.linalg.eigh(self._clear(V, known, C))
             missing = g < _DEPENDENT * max(float(g[-1]), 1.0)  # of columns that were of length 1
-            T, clean = Y / np.sqrt(np.where(missing, 1.0, g)), clean + 1
+            T, clean = Y / np.sqrt(np.where(missing, 1.0, g)), clean + 1 if clean == 0 or g[0] > _LEFT else 1
             if missing.any():
                 self._turn(V, T, known)
                 fresh = self._random(int(missing.sum())) / math.sqrt(self.n)

@@ -146,7 +146,8 @@ def diagonal_of(kernel: Kernel, X: Any, *, shifted: bool) -> FloatArray:
     """Return k(x, x) less what `shifted` values lack: of a sum it is subtracted from each member.  # shape: (n,)"""
     if isinstance(kernel, Composite) and not isinstance(kernel, Product):
         parts = [diagonal_of(member, X, shifted=shifted) for member in kernel.members]
-        return np.sum(parts, axis=0) * (kernel.factor if isinstance(kernel, Scaled) else 1.0)
+        total: FloatArray = np.sum(parts, axis=0)
+        return total * (kernel.factor if isinstance(kernel, Scaled) else 1.0)
     return kernel.diagonal(X) - (kernel.at_zero if shifted and isinstance(kernel, RadialKernel) else 0.0)
 
 
@@ -182,6 +183,8 @@ def block_error(kernel: Kernel, X: Any, weights: FloatArray, norm: float) -> flo
 class ProfileValues(Evaluator):
     """f(t) of prepared rows; `arguments` writes t into an array of the `argument_dtype`."""
 
+    _kernel: Any
+
     def __init__(self, kernel: Kernel, dtype: np.dtype[Any], *, shifted: bool) -> None:
         self._kernel, self._shifted = kernel, shifted
         self._profile, self.constant = profile_of(kernel, shifted)
@@ -191,7 +194,8 @@ class ProfileValues(Evaluator):
 
     def _expect_errors(self, kernel: RadialKernel, radius: float) -> None:
         """Decide which distances are computed from differences: `radius` is the largest |x|^2."""
-        correct, errors = {}, {dtype: float(np.finfo(dtype).eps) * radius for dtype in CLOSE}
+        correct: dict[Any, bool] = {}
+        errors: dict[Any, float] = {dtype: float(np.finfo(dtype).eps) * radius for dtype in (SINGLE, DOUBLE)}
         for dtype, error in errors.items():
             correct[dtype] = kernel.singular_at_zero or (dtype == DOUBLE and error > DOUBLE_DISTANCE_ERROR)
         self._correct = correct[self.argument_dtype]
@@ -207,7 +211,7 @@ class ProfileValues(Evaluator):
         kernel, t = self._kernel, self.lengths()
         if kernel.singular_at_zero and t.near > 0:
             t = replace(t, steepness=self._steepness(weights, t.near))
-        return kernel.spread(t, weights, norm, shifted=self._shifted)
+        return float(kernel.spread(t, weights, norm, shifted=self._shifted))
 
     def _steepness(self, weights: FloatArray, near: float) -> float:
         """Return twice the |f'| / f of pairs that are not near, in the mean square on some rows: it has no bound."""

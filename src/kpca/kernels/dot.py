@@ -58,7 +58,7 @@ class DotKernel(ProfileKernel):
         return error * squares
 
     def most(self, X: Matrix) -> NDArray[np.float64]:
-        return self._most(squared_norms(self.prepare(as_float64(X))))
+        return np.asarray(self._most(squared_norms(self.prepare(as_float64(X)))), dtype=np.float64)
 
     def value(self, t: FloatArray) -> FloatArray:
         return t

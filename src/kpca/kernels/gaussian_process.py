@@ -143,16 +143,22 @@ def _is_psd(kernel: Any, columns: int) -> bool:
         return _is_psd(kernel.k1, columns) and _is_psd(kernel.k2, columns)
     if kind is gp.Exponentiation:
         return float(kernel.exponent).is_integer() and kernel.exponent >= 0 and _is_psd(kernel.kernel, columns)
-    if kind is gp.ConstantKernel:
-        return bool(kernel.constant_value >= 0)
-    if kind is gp.RationalQuadratic:
-        return bool(kernel.alpha > 0)
     if kind is gp.PairwiseKernel:
-        given = kernel.pairwise_kernels_kwargs or {}
-        if kernel.gamma is not None and kernel.gamma < 0:
-            return False
-        if kernel.metric in ("poly", "polynomial"):
-            return Polynomial(given.get("degree", 3), 1.0, given.get("coef0", 1.0)).psd
-        return kernel.metric in _PSD_METRICS
-    # cos of the distance is the inner product of directions on a circle, so of numbers, not of points in a plane
-    return kind in (gp.RBF, gp.Matern, gp.DotProduct, gp.WhiteKernel) or (kind is gp.ExpSineSquared and columns == 1)
+        return _is_psd_by_metric(kernel)
+    sometimes: dict[Any, Callable[[], bool]] = {
+        gp.ConstantKernel: lambda: kernel.constant_value >= 0,
+        gp.RationalQuadratic: lambda: kernel.alpha > 0,
+        # cos of the distance is the inner product of directions on a circle, so of numbers, not of points in a plane
+        gp.ExpSineSquared: lambda: columns == 1,
+    }
+    always = (gp.RBF, gp.Matern, gp.DotProduct, gp.WhiteKernel)
+    return kind in always or (kind in sometimes and bool(sometimes[kind]()))
+
+
+def _is_psd_by_metric(kernel: Any) -> bool:
+    given = kernel.pairwise_kernels_kwargs or {}
+    if kernel.gamma is not None and kernel.gamma < 0:
+        return False
+    if kernel.metric in ("poly", "polynomial"):
+        return Polynomial(given.get("degree", 3), 1.0, given.get("coef0", 1.0)).psd
+    return kernel.metric in _PSD_METRICS

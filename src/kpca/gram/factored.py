@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -16,14 +17,16 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from kpca._base.linalg import FloatArray, mean_of_rows
-from kpca._base.threads import in_order
+from kpca._base.threads import all_threads, in_order
 from kpca.gram.operator import Moments, OfData
-from kpca.gram.tiles import slices
+from kpca.gram.tiles import by_slices, slices
 from kpca.kernels import Kernel
 
 _EPS = float(np.finfo(np.float64).eps)
 # Numbers in a chunk of rows that stays in the cache while it is centred and multiplied.
 _CHUNK = 100_000
+# The fewest rows of F, or columns, that are multiplied at a time.
+_SHORTEST_BAND = 700
 # Up to this many numbers a pass over the rows is done before a second thread has started.
 _ONE_THREAD_NUMBERS = 400_000
 # Columns of the identity that a LinearOperator multiplies at a time to be written out, and rows that are squared.
@@ -37,14 +40,14 @@ _NEAR_ORIGIN = 4.0
 
 
 class MatrixGram(OfData):
-    """S K S of a given K; products are those of NumPy, SciPy or the LinearOperator itself."""
+    """S K S of a given K; products are those of NumPy in bands of rows, of SciPy, or of the LinearOperator itself."""
 
     kernel: Kernel | None = None
     psd, null = False, None  # nothing is known of a matrix that somebody else made
 
-    def __init__(self, K: Any, *, scale: FloatArray | None = None) -> None:
+    def __init__(self, K: Any, *, scale: FloatArray | None = None, threads: int = 1) -> None:
         self.shape = (K.shape[0], K.shape[0])
-        self._data, self._scale = K, scale
+        self._data, self._scale, self.threads = K, scale, threads
         self.constant = 0.0
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
@@ -53,13 +56,16 @@ class MatrixGram(OfData):
         return self._product(V * self._scale[:, None]) * self._scale[:, None]
 
     def _product(self, V: FloatArray) -> FloatArray:
-        if not isinstance(self._data, np.ndarray) or self._data.dtype == np.float64:
-            return np.asarray(self._data @ V, dtype=np.float64)
-        # float32 entries, float64 sums: NumPy would make a float64 copy of the whole matrix
-        out = np.empty(V.shape)
-        for rows in slices(len(out), _ROWS_AT_ONCE):
-            out[rows] = self._data[rows].astype(np.float64) @ V
-        return out
+        K = self._data
+        if isinstance(K, np.ndarray):
+            # float32 entries, float64 sums: NumPy would make a float64 copy of the whole matrix
+            def work(rows: slice) -> FloatArray:
+                return np.asarray(K[rows].astype(np.float64, copy=False) @ V)
+
+            return by_slices(work, np.empty(V.shape), _ROWS_AT_ONCE, self.threads or 1)
+        # how many threads a LinearOperator needs is its own affair
+        with all_threads() if isinstance(K, LinearOperator) else nullcontext():
+            return np.asarray(K @ V, dtype=np.float64)
 
     @cached_property
     def _entries(self) -> tuple[float, float]:
@@ -202,7 +208,8 @@ class Factored(OfData):
             return image if self._scale is None else image * self._scale[:, None]
         V = V.astype(self._data.dtype, copy=False)
         if "features" in self.__dict__:
-            return np.asarray(self.features @ V, dtype=np.float64)
+            F = self.features
+            return by_slices(lambda rows: F[rows] @ V, np.empty((len(F), V.shape[1])), _band(len(F)), self._threads)
         image = np.empty((V.shape[1], self._data.shape[0]))
         rest = (self.mean - self._origin) @ V
 
@@ -216,7 +223,8 @@ class Factored(OfData):
     def transposed_times(self, U: FloatArray) -> FloatArray:
         """Return F'U in float64.  # shape: (d, b)"""
         if not self.sparse:
-            return np.asarray(self.features.T @ U.astype(self._data.dtype, copy=False), dtype=np.float64)
+            F, U = self.features, U.astype(self._data.dtype, copy=False)
+            return self._summed(lambda rows: F[rows].T @ U[rows], len(F), (F.shape[1], U.shape[1]))
         scaled = U if self._scale is None else U * self._scale[:, None]
         image: FloatArray = np.asarray(self._data.T @ scaled, dtype=np.float64)
         image -= np.multiply.outer(self.mean, scaled.sum(axis=0))
@@ -225,8 +233,8 @@ class Factored(OfData):
     def __matmul__(self, V: FloatArray) -> FloatArray:
         if self.primal:
             if not self.sparse:
-                V = self.features @ V.astype(self._data.dtype, copy=False)
-                return np.asarray(self.features.T @ V, dtype=np.float64)
+                F, V = self.features, V.astype(self._data.dtype, copy=False)
+                return self._summed(lambda rows: F[rows].T @ (F[rows] @ V), len(F), (F.shape[1], V.shape[1]))
             return self.transposed_times(self.features_times(V))
         return self.features_times(self.transposed_times(V))
 
@@ -270,7 +278,8 @@ class Factored(OfData):
         elif self.primal:
             M = self._second_moments()
         else:
-            M = np.asarray(self.features @ self.features.T, dtype=np.float64)
+            F = self.features
+            M = self._summed(lambda columns: F[:, columns] @ F[:, columns].T, F.shape[1], self.shape)
         self._trace, self._matrix_norm = float(np.trace(M)), float(np.sqrt(np.vdot(M, M)))
         return M
 
@@ -294,3 +303,18 @@ class Factored(OfData):
             C -= np.multiply.outer(total / self._mass, total)
             self.__dict__["mean"] = self._origin + total / self._mass
         return C
+
+    def _summed(self, work: Callable[[slice], FloatArray], n: int, shape: tuple[int, int]) -> FloatArray:
+        """Return in float64 the sum of what `work` makes of bands of n rows or columns, in their order."""
+        total = np.zeros(shape)
+
+        def commit(_: slice, part: FloatArray) -> None:
+            np.add(total, part, out=total)
+
+        in_order(slices(n, _band(n)), lambda: work, commit, self._threads)
+        return total
+
+
+def _band(n: int) -> int:
+    """Return how many of n rows are multiplied at a time: bands of about the same length."""
+    return -(-n // max(1, n // _SHORTEST_BAND))

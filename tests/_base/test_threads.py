@@ -1,6 +1,7 @@
 """Thread limits of BLAS are put back, also when several fits overlap in threads."""
 
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -105,3 +106,64 @@ def test_a_fit_at_the_very_end_of_a_program():
     said += "atexit.register(lambda: print(model.fit(X).n_components_))"
     done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.returncode) == ("2", 0), done.stderr
+
+
+SIDE_BY_SIDE = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from sklearn.base import clone
+import kpca
+
+X = np.random.default_rng(0).standard_normal((1500, 8)) * np.linspace(3.0, 0.5, 8)
+wide = np.random.default_rng(1).standard_normal((1500, 1100))
+K = np.exp(-0.02 * np.square(X[:, None] - X).sum(axis=2))
+models = {
+    "krylov": (kpca.KernelPCA(60, kernel="rbf", gamma=0.02, eigen_solver="krylov", tol=1e-6), X),
+    "krylov in float32": (kpca.KernelPCA(60, kernel="rbf", gamma=0.02, eigen_solver="krylov"), X.astype(np.float32)),
+    "the whole matrix": (kpca.KernelPCA(60, kernel="rbf", gamma=0.02), X),
+    "a given matrix": (kpca.KernelPCA(60, kernel="precomputed", eigen_solver="krylov", tol=1e-6), K),
+    "linear": (kpca.KernelPCA(5, tol=1e-6), wide),
+    "many landmarks": (kpca.KernelPCA(5, kernel="rbf", gamma=0.02, approximation=kpca.Nystroem(1100)), X),
+}
+for name, (model, rows) in models.items():
+    def bits(_):
+        fitted = clone(model).fit(rows)
+        return [fitted.eigenvalues_, fitted.eigenvectors_, fitted.eigenvalue_bounds_, fitted.transform(rows[:50])]
+
+    alone = bits(0)
+    with ThreadPoolExecutor(4) as pool:
+        others = list(pool.map(bits, range(4)))
+    with kpca.config(threads=1):
+        others.append(bits(0))
+    if not all(np.array_equal(ours, theirs) for other in others for ours, theirs in zip(alone, other)):
+        print(name)
+"""
+
+
+def test_many_components_have_the_same_bits_alone_and_side_by_side():
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "4"}  # in a process of its own: these tests have one thread
+    done = subprocess.run([sys.executable, "-c", SIDE_BY_SIDE], env=env, capture_output=True, text=True, check=False)
+    assert (done.stdout.split("\n"), done.returncode) == ([""], 0), done.stdout + done.stderr
+
+
+def test_blocks_of_others_keep_a_large_call_on_one_thread():
+    """Their bits depend on the threads of BLAS, which are those of the process."""
+    seen, before = [], counts()
+    inside, leave = threading.Event(), threading.Event()
+
+    def other():
+        with blas.single_threaded():
+            inside.set()
+            leave.wait(10.0)
+
+    with blas.single_threaded(), blas.all_threads():
+        seen.append(counts())
+        worker = threading.Thread(target=other)
+        worker.start()
+        inside.wait(10.0)
+        seen.append(counts())
+        leave.set()
+        worker.join()
+        seen.append(counts())
+    assert seen == [before, [1] * len(before), before]
+    assert counts() == before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,14 @@ from scipy.linalg import eigh
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from kpca._base.threads import all_threads
+from kpca._base.threads import all_threads, single_threaded
 
 FloatArray = NDArray[Any]
 # From this share of all eigenpairs on, divide and conquer for all of them is faster than bisection for some.
 SHARE_FOR_ALL = 1 / 8
-_SMALL_FOR_THREADS = 256  # up to this many rows LAPACK is no faster on several threads
-_SMALL_FOR_PRODUCTS = 1100  # the same for a product with one vector
+# Rows of a matrix beyond which LAPACK and ARPACK get all threads of BLAS.
+_SMALL_FOR_THREADS = 1000
+_EXHAUSTIVE = 256  # up to this many rows all eigenpairs are looked at
 # Fewer eigenpairs than this are found by products.
 _FEW = 10
 _ARPACK_TOL = 1e-11
@@ -45,20 +46,25 @@ class Eigenpairs:
     residuals: FloatArray | None = None  # |B u - lambda u| where the matrix was still there to measure it
 
 
+def threads_for(n: int) -> AbstractContextManager[None]:
+    """Return the threads for LAPACK on a matrix of n rows: one, so that bits repeat beside others, unless it is large.
+
+    Several are slow beside anything else that is running.
+    """
+    return all_threads() if n > _SMALL_FOR_THREADS else single_threaded()
+
+
 def exhaustive(k: int, n: int) -> bool:
     """Return True if every eigenvalue above the k-th is sure to be found; a few of many are left to ARPACK."""
-    return k >= _FEW or n <= _SMALL_FOR_THREADS
+    return k >= _FEW or n <= _EXHAUSTIVE
 
 
 def largest_eigenpairs(B: FloatArray, k: int) -> Eigenpairs:
     """Return the k largest eigenpairs; B is C-contiguous and overwritten."""
     n = len(B)
-    if not exhaustive(k, n):
-        with all_threads() if n > _SMALL_FOR_PRODUCTS else nullcontext():
-            found = eigenpairs_by_arpack(B, n, k, _ARPACK_TOL)
-        if found is not None:
+    with threads_for(n):
+        if not exhaustive(k, n) and (found := eigenpairs_by_arpack(B, n, k, _ARPACK_TOL)) is not None:
             return found
-    with all_threads() if n > _SMALL_FOR_THREADS else nullcontext():
         return _all(B, k) if k > n * SHARE_FOR_ALL else _some(B, k)
 
 

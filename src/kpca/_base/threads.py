@@ -12,16 +12,29 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 _lock = threading.Lock()
-_inside = 0  # how many `single_threaded` blocks are open, in all threads
-_kept = 0  # how many `kept_single_threaded` blocks are open
-_limit: Any = None  # what the first of them set, for the last of them to undo
+_limit: Any = None  # what was set first, for the last block to undo
+_set: int | None = None  # the threads that are set; None: as at the start
+_inside = _wide = 0  # how many `single_threaded` and `all_threads` blocks are open, in all threads
+_owners = 0  # how many have opened the former: fits side by side
+
+
+@dataclass
+class _Owner:
+    """Whoever opened the first of some blocks that lie in one another, in threads that work for each other, too."""
+
+    blocks: int = 0
+
+
+_owner: ContextVar[_Owner | None] = ContextVar("_owner", default=None)
+_kept: ContextVar[bool] = ContextVar("_kept", default=False)
 
 
 @cache
@@ -31,6 +44,26 @@ def _pools() -> tuple[ThreadpoolController, int]:
     return pools, max((int(pool["num_threads"]) for pool in pools.info()), default=1)
 
 
+def _settle(*, inside: int = 0, wide: int = 0, owners: int = 0) -> None:
+    """Count blocks that were opened or closed, and set the threads that are right for those that are open."""
+    global _inside, _wide, _owners, _limit, _set  # noqa: PLW0603
+    _inside, _wide, _owners = _inside + inside, _wide + wide, _owners + owners
+    pools, count = _pools()
+    # a fit beside others stays with one thread: theirs are not to change the bits of those
+    wanted = 1 if _inside and (not _wide or _owners > 1) else count if _wide else None
+    if wanted == _set:
+        return
+    if wanted is None:
+        _limit.restore_original_limits()
+    else:
+        limit = pools.limit(limits=wanted)
+        _limit = limit if _set is None else _limit
+    _set = wanted
+    # threadpoolctl, from version 3.7 on, reserves the next change to the thread which made this one
+    if clear := getattr(OpenBLASController, "clear_controlling_thread", None):
+        clear(force=True)
+
+
 @contextmanager
 def single_threaded() -> Iterator[None]:
     """Let each BLAS call use the calling thread only.
@@ -38,27 +71,20 @@ def single_threaded() -> Iterator[None]:
     The setting belongs to the process, so blocks are counted: the last one to close undoes it, also when fits run side
     by side in several threads.
     """
-    global _inside, _limit  # noqa: PLW0603
+    owner = _owner.get()
+    if owner is None:
+        _owner.set(owner := _Owner())
     with _lock:
-        _inside += 1
-        if _inside == 1:
-            _limit = _pools()[0].limit(limits=1)
-            _release()
+        owner.blocks += 1
+        _settle(inside=1, owners=int(owner.blocks == 1))
     try:
         yield
     finally:
         with _lock:
-            _inside -= 1
-            if _inside == 0:
-                _limit.restore_original_limits()
-                _release()
-
-
-def _release() -> None:
-    """Let any thread change the limits next: threadpoolctl reserves that to the thread which did so first."""
-    clear = getattr(OpenBLASController, "clear_controlling_thread", None)  # from version 3.7 on
-    if clear is not None:
-        clear(force=True)
+            owner.blocks -= 1
+            _settle(inside=-1, owners=-int(owner.blocks == 0))
+        if not owner.blocks:
+            _owner.set(None)
 
 
 @cache
@@ -75,13 +101,20 @@ def no_openmp_threads() -> Iterator[None]:
 
 @contextmanager
 def all_threads() -> Iterator[None]:
-    """Let BLAS use as many threads as at the start again, for one large call inside a `single_threaded` block."""
-    if _kept:
+    """Let BLAS use as many threads as at the start again, for one large call inside a `single_threaded` block.
+
+    Beside the blocks of other fits nothing changes: the call is then slower, and its last bits may be others.
+    """
+    if _kept.get():
         yield
         return
-    pools, count = _pools()
-    with pools.limit(limits=count):
+    with _lock:
+        _settle(wide=1)
+    try:
         yield
+    finally:
+        with _lock:
+            _settle(wide=-1)
 
 
 @contextmanager
@@ -91,15 +124,13 @@ def kept_single_threaded() -> Iterator[None]:
     Threads of LAPACK wait for each other by spinning; where another program has one of the cores, a call of 50 ms takes
     seconds.
     """
-    global _kept  # noqa: PLW0603
+    before = _kept.get()
     with single_threaded():
-        with _lock:
-            _kept += 1
+        _kept.set(True)
         try:
             yield
         finally:
-            with _lock:
-                _kept -= 1
+            _kept.set(before)
 
 
 # -- Worker threads that compute pieces in any order and hand them over in one ----------------------------------------

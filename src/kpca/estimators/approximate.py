@@ -15,7 +15,7 @@ from kpca._base.config import memory_budget, require, row_columns
 from kpca._base.errors import InputError, Setting
 from kpca._base.linalg import FloatArray, largest_eigenpairs
 from kpca._base.progress import row_monitor
-from kpca._base.threads import kept_single_threaded, single_threaded
+from kpca._base.threads import single_threaded
 from kpca.estimators.cost import Request
 from kpca.estimators.exact import (
     Decomposition,
@@ -144,8 +144,6 @@ _MISMATCH = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 _CLEARLY = 1e-6
 # With fewer rows than this nothing is said of their bandwidth.
 _FEWEST_UNRELATED = 200
-# Up to so many features their eigenproblem is solved by one thread.
-_FEW_FEATURES = 1024
 
 
 @dataclass(frozen=True)
@@ -193,6 +191,7 @@ def landmark_projection(
     return KernelProjection(features.kernel, rows, A, offset, shifted=False, centre=centre, precision=precision)
 
 
+@single_threaded()
 def components_of(
     scatter: Scatter, fitted: FittedMap, n_components: int | float | None, *, centred: bool, dtype: np.dtype[Any]
 ) -> Components:
@@ -203,9 +202,7 @@ def components_of(
     frobenius2 = float(np.vdot(C, C))
     if not np.isfinite(frobenius2):
         raise not_finite(feature_map.kernel, "data")
-    # LAPACK's own threads would win little on so small a matrix, and the last bits would depend on their number.
-    with kept_single_threaded() if rank <= _FEW_FEATURES else single_threaded():
-        found = largest_eigenpairs(C, min(n_components, rank) if isinstance(n_components, int) else rank)
+    found = largest_eigenpairs(C, min(n_components, rank) if isinstance(n_components, int) else rank)
     values, directions = np.maximum(found.values, 0.0), found.vectors
     if isinstance(n_components, int) and n_components > rank:  # fewer independent features than components: no variance
         values = np.append(values, np.zeros(n_components - rank))
@@ -278,6 +275,7 @@ def _bounds(values: FloatArray, gap: float, feature_map: FeatureMap, error: floa
 Chunks = Callable[[], Iterable[tuple[Any, FloatArray | None]]]
 
 
+@single_threaded()
 def decompose_features(
     fitted: FittedMap, chunks: Chunks, dtype: np.dtype[Any], request: Request, *, n_rows: int | None = None
 ) -> Decomposition:

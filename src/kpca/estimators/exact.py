@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,8 +38,6 @@ from kpca.kernels.base import has_bandwidth
 from kpca.spectrum import Spectrum, solve_factored
 from kpca.spectrum.result import participation_ratio, unrelated_ratio
 
-# Multiplications in n d min(n, d) up to which the linear kernel is done before threads have met.
-_SMALL_LINEAR = 5e8
 _TOO_LARGE = "scale the data, or give float64 rows"
 # The fewest rows, the flatness of their spectrum and the mean similarity that speak of too small a bandwidth.
 _FEWEST_UNRELATED, _FLAT, _UNRELATED = 10, 0.95, 0.01
@@ -58,6 +55,7 @@ class Decomposition:
         return replace(self, spectrum=self.spectrum.head(k), projection=self.projection.head(k))
 
 
+@single_threaded()
 def decompose(
     kernel: Kernel,
     X: Any,
@@ -69,15 +67,15 @@ def decompose(
 ) -> Decomposition:
     """Find the components of the rows of X, all of positive weight, under a kernel.
 
+    BLAS has one thread all through, here and for a given matrix: its threads that wait for work would take the cores
+    from ours, and as their number belongs to the process, sums would come out in other bits beside other fits.
+
     `arguments` are those of the kernel, where they are used for others, too; `near` is what is known of kernels that
     differ little, from which the search then starts.
     """
     scale = None if weights is None else np.sqrt(weights)
     if isinstance(kernel, Linear):
-        # The products of sparse rows know no threads, and the small ones between them are done before threads have met.
-        small = sparse.issparse(X) or X.shape[0] * X.shape[1] * min(X.shape) <= _SMALL_LINEAR
-        with single_threaded() if small else nullcontext():
-            return _decompose_linear(X, scale, request)
+        return _decompose_linear(X, scale, request)
     shifted = request.center and better_shifted(kernel, X)
     gram = Gram(kernel, X, scale=scale, shifted=shifted, threads=request.threads, arguments=arguments)
     spectrum = _solve(gram, request, X.dtype, near)
@@ -99,12 +97,13 @@ def refit(
     return found.projection, found.spectrum.scores(None)
 
 
+@single_threaded()
 def decompose_matrix(K: Any, weights: FloatArray | None, request: Request) -> Decomposition:
     """Find the components that belong to a kernel matrix; rows of weight 0 get no say and no coefficient."""
     n = K.shape[0]
     present = np.arange(n) if weights is None else np.flatnonzero(weights)
     scale = None if weights is None else np.sqrt(weights[present])
-    gram = MatrixGram(K if len(present) == n else _principal_part(K, present), scale=scale)
+    gram = MatrixGram(K if len(present) == n else _principal_part(K, present), scale=scale, threads=request.threads)
     spectrum = _solve(gram, request, np.dtype(np.float64) if isinstance(K, LinearOperator) else K.dtype)
     some, offset = _coefficients(gram, spectrum, request.center)
     coefficients = np.zeros((n, some.shape[1]))
@@ -167,14 +166,13 @@ def _solve(gram: Any, request: Request, dtype: np.dtype[Any], near: Near | None 
         count = max(count, len(spectrum.values))  # a resumed fit may have been further
         found = _enough(spectrum, request, last=count == n)
         start, count = Near(spectrum.vectors, float(spectrum.values[0])), min(2 * count, n)
-    with single_threaded():  # what is left is over before threads of BLAS have met
-        spectrum = settled(found, dtype)
-        if gram.kernel is not None and request.center:
-            _warn_of_flat_kernel(gram, spectrum)
-        if checkpoint is not None and spectrum.converged:
-            checkpoint.remove()
-        signs = signs_of(spectrum.vectors, None if (gram.scale == 1.0).all() else gram.scale)
-        return replace(spectrum, vectors=spectrum.vectors * signs)
+    spectrum = settled(found, dtype)
+    if gram.kernel is not None and request.center:
+        _warn_of_flat_kernel(gram, spectrum)
+    if checkpoint is not None and spectrum.converged:
+        checkpoint.remove()
+    signs = signs_of(spectrum.vectors, None if (gram.scale == 1.0).all() else gram.scale)
+    return replace(spectrum, vectors=spectrum.vectors * signs)
 
 
 def _enough(spectrum: Spectrum, request: Request, *, last: bool) -> Spectrum | None:

@@ -6,7 +6,6 @@ Which of them a fit takes is decided in `plan`. Another solver is a function of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,6 @@ from kpca._base.config import BASE, MEMORY_LIMIT
 from kpca._base.errors import InputError, Setting
 from kpca._base.linalg import FloatArray
 from kpca._base.progress import pass_monitor
-from kpca._base.threads import single_threaded
 from kpca.estimators import cost, memory
 from kpca.estimators.checkpoint import Checkpoint
 from kpca.estimators.cost import Problem, Request
@@ -28,8 +26,6 @@ from kpca.spectrum.krylov import block_size, step_size
 LARGE_SHARE = 1 / 6
 # Products after the first that a tolerance takes, about.
 _REUSES, _REUSES_WHEN_TIGHT, _LOOSE = 2, 5, 1e-8
-# Beyond this many components the work on the basis needs BLAS's threads.
-_NARROW = 40
 # Columns of the first block that stay random beside the guess: they find what the guess has missed.
 _RANDOM_COLUMNS = 4
 
@@ -74,8 +70,7 @@ def require_whole(n: int, k: int, held: int, budget: Callable[[], int]) -> bool:
 
 
 def _solve_whole(gram: Any, count: int, request: Request, **known: Any) -> Spectrum:
-    with single_threaded():  # LAPACK itself takes all threads again where that is faster
-        return solve_dense(Centered(gram) if request.center else gram, count)
+    return solve_dense(Centered(gram) if request.center else gram, count)
 
 
 def _expected_whole(problem: Problem, k: int) -> dict[str, Any]:
@@ -94,17 +89,14 @@ def _solve_by_blocks(
     n, held = gram.shape[0], memory.held_by(gram)
     operator = Centered(gram) if request.center else gram
     count, keeper = (count, None) if checkpoint is None else checkpoint.at(count)
-    # BLAS threads that wait for work by spinning would take the cores from ours; a given matrix has only theirs.
-    small = gram.kernel is not None and count <= _NARROW
     layout = memory.krylov_layout(n, count, request.budget, held, request.threads)
-    with single_threaded() if small else nullcontext():
-        gram.at("single").keep_tiles(0 if near is not None else layout.tiles, _reuses(request.tol))
-        if start is None and gram.kernel is not None:
-            guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
-            start = Near(*leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed))
-        known = {} if start is None else {"start": start.columns, "largest": start.largest, "probe": start.probe}
-        how: dict[str, Any] = {**known, "room": layout.room, "keeper": keeper}
-        return solve_krylov(operator, count, request.tol, **how, **limits(request))
+    gram.at("single").keep_tiles(0 if near is not None else layout.tiles, _reuses(request.tol))
+    if start is None and gram.kernel is not None:
+        guess = max(block_size(count) - 1 - _RANDOM_COLUMNS, 1)
+        start = Near(*leading_eigenvectors(gram, guess, centred=request.center, seed=request.seed))
+    known = {} if start is None else {"start": start.columns, "largest": start.largest, "probe": start.probe}
+    how: dict[str, Any] = {**known, "room": layout.room, "keeper": keeper}
+    return solve_krylov(operator, count, request.tol, **how, **limits(request))
 
 
 def _reuses(tol: float) -> int:

@@ -24,6 +24,8 @@ _CENTRED_NUMBERS = 100_000
 _SHORTEST_PIECE = 500_000
 # Rows of scores that a thread goes over at a time; up to so many, a single one does.
 SCORES_AT_ONCE = 32_768
+# Rows of given kernel values that are multiplied at a time.
+_MATRIX_ROWS = 512
 # Residuals below this many units in the last place of what they are the difference of are 0.
 _ROUNDING = 16.0
 
@@ -189,7 +191,10 @@ class MatrixProjection(_ByComponents):
     offset: FloatArray  # shape: (k,)
 
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
-        return np.asarray(X @ self.coefficients, dtype=np.float64) - self.offset
+        if not isinstance(X, np.ndarray):
+            return np.asarray(X @ self.coefficients, dtype=np.float64) - self.offset
+        scores = np.empty((len(X), len(self.offset)))
+        return by_slices(lambda rows: X[rows] @ self.coefficients - self.offset, scores, _MATRIX_ROWS, threads)
 
 
 @dataclass(frozen=True)
@@ -205,6 +210,7 @@ class FeatureProjection(_ByComponents):
     def offset(self) -> FloatArray:
         return np.asarray(self.mean @ self.directions)
 
+    @single_threaded()
     def __call__(self, X: Any, *, threads: int = 1) -> FloatArray:
         """Return the scores of the rows of X; their features are made a piece at a time.  # shape: (m, k)"""
         scores, offset = np.empty((X.shape[0], self.directions.shape[1])), self.offset

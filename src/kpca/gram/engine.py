@@ -33,8 +33,8 @@ __all__ += ["some_columns", "sum_over_bands", "to_host"]
 FloatArray = NDArray[Any]
 Array = NDArray[Any]  # of any namespace of the array API standard; to mypy one of NumPy
 # Rows of tall columns that a thread works on at a time: some of their columns stay in its cache, and the work takes
-# longer than to wake a thread. Up to so many rows, all are done before threads have met.
-_BAND_ROWS, _FEW_ROWS = 4096, 8192
+# longer than to wake a thread. Up to so many rows, all are done before threads have met, if columns are not many.
+_BAND_ROWS, _FEW_ROWS, _WIDE_ROWS = 4096, 8192, 512
 _COPIED_COLUMNS = 4
 
 
@@ -182,30 +182,45 @@ def empty_columns(n: int, count: int, other: Array) -> Array:
 
 
 def band_by_band(
-    work: Callable[[slice], Array], width: int, other: Array, threads: int | None, out: Array | None = None
+    work: Callable[[slice], Array],
+    width: int,
+    other: Array,
+    threads: int | None,
+    out: Array | None = None,
+    *,
+    wide: bool = False,
 ) -> Array:
     """Return columns where `other` is, of which `work` gives some rows; those of main memory on these threads.
 
     They may be written to `out`, which `work` may read at the rows it is asked for. `threads=None` leaves all rows, and
-    so the threads, to BLAS.  # shape: (len(other), width)
+    so the threads, to BLAS; `wide` says that there are so many columns that few rows are work enough for a thread.
+    # shape: (len(other), width)
     """
-    n = other.shape[0]
-    if threads is None or n <= _FEW_ROWS or not isinstance(other, np.ndarray):
+    if not (step := _step(other, threads, wide=wide)):
         return work(slice(None))
-    return by_slices(work, empty_columns(n, width, other) if out is None else out, _BAND_ROWS, threads)
+    out = empty_columns(other.shape[0], width, other) if out is None else out
+    return by_slices(work, out, step, threads or 1)
 
 
-def inner_products(A: Array, B: Array, threads: int | None = None) -> FloatArray:
+def inner_products(A: Array, B: Array, threads: int | None = None, *, wide: bool = False) -> FloatArray:
     """Return A'B in main memory; threads as above, and sums over bands in the order of the rows.  # shape: (a, b)"""
-    return sum_over_bands(lambda rows: A[rows, :].T @ B[rows, :], A, threads)
+    return sum_over_bands(lambda rows: A[rows, :].T @ B[rows, :], A, threads, wide=wide)
 
 
-def sum_over_bands(work: Callable[[slice], Array], other: Array, threads: int | None) -> FloatArray:
-    """Return in main memory the sum of what `work` makes of some rows, in their order; `other` and threads as above."""
-    n = other.shape[0]
-    if threads is None or n <= _FEW_ROWS or not isinstance(other, np.ndarray):
+def sum_over_bands(
+    work: Callable[[slice], Array], other: Array, threads: int | None, *, wide: bool = False
+) -> FloatArray:
+    """Return in main memory the sum of what `work` makes of some rows, in their order; the rest as above."""
+    if not (step := _step(other, threads, wide=wide)):
         return to_host(work(slice(None)))
-    return np.asarray(sum(over_slices(work, n, _BAND_ROWS, threads)))
+    return np.asarray(sum(over_slices(work, other.shape[0], step, threads or 1)))
+
+
+def _step(other: Array, threads: int | None, *, wide: bool) -> int:
+    """Return how many rows are worked on at a time; 0 for all. The number of threads has no say in it."""
+    if threads is None or not isinstance(other, np.ndarray):
+        return 0
+    return _BAND_ROWS if len(other) > _FEW_ROWS else _WIDE_ROWS if wide else 0
 
 
 def copy_columns(pairs: list[tuple[Array, Array]], threads: int | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -16,14 +17,16 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from kpca._base.linalg import FloatArray, mean_of_rows
-from kpca._base.threads import in_order
+from kpca._base.threads import all_threads, in_order
 from kpca.gram.operator import Moments, OfData, Precision
-from kpca.gram.tiles import slices
+from kpca.gram.tiles import by_slices, slices
 from kpca.kernels import Kernel
 
 _EPS = float(np.finfo(np.float64).eps)
 # Numbers in a chunk of rows that stays in the cache while it is centred and multiplied.
 _CHUNK = 100_000
+# The fewest rows of F, or columns, that are multiplied at a time.
+_SHORTEST_BAND = 700
 # Up to this many numbers a pass over the rows is done before a second thread has started.
 _ONE_THREAD_NUMBERS = 400_000
 # Columns of the identity that a LinearOperator multiplies at a time to be written out, and rows that are squared.
@@ -41,14 +44,14 @@ _MEASURED, _SAFETY = 4, 4.0
 
 
 class MatrixGram(OfData):
-    """S K S of a given K; products are those of NumPy, SciPy or the LinearOperator itself."""
+    """S K S of a given K; products are those of NumPy in bands of rows, of SciPy, or of the LinearOperator itself."""
 
     kernel: Kernel | None = None
     psd, null = False, None  # nothing is known of a matrix that somebody else made
 
-    def __init__(self, K: Any, *, scale: FloatArray | None = None) -> None:
+    def __init__(self, K: Any, *, scale: FloatArray | None = None, threads: int = 1) -> None:
         self.shape = (K.shape[0], K.shape[0])
-        self._data, self._scale = K, scale
+        self._data, self._scale, self.threads = K, scale, threads
         self.constant = 0.0
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
@@ -57,13 +60,16 @@ class MatrixGram(OfData):
         return self._product(V * self._scale[:, None]) * self._scale[:, None]
 
     def _product(self, V: FloatArray) -> FloatArray:
-        if not isinstance(self._data, np.ndarray) or self._data.dtype == np.float64:
-            return np.asarray(self._data @ V, dtype=np.float64)
-        # float32 entries, float64 sums: NumPy would make a float64 copy of the whole matrix
-        out = np.empty(V.shape)
-        for rows in slices(len(out), _ROWS_AT_ONCE):
-            out[rows] = self._data[rows].astype(np.float64) @ V
-        return out
+        K = self._data
+        if isinstance(K, np.ndarray):
+            # float32 entries, float64 sums: NumPy would make a float64 copy of the whole matrix
+            def work(rows: slice) -> FloatArray:
+                return np.asarray(K[rows].astype(np.float64, copy=False) @ V)
+
+            return by_slices(work, np.empty(V.shape), _ROWS_AT_ONCE, self.threads or 1)
+        # how many threads a LinearOperator needs is its own affair
+        with all_threads() if isinstance(K, LinearOperator) else nullcontext():
+            return np.asarray(K @ V, dtype=np.float64)
 
     @cached_property
     def _entries(self) -> tuple[float, float]:
@@ -299,8 +305,11 @@ class Factored(OfData):
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
         if not self.sparse and (self._single or self.dtype == np.float64):
-            left, right = (self.features.T, self.features) if self.primal else (self.features, self.features.T)
-            return np.asarray(left @ (right @ V.astype(right.dtype, copy=False)), dtype=np.float64)
+            F, V = self.features, V.astype(self.dtype, copy=False)
+            if self.primal:
+                return self._summed(lambda rows: F[rows].T @ (F[rows] @ V), V.shape)
+            inside = self._summed(lambda rows: F[rows].T @ V[rows], (F.shape[1], V.shape[1])).astype(self.dtype)
+            return by_slices(lambda rows: F[rows] @ inside, np.empty(V.shape), _band(len(F)), self._threads)
         if not self.primal:
             return self.features_times(self.transposed_times(V))
         if self.sparse:
@@ -402,3 +411,18 @@ class Factored(OfData):
 
         in_order(slices(d, _WIDEST), make_worker, commit, self._threads)
         return M
+
+    def _summed(self, work: Callable[[slice], FloatArray], shape: tuple[int, ...]) -> FloatArray:
+        """Return in float64 the sum of what `work` makes of bands of the rows, in their order."""
+        n, total = self._data.shape[0], np.zeros(shape)
+
+        def commit(_: slice, part: FloatArray) -> None:
+            np.add(total, part, out=total)
+
+        in_order(slices(n, _band(n)), lambda: work, commit, self._threads)
+        return total
+
+
+def _band(n: int) -> int:
+    """Return how many of n rows are multiplied at a time: bands of about the same length."""
+    return -(-n // max(1, n // _SHORTEST_BAND))

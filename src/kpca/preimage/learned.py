@@ -17,7 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kpca._base.config import BASE, BLAS_BUFFER, memory_budget, require
 from kpca._base.errors import InputError
-from kpca._base.linalg import FloatArray, mean_of_rows
+from kpca._base.linalg import FloatArray, mean_of_rows, threads_for
 from kpca.gram import CrossGram, Gram
 from kpca.kernels import RBF, Kernel
 from kpca.preimage import gcv
@@ -71,8 +71,9 @@ def fit_ridge_map(
     mean = mean_of_rows(X, weights)
     try:
         # K is symmetric, and its transpose is in LAPACK's order: it is factored where it lies
-        factor = cho_factor(K.T, lower=True, overwrite_a=True, check_finite=False)
-        dual_coef = cho_solve(factor, X - mean, overwrite_b=True, check_finite=False)
+        with threads_for(n):
+            factor = cho_factor(K.T, lower=True, overwrite_a=True, check_finite=False)
+            dual_coef = cho_solve(factor, X - mean, overwrite_b=True, check_finite=False)
     except LinAlgError as error:
         raise InputError(
             f"The ridge system of fit_inverse_transform must be positive definite; with alpha={alpha} it is singular: "

@@ -54,6 +54,8 @@ _MOST_IMAGES = 6
 _MIXTURE = 0.25
 # A refresh is worth its price once the residuals, relative to the largest eigenvalue, are below this.
 _LATE = 1e-3
+# Beyond this many components the work on the basis of few rows, too, is enough for several threads.
+_NARROW = 40
 # Errors of the images above this part of the tolerance are too much.
 _REFRESH = 0.8
 # Passes without progress after which float32 products are given up, and float64 ones if what is left is rounding.
@@ -148,7 +150,7 @@ class _Iteration:
     ) -> None:
         self.operator, self.k, self.tol = operator, k, tol
         self.n = operator.shape[0]
-        self.placed, self.threads = operator.placed, operator.threads
+        self.placed, self.threads, self.wide = operator.placed, operator.threads, k > _NARROW
         self.none = self.placed(np.empty((self.n, 0)))
         self.rank = self.n - (operator.null is not None)  # dimension of the space the operator acts on
         self.block = min(block_size(k), self.rank)
@@ -391,7 +393,7 @@ class _Iteration:
             V[rows, :] = _product(V, here, rows, memory)
             return left[rows, :].T @ V[rows, :]
 
-        return sum_over_bands(work, V, self.threads)
+        return sum_over_bands(work, V, self.threads, wide=self.wide)
 
     def _clear(self, V: Array, known: Array, C: FloatArray) -> FloatArray:
         """Overwrite V by V - known C, and return V'V in main memory."""
@@ -401,13 +403,13 @@ class _Iteration:
             V[rows, :] -= _product(known, here, rows, memory)
             return V[rows, :].T @ V[rows, :]
 
-        return sum_over_bands(work, V, self.threads)
+        return sum_over_bands(work, V, self.threads, wide=self.wide)
 
     # What has n rows is worked on in bands of them, on the threads that the products have, too; in place where that can
     # be, because fresh memory costs more than the work.
 
     def _by_bands(self, work: Callable[[slice], Array], width: int, out: Array | None = None) -> Array:
-        return band_by_band(work, width, self.none, self.threads, out)
+        return band_by_band(work, width, self.none, self.threads, out, wide=self.wide)
 
     def _memory_for(self, V: Array) -> Array | None:
         """Return room for products as large as V: fresh memory would cost more than the work."""
@@ -431,7 +433,7 @@ class _Iteration:
         # The coupling to the old basis comes from the old images: it is as small as the residuals, and the new ones may
         # be wrong by more than that.
         copy_columns([(V, self.Q[:, old:new]), (W, self.A[:, old:new])], self.threads)
-        coupling = inner_products(V, self.A[:, :new], self.threads)
+        coupling = inner_products(V, self.A[:, :new], self.threads, wide=self.wide)
         self.H[old:new, :old] = coupling[:, :old]
         self.H[:old, old:new] = coupling[:, :old].T
         inside = coupling[:, old:]
@@ -482,7 +484,7 @@ class _Iteration:
             return column_norms(R[rows, :]) ** 2
 
         self.drift = np.sqrt((self.errors[: self.size] ** 2) @ (y**2))
-        self.norms = np.sqrt(sum_over_bands(work, R, self.threads))
+        self.norms = np.sqrt(sum_over_bands(work, R, self.threads, wide=self.wide))
         return self.norms
 
     def _residual_directions(self, residual: FloatArray) -> Array:
@@ -538,7 +540,7 @@ class _Iteration:
             return self._residuals
         A, Y = self.A[:, : self.size], self.Y
         # |r|^2 = |A y|^2 - theta^2, good enough for the trailing pairs; the leading ones were measured.
-        images = np.einsum("ij,ij->j", Y, inner_products(A, A, self.threads) @ Y)
+        images = np.einsum("ij,ij->j", Y, inner_products(A, A, self.threads, wide=self.wide) @ Y)
         residuals: FloatArray = np.sqrt(np.maximum(images - self.theta**2, 0.0))
         residuals[: len(self.norms)] = self.norms
         drift: FloatArray = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))

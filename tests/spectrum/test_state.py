@@ -27,7 +27,7 @@ class Memory:
         return self.first
 
     def save(self, state: State) -> None:
-        copies = {name: getattr(state, name).copy() for name in ("Q", "A", "H", "errors")}
+        copies = {name: getattr(state, name).copy() for name in ("Q", "A", "H", "errors", "share")}
         self.states.append(replace(state, **copies))
 
 

@@ -19,7 +19,7 @@ FloatArray = NDArray[Any]
 # From this share of all eigenpairs on, divide and conquer for all of them is faster than bisection for some.
 SHARE_FOR_ALL = 1 / 8
 # Rows of a matrix beyond which LAPACK and ARPACK get all threads of BLAS.
-_SMALL_FOR_THREADS = 1000
+_SMALL_FOR_THREADS = 2000
 _EXHAUSTIVE = 256  # up to this many rows all eigenpairs are looked at
 # Fewer eigenpairs than this are found by products.
 _FEW = 10

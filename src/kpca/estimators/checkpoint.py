@@ -43,7 +43,7 @@ _BYTES_AT_ONCE = 2**24
 _PROBED_ROWS, _SAME = 24, 1e-10
 _PROBE = "probe"
 _DIGESTS = ("data", "weights")
-_STATE_ARRAYS = ("Q", "A", "H", "errors")
+_STATE_ARRAYS = ("Q", "A", "H", "errors", "share")
 _STATE_NUMBERS: dict[str, tuple[type, ...]] = {
     "k": (int,),
     "passes": (int,),

@@ -90,8 +90,10 @@ class Fitted:
         """Return the attributes of a fitted KernelPCA by their names, which model files know."""
         spectrum, weights = self.spectrum, self.weights
         top = float(spectrum.values.max(initial=0.0)) or 1.0
-        # float32 vectors are rounded once more on the way out
-        rounding = float(np.finfo(np.float32).eps) if self.dtype == np.float32 else 0.0
+        # float32 vectors are rounded once more on the way out; the norm of an indefinite matrix may be above its top
+        psd, squares = self.kernel is not None and self.kernel.psd, float(np.nan_to_num(spectrum.frobenius2))
+        norm = 1.0 if psd else max(1.0, np.sqrt(squares) / top)
+        rounding = norm * float(np.finfo(np.float32).eps) if self.dtype == np.float32 else 0.0
         found = {
             **self.columns,
             "kernel_": self.kernel,

@@ -148,7 +148,8 @@ def diagonal_of(kernel: Kernel, X: Any, *, shifted: bool) -> FloatArray:
         parts = [diagonal_of(member, X, shifted=shifted) for member in kernel.members]
         total: FloatArray = np.sum(parts, axis=0)
         return total * (kernel.factor if isinstance(kernel, Scaled) else 1.0)
-    return kernel.diagonal(X) - (kernel.at_zero if shifted and isinstance(kernel, RadialKernel) else 0.0)
+    rows = X if isinstance(kernel, ProfileKernel) else as_float64(X)  # as the blocks of the others have them
+    return kernel.diagonal(rows) - (kernel.at_zero if shifted and isinstance(kernel, RadialKernel) else 0.0)
 
 
 class _BlockValues(Evaluator):

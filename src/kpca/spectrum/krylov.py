@@ -50,8 +50,8 @@ _LEAST_SHARE = 0.03
 # Images after which nothing more is expected to come, also where eigenvalues lie so close that more would be needed:
 # at a tolerance of 1e-3, and one more for each digit beyond. No more than a random start would take.
 _MOST_IMAGES = 6
-# A Ritz pair is a mixture of eigenvectors if its residual is more than this share of its value, or of what it lacks.
-_MIXTURE = 0.25
+# A Ritz pair that has this share of the chain may hide what the chain is there to find.
+_OF_CHAIN = 0.1
 # A refresh is worth its price once the residuals, relative to the largest eigenvalue, are below this.
 _LATE = 1e-3
 # Beyond this many components the work on the basis of few rows, too, is enough for several threads.
@@ -179,6 +179,7 @@ class _Iteration:
         self.A = empty_columns(self.n, room, self.none)  # images B Q
         self.H = np.zeros((room, room))  # Q' B Q
         self.errors = np.empty(room)  # how wrong each image may be
+        self.share = np.empty(room)  # of the chain, squared, in each column
 
     def run(
         self,
@@ -194,7 +195,8 @@ class _Iteration:
                 self._extend(columns, precision)
                 if links := self._links:
                     self.chain, self.images = self.size - columns.shape[1] + self.place, self.images + 1
-                    self.probe = some_columns(self.Q, np.arange(self.chain, min(self.chain + links, self.size)))
+                    own = slice(self.chain, min(self.chain + links, self.size))
+                    self.share[own], self.probe = 1.0, some_columns(self.Q, np.arange(own.start, own.stop))
                 if keeper is not None:  # before anybody hears of the pass: one that was reported is not lost
                     keeper.save(self._state())
             residual = self._ritz()
@@ -243,7 +245,7 @@ class _Iteration:
         if size > self.Q.shape[1]:  # the limit was higher when the state was written: its basis is taken as it is
             self._make_basis(size)
         self.Q[:, :size], self.A[:, :size] = self.placed(state.Q), self.placed(state.A)
-        self.H[:size, :size], self.errors[:size] = state.H, state.errors
+        self.H[:size, :size], self.errors[:size], self.share[:size] = state.H, state.errors, state.share
         self.size = size
         for name in _REMEMBERED:
             setattr(self, name, getattr(state, name))
@@ -259,6 +261,7 @@ class _Iteration:
             A=to_host(self.A[:, :size]),
             H=self.H[:size, :size],
             errors=self.errors[:size],
+            share=self.share[:size],
             generator=dict(self.rng.bit_generator.state),
             found=self.operator.found(),
             **{name: getattr(self, name) for name in _REMEMBERED},
@@ -352,13 +355,13 @@ class _Iteration:
         """
         theta, residuals = self.theta, self._all_residuals()
         goal = float(theta[min(self.k, len(theta)) - 1]) + 0.5 * self.tol * self.top
-        missing = np.where(np.arange(len(theta)) < self.k, math.inf, goal - theta)
-        mixed = residuals > _MIXTURE * np.minimum(np.abs(theta), missing)
+        least = _LEAST_SHARE / math.sqrt(self.n)
+        mixed = (self.share[: self.size] @ self.Y**2 > _OF_CHAIN) & (residuals > least * np.abs(theta))
         mu = float((theta + residuals)[mixed].max(initial=0.0))
         if not 0.0 < mu < goal:
             return 1 if mu <= 0.0 < goal else self.most_images
         growth = math.acosh(2.0 * goal / mu - 1.0)
-        return min(math.ceil(math.acosh(math.sqrt(self.n) / _LEAST_SHARE) / growth), self.most_images)
+        return min(math.ceil(math.acosh(1.0 / least) / growth), self.most_images)
 
     def _random(self, count: int) -> Array:
         return self.placed(self.rng.standard_normal((self.n, count)))
@@ -429,7 +432,7 @@ class _Iteration:
         self.passes += 1
         old, new = self.size, self.size + V.shape[1]
         exact = operator is self.operator.at("double")
-        self.errors[old:new] = 0.0 if exact else self.single_error
+        self.errors[old:new], self.share[old:new] = 0.0 if exact else self.single_error, 0.0
         # The coupling to the old basis comes from the old images: it is as small as the residuals, and the new ones may
         # be wrong by more than that.
         copy_columns([(V, self.Q[:, old:new]), (W, self.A[:, old:new])], self.threads)
@@ -446,11 +449,11 @@ class _Iteration:
             return
         keep = min(self.k + self.block, self.Q.shape[1] - count, self.size)
         Y = self.Y[:, :keep]
-        errors = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2))
+        errors, share = np.sqrt((self.errors[: self.size] ** 2) @ (Y**2)), self.share[: self.size] @ Y**2
         self.Q[:, :keep] = self._combined(keep)
         self.A[:, :keep] = self._turned(self.A[:, : self.size], Y)
         self.H[:keep, :keep] = np.diag(self.theta[:keep])
-        self.errors[:keep] = errors
+        self.errors[:keep], self.share[:keep] = errors, share
         self.size = keep
 
     def _combined(self, stop: int, start: int = 0) -> Array:

@@ -61,6 +61,7 @@ class State:
     A: FloatArray  # its images, shape (n, size)
     H: FloatArray  # Q'A, shape (size, size)
     errors: FloatArray  # how wrong each image may be, shape (size,)
+    share: FloatArray  # of each column, that random columns and their images have, shape (size,)
     cheap: Precision
     single_error: float
     best: float

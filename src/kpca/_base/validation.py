@@ -123,7 +123,7 @@ def check_rows(n: int, what: str | Setting = _X) -> None:
         raise InputError((what, said))
 
 
-def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
+def check_weights(sample_weight: Any, n: int, *, may_be_zeros: bool = False) -> FloatArray | None:
     """Return weights as float64, None if there are none or all are 1."""
     if sample_weight is None:
         return None
@@ -139,7 +139,7 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
     if not np.isfinite(weights).all() or (weights < 0).any():
         row = int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
         raise InputError(f"sample_weight must be finite and not negative; got {weights[row]} in row {row}.")
-    if not (weights > 0).any():
+    if not may_be_zeros and not (weights > 0).any():
         raise InputError("sample_weight must be positive for at least two rows; got zeros only.")
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):

@@ -389,3 +389,65 @@ def test_bad_use_says_so_in_one_sentence(name: str) -> None:
 
 def test_the_one_error_type_is_a_value_error() -> None:
     assert issubclass(InputError, ValueError)
+
+
+# -- Every door that takes rows looks at what is masked, and says what a frame holds that is no number ----------------
+
+MANY_ROWS = np.random.default_rng(2).standard_normal((60, 3))
+CLASSES = MANY_ROWS[:, 0] > 0
+MODEL = KernelPCA(2, kernel="rbf", preimage="ridge").fit(MANY_ROWS)
+DETECTOR = kpca.KernelPCADetector(contamination=0.1).fit(MANY_ROWS)
+DOORS: dict[str, Callable[[Any], Any]] = {
+    "fit": lambda X: KernelPCA(2, kernel="rbf").fit(X).eigenvalues_,
+    "linear": lambda X: KernelPCA(2).fit_transform(X),
+    "landmarks": lambda X: KernelPCA(2, kernel="rbf", approximation=kpca.Nystroem(9)).fit(X).eigenvalues_,
+    "Nystroem": lambda X: kpca.Nystroem(5).fit_transform(X),
+    "RandomFeatures": lambda X: kpca.RandomFeatures(8).fit_transform(X),
+    "stream": lambda X: kpca.IncrementalKernelPCA(2).fit(X).eigenvalues_,
+    "first batch": lambda X: kpca.IncrementalKernelPCA(2).partial_fit(X).eigenvalues_,
+    "later batch": lambda X: kpca.IncrementalKernelPCA(2).partial_fit(MANY_ROWS).partial_fit(X).eigenvalues_,
+    "chunks": lambda X: kpca.IncrementalKernelPCA(2).fit([X, X]).eigenvalues_,
+    "transform": MODEL.transform,
+    "denoise": MODEL.denoise,
+    "reconstruction error": MODEL.reconstruction_error,
+    "score": MODEL.score_samples,
+    "detector": lambda X: kpca.KernelPCADetector(contamination=0.1).fit(X).offset_,
+    "detector, a batch": lambda X: kpca.KernelPCADetector(contamination=0.1).partial_fit(X).offset_,
+    "predict": DETECTOR.predict,
+    "contributions": lambda X: DETECTOR.contributions(X).values,
+    "tune": lambda X: kpca.selection.tune(X, n_components=1, cv=2, kernels={"rbf": [0.1]}).reason,
+    "path": lambda X: str(kpca.selection.path(X, "rbf", grid=[0.1, 1.0], n_components=2)),
+    "components": lambda X: kpca.selection.n_components(X, kernel="rbf").count,
+    "plan": lambda X: kpca.plan(X, 2, kernel="rbf").route,
+    "check": lambda X: str(kpca.diagnostics.check(MODEL, X)),
+    "importance": lambda X: kpca.explain.importance(MODEL, X).top(1),
+    "permutations": lambda X: kpca.explain.permutation_importance(MODEL, X, repeats=2).top(1),
+    "write_scores": lambda X: kpca.write_scores(MODEL, X, np.empty((len(MANY_ROWS), 2))),
+}
+OTHERS: dict[str, Callable[[Any], Any]] = {
+    "scores": lambda X: MODEL.inverse_transform(X[:, :2]),
+    "a list of rows": lambda X: KernelPCA(2).fit(list(X)).eigenvalues_,
+    "points": lambda X: kpca.Nystroem(landmarks=X[:9]).fit_transform(MANY_ROWS),
+    "a matrix": lambda X: KernelPCA(2, kernel="precomputed").fit(X[3:6] + X[3:6].T + 9 * np.eye(3)).eigenvalues_,
+    "weights": lambda X: KernelPCA(2).fit(MANY_ROWS, sample_weight=abs(X[:, 1])).eigenvalues_,
+    "labels": lambda X: kpca.selection.tune(MANY_ROWS, X[:, 1] > 0, n_components=1, cv=2).reason,
+    "targets": lambda X: str(kpca.compare(MANY_ROWS, X[:, 1] > 0, methods=["PCA"]).best("knn").name),
+    "a row to start from": lambda X: kpca.preimage.traverse(MODEL, 0, 3, around=X[4])[1],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("door", [*DOORS, *OTHERS])
+def test_masked_entries_are_missing_and_arrays_without_them_are_taken(door: str) -> None:
+    enter = {**DOORS, **OTHERS}[door]
+    masked = np.ma.masked_array(MANY_ROWS.copy(), mask=np.zeros_like(MANY_ROWS, dtype=bool))
+    assert_array_equal(enter(masked), enter(MANY_ROWS))
+    masked[4, 1] = np.ma.masked
+    with pytest.raises(InputError, match=r"must have .*; got \d+ masked entr.*: fill what is masked"):
+        enter(masked)
+
+
+def test_how_many_entries_are_masked_is_said() -> None:
+    masked = np.ma.masked_less(MANY_ROWS, 0.0)
+    with pytest.raises(InputError, match=rf"got {np.count_nonzero(MANY_ROWS < 0)} masked entries"):
+        KernelPCA(2).fit(masked)

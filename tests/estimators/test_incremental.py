@@ -241,10 +241,10 @@ STREAMS = {
 }
 
 
-def states(model):
+def states(model, *, batches=True):
     """Return all that a stream shows, to the bit."""
-    found = (model.eigenvalues_, model.eigenvalue_bounds_, model.mass_, model.n_samples_seen_, model.batches_seen_)
-    found += (model.drift_, model.transform(GOOD[:9]))
+    found = (model.eigenvalues_, model.eigenvalue_bounds_, model.mass_, model.n_samples_seen_, model.drift_)
+    found += (model.transform(GOOD[:9]), model.batches_seen_ if batches else 0)
     return found if model.preimage is None else (*found, model.inverse_transform(model.transform(GOOD[:9])))
 
 
@@ -323,3 +323,33 @@ def test_errors_of_random_features_that_cannot_be_measured_are_no_errors_of_nan(
     for model in (KernelPCA(3, kernel="rbf", approximation="rff"), IncrementalKernelPCA(3, **STREAMS["random"])):
         with pytest.raises(InputError, match="must be finite"):
             model.fit(rows)
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_batch_of_weights_of_zero_is_one_without_rows(name, at, tmp_path):
+    good = [GOOD[start : start + 60] for start in range(0, 240, 60)]
+    untouched, model = (IncrementalKernelPCA(3, **STREAMS[name], forgetting=0.7) for _ in range(2))
+    for number, batch in enumerate(good):
+        if number == at:
+            model.partial_fit(GOOD[:30], sample_weight=np.zeros(30))
+            assert hasattr(model, "n_samples_seen_") == (at > 0)  # without rows it is not fitted
+            kpca.save(model, tmp_path / "model.kpca")
+            model = kpca.load(tmp_path / "model.kpca")
+        model.partial_fit(batch)
+        untouched.partial_fit(batch)
+    assert (model.batches_seen_, untouched.batches_seen_) == (5, 4)
+    for ours, theirs in zip(states(model, batches=False), states(untouched, batches=False), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("name", ["linear", "landmarks", "poly"])
+def test_chunks_of_weights_of_zero_are_absent(name):
+    model = IncrementalKernelPCA(3, **MODELS[name], forgetting=0.7)
+    chunks, weights = [X[:100], X[100:250], X[250:]], np.repeat([1.0, 0.0, 2.0], [100, 150, 150])
+    fitted = clone(model).fit(chunks, sample_weight=weights)
+    without = clone(model).fit([X[:100], X[250:]], sample_weight=weights[weights > 0])
+    np.testing.assert_array_equal(fitted.eigenvalues_, without.eigenvalues_)
+    assert (fitted.n_samples_seen_, fitted.mass_) == (without.n_samples_seen_, without.mass_)
+    with pytest.raises(InputError, match="zeros only"):
+        model.fit(chunks, sample_weight=0.0 * weights)

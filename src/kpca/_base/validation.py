@@ -35,6 +35,7 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False, threa
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind == "c":
         raise InputError(_COMPLEX)
+    check_mask(X)
     columns = getattr(X, "columns", None) if hasattr(X, "dtypes") else getattr(X, "column_names", None)  # of pyarrow
     names = None if columns is None else [str(name) for name in columns]
     try:
@@ -63,6 +64,15 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False, threa
         threads = thread_count(getattr(estimator, "n_jobs", None)) if many else 1
     check_finite(checked, names, threads=threads, copied=copied)
     return checked if copied is None else copied
+
+
+def check_mask(values: Any, name: str = "X", entry: str = "a number in every entry") -> None:
+    """Refuse an array, or a list of arrays, in which something is masked: NumPy would take what is under the mask."""
+    parts = values if isinstance(values, list | tuple) else [values]
+    count = sum(int(np.count_nonzero(part.mask)) for part in parts if isinstance(part, np.ma.MaskedArray))
+    if count:
+        said = f"must have {entry}; got {count:,} masked {'entry' if count == 1 else 'entries'}"
+        raise InputError(said, param=name, remedy="fill what is masked (numpy.ma.filled), or drop such rows")
 
 
 def _no_rows(X: Any) -> InputError:
@@ -123,10 +133,11 @@ def check_rows(n: int, what: str | Setting = _X) -> None:
         raise InputError((what, said))
 
 
-def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
+def check_weights(sample_weight: Any, n: int, *, may_be_zeros: bool = False) -> FloatArray | None:
     """Return weights as float64, None if there are none or all are 1."""
     if sample_weight is None:
         return None
+    check_mask(sample_weight, "sample_weight")
     try:
         weights = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -139,7 +150,7 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray | None:
     if not np.isfinite(weights).all() or (weights < 0).any():
         row = int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
         raise InputError(f"sample_weight must be finite and not negative; got {weights[row]} in row {row}.")
-    if not (weights > 0).any():
+    if not may_be_zeros and not (weights > 0).any():
         raise InputError("sample_weight must be positive for at least two rows; got zeros only.")
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
@@ -205,6 +216,7 @@ def _asymmetry(K: Any, centred: bool) -> tuple[float, float]:
 
 def check_scores(scores: Any, k: int, dtype: np.dtype[Any]) -> FloatArray:
     """Return scores as `transform` gives them, to be mapped back."""
+    check_mask(scores)
     try:
         checked = np.ascontiguousarray(scores, dtype=dtype)
     except (TypeError, ValueError) as error:

@@ -22,6 +22,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from kpca._base.errors import InputError, Setting
 from kpca._base.linalg import FloatArray
 from kpca._base.text import text_table
+from kpca._base.validation import check_mask
 from kpca.comparison.methods import find, plain
 from kpca.estimators.plan import size_words
 from kpca.selection.rows import name_classes, plain_labels
@@ -197,6 +198,7 @@ def check_targets(y: Any, n: int, kind: str) -> tuple[TargetColumn, ...]:
         raise InputError(f"target_kind must be one of {', '.join(map(repr, KINDS))}; got {kind!r}.")
     if y is None:
         return ()
+    check_mask(y, "y", "an entry per row")
     columns = _columns(y)
     for name, values in columns:
         if values.shape != (n,):

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from kpca._base.errors import InputError, InPython, Setting
+from kpca._base.validation import check_mask
 from kpca.data.rows import (
     NUMBER,
     Columns,
@@ -47,8 +48,7 @@ def plain(block: Any) -> Any:
     """Return a block as a NumPy array, in memory; a lazy one is computed, one with masked entries refused."""
     if hasattr(block, "compute"):
         block = block.compute()
-    if np.ma.is_masked(block):
-        raise InputError("X must have a number in every entry; got masked entries: remove or fill such rows.")
+    check_mask(block)
     if sparse.issparse(block):
         return block
     try:

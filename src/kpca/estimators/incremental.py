@@ -142,7 +142,10 @@ class IncrementalKernelPCA(BaseKernelPCA):
         return self._keep({**columns, "_stream": stream, "_found": [], "_last_report": None, "_checkpoint": None})
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows, dense or sparse as they come; a batch that is refused leaves the model as it was."""
+        """Add a batch of rows, dense or sparse as they come; a batch that is refused leaves the model as it was.
+
+        A batch whose weights are all 0 is one without rows: it counts in `batches_seen_`, and nothing else changes.
+        """
         stream: Stream | None = vars(self).get("_stream")
         with unchanged_on_error(self):
             if stream is None:
@@ -150,7 +153,7 @@ class IncrementalKernelPCA(BaseKernelPCA):
                 X, columns = checked_rows(self, X)
             else:
                 X, columns = check_data(self, X, reset=False), {}
-            batch = Batch(X, check_weights(sample_weight, X.shape[0]))
+            batch = Batch(X, check_weights(sample_weight, X.shape[0], may_be_zeros=True))
             stream, checkpoint = self._taken(stream, self._checkpoint, batch)
             self.__dict__.update(columns, _stream=stream, _checkpoint=checkpoint, _found=[], _last_report=None)
         return self
@@ -196,7 +199,9 @@ class IncrementalKernelPCA(BaseKernelPCA):
             return stream, checkpoint
         if dtype != stream.dtype:
             raise InputError(f"All batches must have the dtype of the first, {stream.dtype}; got {dtype}: convert it.")
-        if stream.fitted is not None:
+        if batch.weights is not None and not batch.weights.any():
+            pass  # rows of weight 0 are absent ones, also in that nothing is forgotten for them
+        elif stream.fitted is not None:
             stream = self._with(stream, [batch], monitor)
         else:
             stream = stream.waited(batch, self._kernel_for)
@@ -373,4 +378,5 @@ class IncrementalKernelPCA(BaseKernelPCA):
         return found[name]
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_stream")
+        stream: Stream | None = vars(self).get("_stream")
+        return stream is not None and not stream.is_empty

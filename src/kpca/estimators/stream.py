@@ -112,6 +112,11 @@ class Stream:
     batches: int = 0
     sample: Reservoir | None = None  # rows to learn the inverse map from, if anybody wants it
 
+    @property
+    def is_empty(self) -> bool:
+        """True before the first row of positive weight."""
+        return self.scatter is None and not self.waiting
+
     @cached_property
     def rows_waiting(self) -> int:
         """The number of rows that wait for features."""

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from kpca._base.errors import InputError, InputWarning, Setting
 from kpca._base.linalg import FloatArray, mean_of_rows
 from kpca._base.threads import single_threaded
-from kpca._base.validation import all_finite
+from kpca._base.validation import all_finite, check_mask
 from kpca.features.nystroem_map import NystroemMap
 from kpca.features.pivots import pivoted_cholesky
 from kpca.gram import CrossGram
@@ -315,6 +315,7 @@ def _judged(task: _Task, choose: Callable[[_Task], Landmarks], judges: Any, weig
 
 
 def _given(X: Any, landmarks: Any) -> Landmarks:
+    check_mask(landmarks, "landmarks")
     try:
         array = landmarks.tocsr() if sparse.issparse(landmarks) else np.asarray(landmarks)
     except ValueError as error:  # rows of different lengths

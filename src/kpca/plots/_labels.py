@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
+from kpca._base.validation import check_mask
 from kpca.data.rows import is_missing
 from kpca.plots._given import FloatArray, power_of, times, without
 from kpca.plots.axes import plain
@@ -55,6 +56,7 @@ def labels_of(y: Any, count: int, meaning: str | None = None) -> Labels | None:
     """
     if y is None:
         return None
+    check_mask(y, "labels", "one for each row")
     if isinstance(y, list | tuple) and not any(np.ndim(label) for label in y):
         given = np.empty(len(y), dtype=object)  # of a list of texts and gaps NumPy would make texts of the gaps
         given[:] = y

@@ -211,7 +211,7 @@ def traverse(
             raise InputError(f"steps must be a number of points or a list of finite positions; got {steps!r}.")
     scores = np.zeros((len(positions), k), dtype=model.eigenvalues_.dtype)
     if around is not None:
-        row = around if np.ndim(around) == 2 else np.atleast_2d(np.asarray(around))  # a frame keeps its names
+        row = around if np.ndim(around) == 2 else np.atleast_2d(np.asanyarray(around))  # a frame keeps its names
         if row.shape[0] != 1:
             raise InputError(f"around must be one row of data; got {row.shape[0]}.")
         scores[:] = model.transform(row)

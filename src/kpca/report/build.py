@@ -20,7 +20,7 @@ from kpca import __version__
 from kpca._base.errors import InputError
 from kpca._base.files import NewFile, write_failed, write_whole
 from kpca._base.progress import step_monitor
-from kpca._base.validation import check_data
+from kpca._base.validation import check_data, check_mask
 from kpca.data.frames import column_names, row_labels
 from kpca.data.rows import Table
 from kpca.data.sources import in_memory
@@ -228,6 +228,7 @@ def subject_of(
 
 
 def _labels(labels: Any, m: int) -> NDArray[Any]:
+    check_mask(labels, "labels", "one for each row")
     if isinstance(labels, str) or not isinstance(labels, Iterable) or len(list(labels)) != m:
         raise InputError(f"labels must be one for each of the {m} rows; got {labels!r:.80}.")
     found = np.asarray(labels)

@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from kpca._base.config import config, progress_callback
 from kpca._base.errors import Cancelled, InputError, InPython, Setting
-from kpca._base.validation import check_data, check_rows
+from kpca._base.validation import check_data, check_mask, check_rows
 from kpca.data.rows import is_missing
 from kpca.data.sources import as_source, in_memory, sample_rows
 from kpca.estimators.kernel_pca import KernelPCA
@@ -65,6 +65,7 @@ def some_rows(X: Any, most: int, seed: int) -> Any:
 
 def check_labels(y: Any, n: int) -> NDArray[Any]:
     """Return labels as an array: float for numbers to predict, anything else for classes."""
+    check_mask(y, "y", "an entry per row")
     labels: NDArray[Any] = np.empty(())
     got = "entries of different lengths"
     with suppress(ValueError):

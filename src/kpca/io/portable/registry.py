@@ -93,7 +93,7 @@ def _stream(stream: Any) -> None:
     if stream.fitted is not None:
         if stream.scatter is None or stream.kernel is None or stream.waiting:
             raise Misfit("is a stream with features that lacks what was made of them")
-    elif not stream.waiting or stream.scatter is not None:
+    elif not (stream.waiting or stream.batches) or stream.scatter is not None:
         raise Misfit("is a stream without features whose rows do not wait for them")
 
 

@@ -122,8 +122,8 @@ def solve_krylov(
     Parameters
     ----------
     start : columns that lie near the wanted eigenvectors, if known; random ones are added.  # shape: (n, <= block)
-    probe : the `probe` of the spectrum of an operator that differs little, whose vectors are among `start`: it has shown
-        what those could miss, and is multiplied once more here.
+    probe : the `probe` of the spectrum of an operator that differs little, whose vectors are among `start`: it has
+        shown what those could miss, and is multiplied once more here.
     largest : an estimate of the largest eigenvalue, which helps to choose the precision of the first pass.
     monitor : called after each pass with its number, the largest relative residual and the tolerance.
     keeper : is given the state after each pass. If it has one from before, the iteration goes on from there, to the

@@ -233,7 +233,7 @@ def test_rows_declare_what_their_class_has(row: Any) -> None:
     if is_dataclass(row.cls):
         free = {each.name for each in fields(row.cls)} - set(row.stored)
         assert set(row.stored) <= {each.name for each in fields(row.cls)}
-        assert free <= {"memo", "basis"}
+        assert free <= {"memo", "basis", "of_values"}
     elif row.kind == "estimator":
         assert {entry.split()[0] for entry in row.parameters.split(",") if entry} <= set(row.arguments)
         assert row.stored

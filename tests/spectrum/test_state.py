@@ -66,6 +66,8 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
 
 def assert_equal(found: Any, expected: Any) -> None:
     for field in fields(expected):
+        if field.name == "probe":
+            continue  # for neighbours, whose fits have no checkpoints
         one, other = getattr(found, field.name), getattr(expected, field.name)
         if field.name == "found":
             assert list(one) == list(other)

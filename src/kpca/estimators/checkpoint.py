@@ -260,7 +260,7 @@ def _unpacked(header: dict[str, Any], arrays: dict[str, FloatArray], n: int, pat
     if not all(isinstance(numbers[name], types) for name, types in _STATE_NUMBERS.items()):
         raise _not_ours(path, "it holds something else")
     size = len(state.errors)
-    shapes = [(n, size), (n, size), (size, size), (size,), *[(n,)] * len(found)]
+    shapes = [(n, size), (n, size), (size, size), (size,), (size,), *[(n,)] * len(found)]
     if shapes != [array.shape for array in [*large.values(), *(moments.image for moments in found.values())]]:
         raise _not_ours(path, "its arrays have other shapes")
     return state

@@ -356,7 +356,8 @@ class _Iteration:
         theta, residuals = self.theta, self._all_residuals()
         goal = float(theta[min(self.k, len(theta)) - 1]) + 0.5 * self.tol * self.top
         least = _LEAST_SHARE / math.sqrt(self.n)
-        mixed = (self.share[: self.size] @ self.Y**2 > _OF_CHAIN) & (residuals > least * np.abs(theta))
+        lacking = np.where(theta < goal, np.minimum(np.abs(theta), goal - theta), np.abs(theta))
+        mixed = (self.share[: self.size] @ self.Y**2 > _OF_CHAIN) & (residuals > least * lacking)
         mu = float((theta + residuals)[mixed].max(initial=0.0))
         if not 0.0 < mu < goal:
             return 1 if mu <= 0.0 < goal else self.most_images

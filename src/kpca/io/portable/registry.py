@@ -138,7 +138,7 @@ _ENGINE: tuple[Row, ...] = (
     ),
     Row("kpca.features.random:KernelError", "error of a feature map", "rms >=0, largest >=0, standard_error >=0"),
     Row("kpca.approximation:FittedMap", "fitted feature map", "kernel_error >=0"),
-    Row("kpca.features.scatter:Scatter", "scatter", "mean r, matrix r r, mass >=0"),
+    Row("kpca.features.scatter:Scatter", "scatter", "mean r, matrix r r, mass >=0", left_out="of_values"),
     Row("kpca.projection:Centre", "centre", "coefficients n, levels n"),
     Row("kpca.projection:LinearProjection", "projection", "components k d, mean d"),
     Row("kpca.projection:KernelProjection", "projection", "X n d, coefficients n k, offset k", left_out="memo"),

@@ -189,3 +189,20 @@ def test_model_given_as_data_is_called_one(runner: CliRunner, tmp_path: Path) ->
     result = runner.invoke(main, ["fit", "m.kpca"])  # whose output would be the same file
     assert result.exit_code == 2 and "is a model" in result.stderr
     assert (tmp_path / "m.kpca").read_bytes() == b"a model"
+
+
+@pytest.mark.parametrize("command", ["fit", "detect", "tune", "report"])
+def test_dates_in_a_file_are_named_with_what_to_do(runner: CliRunner, tmp_path: Path, command: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    when = pandas.date_range("2024-01-01", periods=40, freq="h")
+    X, _ = example(40)
+    frame = pandas.DataFrame(X, columns=NAMES).assign(when=when, lasting=when - when[0])
+    frame.to_parquet(tmp_path / "d.parquet")
+    done = runner.invoke(main, [command, "d.parquet"])
+    assert done.exit_code == 2
+    assert done.stderr.strip() == (
+        "Error: d.parquet must hold numbers, or be told what to do with the other columns; 'when' (40 different "
+        "values), 'lasting' (40 different values) hold texts or dates: name one with --label or --id, leave some out "
+        "with --drop, or use --encode onehot."
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,8 @@ def test_categories_are_named_all_at_once() -> None:
     message = refusal(lambda: Preparation(impute="median").fit(MemoryTable(mixed_rows(), "data.csv")))
     assert message == (
         "data.csv must hold numbers, or be told what to do with the other columns; 'colour' (3 different values), "
-        "'home town' (3 different values) hold texts: name one with label or id, leave some out with drop, or "
-        "use encode='onehot'."
+        "'home town' (3 different values) hold texts or dates: name one with label or id, leave some out with drop "
+        "(of kpca.io.open_table or table_of), or use encode='onehot'."
     )
     many = category_rows([f"v{row}" for row in range(150_000)])
     assert "at least " in refusal(lambda: Preparation().fit(many))
@@ -142,6 +143,37 @@ def test_one_row_constants_and_tiny_numbers(scale: str, impute: str | None, dtyp
 def test_a_float64_file_for_a_float32_model() -> None:
     fitted = Preparation().fit(numeric_rows(np.ones((3, 2), dtype=np.float32)))
     assert "infinity in row 1" in refusal(lambda: fitted.transform(numeric_rows(np.array([[1.0, 1.0], [1e200, 1.0]]))))
+
+
+def of_dates() -> Any:
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({"a": np.arange(3.0), "when": pandas.date_range("2024-01-01", periods=3)})
+
+
+@pytest.mark.parametrize(
+    ("settings", "X"),
+    [
+        ({}, of_dates),
+        ({"encode": "onehot", "max_categories": 2}, lambda: category_rows(["a", "b", "c"])),
+        ({}, lambda: numeric_rows(np.array([[1.0, np.nan], [2.0, 3.0]]))),
+        ({"impute": "drop"}, lambda: numeric_rows(np.array([[1.0, np.nan]]))),
+        ({"impute": "mean"}, lambda: numeric_rows(np.full((2, 2), np.nan))),
+        ({}, lambda: numeric_rows(np.array([[1.0, np.inf]]))),
+        ({"scale": "standard"}, lambda: numeric_rows(np.array([[1e308], [-1e308]]))),
+        ({}, lambda: text_rows(["!", "?"])),
+        ({}, lambda: Rows(Layout((), id="key"), np.zeros((3, 0)), ids=np.arange(3))),
+    ],
+)
+def test_messages_name_parameters_here_and_options_on_the_command_line(settings: dict[str, Any], X: Any) -> None:
+    """What Preparation has no parameter for is one of the functions that make tables, and that is said."""
+    with pytest.raises(InputError) as caught:
+        Preparation(**settings).fit(X())
+    named: list[str] = []
+    told = caught.value.told(lambda setting: named.append(setting.name) or f"--{setting.name}")
+    assert named and "kpca.io" not in told and "--" not in str(caught.value)
+    own, tables = set(Preparation().get_params()), set(signature(kpca.io.table_of).parameters)
+    assert set(named) <= own | tables
+    assert ("(of kpca.io.open_table or table_of)" in str(caught.value)) == bool(set(named) - own)
 
 
 # --- other tables -----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from tests.data.broken_files import BROKEN, NUMBERS
 
 ROOT = Path(__file__).resolve().parents[2]
 REMEDY = re.compile(
-    r": (add|allow|change|check|choose|copy|correct|drop|encode|fill|give|leave|mend|name|pickles are never|"
+    r": (add|allow|change|check|choose|copy|correct|drop|encode|fill|give|leave|make|mend|name|pickles are never|"
     r"read|rename|save|take|unpack|use|write|did you mean|it has) ?[^:]*[.?]$"
 )
 PEAK = 600 << 20  # bytes: libraries, tables of 128 MiB at most, and lines of 32 MiB at most

@@ -451,3 +451,56 @@ def test_how_many_entries_are_masked_is_said() -> None:
     masked = np.ma.masked_less(MANY_ROWS, 0.0)
     with pytest.raises(InputError, match=rf"got {np.count_nonzero(MANY_ROWS < 0)} masked entries"):
         KernelPCA(2).fit(masked)
+
+
+def frames_of_times() -> dict[str, tuple[Any, str]]:
+    """Frames with columns of dates, times and durations, and how a message speaks of these."""
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    moments = pandas.date_range("2024-01-01", periods=len(MANY_ROWS), freq="h")
+    numbers = {"a": MANY_ROWS[:, 0], "b": MANY_ROWS[:, 1]}
+    lasting, days = moments - moments[0], [moment.date() for moment in moments]
+    one, both = r"column 2 \('when'\) holds dates or times", r"column 2 \('when'\), column 3 \('for'\) hold dates"
+    return {
+        "pandas": (pandas.DataFrame({**numbers, "when": moments, "for": lasting}), both),
+        "pandas, of a zone": (pandas.DataFrame({**numbers, "when": moments.tz_localize("UTC")}), one),
+        "pandas, of arrow": (
+            pandas.DataFrame({**numbers, "when": pandas.array(moments, dtype="timestamp[us][pyarrow]")}),
+            one,
+        ),
+        "pandas, nothing else": (pandas.DataFrame({"a": moments, "when": moments}), r"column 0 \('a'\), column 1"),
+        "polars": (polars.DataFrame({**numbers, "when": moments.to_numpy(), "for": lasting.to_numpy()}), both),
+        "polars, days": (polars.DataFrame({**numbers, "when": days}), one),
+        "polars, hours": (polars.DataFrame({**numbers, "when": [moment.time() for moment in moments]}), one),
+        "pyarrow": (arrow.table({**numbers, "when": moments.to_numpy(), "for": lasting.to_numpy()}), both),
+        "pyarrow, days": (arrow.table({**numbers, "when": days}), one),
+        "array": (np.array([moments, moments]).T, "got datetime64"),
+        "durations": (np.array([lasting, lasting]).T, "got timedelta64"),
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("door", DOORS)
+def test_dates_and_times_are_no_numbers(door: str) -> None:
+    for kind, (X, held) in frames_of_times().items():
+        with pytest.raises(InputError) as refused:
+            DOORS[door](X)
+        refused.match(f"^X must hold numbers only; .*{held}.*: make numbers of dates and times, such as days since")
+        assert str(refused.value).count(".") == 1, kind
+
+
+def test_columns_of_objects_that_are_dates_are_named() -> None:
+    pandas = pytest.importorskip("pandas")
+    days = [moment.date() for moment in pandas.date_range("2024-01-01", periods=12)]
+    with pytest.raises(InputError, match=r"column 1 \('when'\) holds dates or times"):
+        KernelPCA(2).fit(pandas.DataFrame({"a": ROWS[:, 0], "when": [None, *days[1:]], "b": ROWS[:, 1]}))
+    with pytest.raises(InputError, match=r"must hold numbers only; got datetime.date: make numbers"):
+        KernelPCA(2).fit([[1.0, day] for day in days])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("door", [*DOORS, "table_of", "Preparation"])
+def test_lazy_frames_have_to_be_collected(door: str) -> None:
+    lazy = pytest.importorskip("polars").DataFrame(MANY_ROWS, schema=["a", "b", "c"]).lazy()
+    more = {"table_of": kpca.io.table_of, "Preparation": kpca.io.Preparation().fit}
+    with pytest.raises(InputError, match=r"^X must be loaded; got a LazyFrame: collect\(\) it first\.$"):
+        {**DOORS, **more}[door](lazy)

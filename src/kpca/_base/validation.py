@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from numbers import Integral, Real
@@ -28,6 +29,9 @@ _ROWS_AT_ONCE = 512
 _NUMBERS_AT_ONCE, _FEW_NUMBERS = 200_000, 10_000
 _COMPLEX = "Complex data not supported: X must hold real numbers; give real and imaginary parts as columns."
 _X = Setting("X")
+# How pandas, polars, narwhals and pyarrow begin the names of types of dates, times and durations; what to do with them.
+_TIMES = ("date", "time", "duration", "period")
+NUMBERS_OF_TIMES = "make numbers of dates and times, such as days since the first or the hour of the day, or drop them"
 
 
 def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False, threads: int | None = None) -> Any:
@@ -35,28 +39,23 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False, threa
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind == "c":
         raise InputError(_COMPLEX)
+    check_loaded(X)
     check_mask(X)
     columns = getattr(X, "columns", None) if hasattr(X, "dtypes") else getattr(X, "column_names", None)  # of pyarrow
     names = None if columns is None else [str(name) for name in columns]
+    if kind in ("m", "M"):
+        raise InputError(f"must hold numbers only; got {X.dtype}", param="X", remedy=NUMBERS_OF_TIMES)
+    if names is not None:
+        check_times(names, X.dtypes if hasattr(X, "dtypes") else X.schema.types)
     try:
         wanted: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
         checked = validate_data(estimator, X, reset=reset, copy=copy and not isinstance(X, np.ndarray), **wanted)
     except TypeError as error:
-        if "complex" in str(error):  # in a list, which has no dtype
-            raise InputError(_COMPLEX) from error
-        if not isinstance(X, np.ndarray | list | tuple) and names is None:
-            raise _no_rows(X) from error
+        if refused := _refused_objects(error, X, names):
+            raise refused from error
         raise
     except ValueError as error:
-        text = " ".join(str(error).split())
-        if "could not convert" in text or "not convertible" in text:
-            said = f"must hold numbers only; {text.rstrip('.')}"
-            raise InputError(said, param="X", remedy="encode or drop such columns") from error
-        if "maximum number of dimension" in text:
-            raise _no_rows(X) from error
-        if "inhomogeneous" in text:
-            raise InputError("must have rows of one length; got some longer than others", param="X") from error
-        raise InputError(text) from error
+        raise _refused_values(error, X) from error
     shared = isinstance(X, np.ndarray) and not isinstance(X, np.memmap) and np.may_share_memory(X, checked)
     copied = np.empty_like(checked) if copy and shared else None
     if threads is None:
@@ -64,6 +63,48 @@ def check_data(estimator: Any, X: Any, *, reset: bool, copy: bool = False, threa
         threads = thread_count(getattr(estimator, "n_jobs", None)) if many else 1
     check_finite(checked, names, threads=threads, copied=copied)
     return checked if copied is None else copied
+
+
+def _refused_objects(error: TypeError, X: Any, names: list[str] | None) -> InputError | None:
+    """Return what is to be said of objects that are no numbers; None where NumPy says it."""
+    if "complex" in str(error):  # in a list, which has no dtype
+        return InputError(_COMPLEX)
+    if found := re.search(r"not '(datetime\.\w+|Timestamp|Timedelta|Period|NaTType)'", str(error)):
+        if names is not None and hasattr(X, "iloc"):  # objects of pandas
+            check_times(names, [type(next(iter(X.iloc[:, j].dropna()), None)).__name__ for j in range(len(names))])
+        return InputError(f"must hold numbers only; got {found[1]}", param="X", remedy=NUMBERS_OF_TIMES)
+    return None if isinstance(X, np.ndarray | list | tuple) or names is not None else _no_rows(X)
+
+
+def _refused_values(error: ValueError, X: Any) -> InputError:
+    text = " ".join(str(error).split())
+    if "could not convert" in text or "not convertible" in text:
+        said = f"must hold numbers only; {text.rstrip('.')}"
+        return InputError(said, param="X", remedy="encode or drop such columns")
+    if "maximum number of dimension" in text:
+        return _no_rows(X)
+    if "inhomogeneous" in text:
+        return InputError("must have rows of one length; got some longer than others", param="X")
+    return InputError(text)
+
+
+def check_loaded(X: Any, name: str = "X") -> None:
+    """Refuse a lazy frame, or a list of them, which has no rows yet."""
+    first = X[0] if isinstance(X, list | tuple) and X else X
+    if hasattr(first, "collect") and hasattr(type(first), "columns") and not hasattr(first, "__array__"):
+        raise InputError(f"must be loaded; got a {type(first).__name__}", param=name, remedy="collect() it first")
+
+
+def check_times(names: Sequence[str], types: Iterable[Any]) -> None:
+    """Refuse columns of dates, times or durations, which would become nanoseconds, and drown all others."""
+    kinds = list(types)
+    times = {kind for kind in set(kinds) if str(kind).lower().startswith(_TIMES)}
+    found = [place for place, kind in enumerate(kinds) if kind in times] if times else []
+    if found:
+        held = ", ".join(f"column {place} ({names[place]!r})" for place in found[:5])
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        said = f"must hold numbers only; {held}{more} hold{'s' if len(found) == 1 else ''} dates or times"
+        raise InputError(said, param="X", remedy=NUMBERS_OF_TIMES)
 
 
 def check_mask(values: Any, name: str = "X", entry: str = "a number in every entry") -> None:

@@ -15,6 +15,7 @@ from kpca._base.errors import InputError, InPython, Setting
 from kpca._base.validation import check_mask
 from kpca.data.rows import (
     NUMBER,
+    TEXT,
     Columns,
     Indices,
     Layout,
@@ -197,7 +198,8 @@ class NumbersReader:
                 slip = getattr(table, "slip", lambda _: None)(name)
                 if slip:
                     raise InputError(f"{slip}: correct it or drop the column.")
-                said = f"{path!r} must hold numbers only; {label(column, names)} is of type {kind}"
+                held = "holds texts or dates" if kind == TEXT else f"is of type {kind}"
+                said = f"{path!r} must hold numbers only; {label(column, names)} {held}"
                 raise InputError(said, remedy="encode or drop it")
         self.names: list[str] | None = names
         self.n_rows, self.n_columns = table.n_rows, len(names)

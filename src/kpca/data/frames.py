@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kpca._base.errors import InputError
+from kpca._base.validation import check_times
 from kpca.data.arrays import check_shape
 from kpca.data.rows import NUMBER, TEXT, Indices, Layout, Rows, default_names, is_missing, label, rows_of
 
@@ -66,6 +67,7 @@ class FrameReader:
         self.n_rows, self.n_columns = check_shape(frame)
         self._frame = _numbered(frame)
         dtypes = list(self._frame.schema.values())
+        check_times(self.names, dtypes)
         for column, dtype in enumerate(dtypes):
             if not _is_number(dtype):
                 where, native = label(column, self.names), self._frame[:, column].to_native()

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.config import memory_budget
+from kpca._base.config import MEMORY_LIMIT, memory_budget
 from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
+from kpca._base.validation import check_loaded
 from kpca.data import formats
 from kpca.data.arrays import MatrixReader, SlicedReader
 from kpca.data.frames import FrameColumns, is_any_frame
@@ -143,6 +144,7 @@ def table_of(
     if is_any_frame(X):
         table = table_of_columns(name, FrameColumns(X), roles, lambda: digest_of_rows(table))
         return table
+    check_loaded(X, name)
     if isinstance(X, str | bytes | os.PathLike | Mapping) and not sparse.issparse(X):
         what = "open_table opens files" if not isinstance(X, Mapping) else "make it a data frame"
         raise InputError(f"X must be a data frame, an array or a sparse matrix; got {type(X).__name__}: {what}.")
@@ -191,7 +193,7 @@ class _StoredTable:
             raise InputError(
                 f"{self.name!r} must fit into memory to be taken whole; it needs {needed / 2**30:.2f} GiB and "
                 f"{budget / 2**30:.2f} GiB are allowed",
-                remedy=("read it in chunks, or allow more memory (", Setting("memory_limit"), ")"),
+                remedy=("read it in chunks, or allow more memory (", MEMORY_LIMIT, ")"),
             )
         return joined(list(self.chunks()))
 

@@ -24,7 +24,19 @@ from kpca._base.validation import seed_of, unchanged_on_error, whole_number
 from kpca.data import survey
 from kpca.data.arrays import plain
 from kpca.data.roles import inputs_of, layout_for, relaid, with_layout
-from kpca.data.rows import Indices, Rows, Table, float_dtype, listed, part, place, quoted, stacked, taken_in_passing
+from kpca.data.rows import (
+    OF_TABLES,
+    Indices,
+    Rows,
+    Table,
+    float_dtype,
+    listed,
+    part,
+    place,
+    quoted,
+    stacked,
+    taken_in_passing,
+)
 from kpca.data.sources import ReaderSource, Source, default_rows
 from kpca.data.survey import MemoryTable, Survey, WordCounts
 
@@ -110,7 +122,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not inputs_of(layout):
             raise InputError(
                 f"{table.name} must have at least one column besides the id and the label; it has none",
-                remedy=("check ", Setting("columns"), " and ", Setting("drop")),
+                remedy=("check ", Setting("columns"), " and ", Setting("drop"), OF_TABLES),
             )
         if table.n_rows < 1:
             raise InputError(f"{table.name} must have at least one row; it has none.")
@@ -160,7 +172,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if empty:
             raise InputError(
                 f"{found.name} must have something in each column; there is nothing in {listed(empty)}",
-                remedy=(f"leave {'it' if len(empty) == 1 else 'them'} out with ", Setting("drop")),
+                remedy=(f"leave {'it' if len(empty) == 1 else 'them'} out with ", Setting("drop"), OF_TABLES),
             )
         if self.impute is None and found.missing.any():
             holes = [f"{quoted(names[column])} {found.missing[column]:,}" for column in np.flatnonzero(found.missing)]
@@ -188,7 +200,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"{found.name} must have columns with a {self.impute}; {listed(unseen)} have too large or too few "
                 "numbers",
-                remedy=("leave them out with ", Setting("drop")),
+                remedy=("leave them out with ", Setting("drop"), OF_TABLES),
             )
         # the mean and the median of one row are the row itself
         return SimpleImputer(strategy=self.impute).fit(values.astype(self.dtype_)[None, :])
@@ -217,7 +229,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             which = listed([found.layout.numbers[column] for column in np.flatnonzero(bad)])
             raise InputError(
                 f"{found.name} must have columns whose spread is a number; that of {which} is too large or too small",
-                remedy=("divide the column by a power of ten, or leave it out with ", Setting("drop")),
+                remedy=("divide the column by a power of ten, or leave it out with ", Setting("drop"), OF_TABLES),
             )
         return scaler
 
@@ -439,7 +451,7 @@ def check_kept(count: int, table: Table | Survey) -> None:
                 *(f"{table.name} must have at least one row without missing values under ", Setting("impute", "drop")),
                 f"; each of its {table.n_rows:,} rows has some",
             ),
-            remedy=("use ", Setting("impute", "median"), ", or leave columns out with ", Setting("drop")),
+            remedy=("use ", Setting("impute", "median"), ", or leave columns out with ", Setting("drop"), OF_TABLES),
         )
 
 

@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kpca._base.errors import InputError, Setting
+from kpca._base.errors import InputError, InPython, Setting
+from kpca._base.validation import NUMBERS_OF_TIMES
 
 Indices = NDArray[np.int64]
 ROWS = "X"  # what the array of the rows is called in files of several arrays
 NUMBERS = "biuf"  # NumPy's kinds of real numbers
+# Where columns get their roles, for messages about columns that name such a parameter.
+OF_TABLES = InPython(" (of kpca.io.open_table or table_of)")
 
 
 # -- What storage gives: a matrix, or columns of any types; and what takes rows ---------------------------------------
@@ -81,6 +84,8 @@ def float_dtype(dtype: np.dtype[Any], where: str = "X") -> np.dtype[Any]:
     """Return float32 for floats of up to 32 bits, float64 for other real numbers, or refuse."""
     if dtype.kind == "c":
         raise InputError(f"{where} must hold real numbers; got {dtype}: give real and imaginary parts as columns.")
+    if dtype.kind in "mM":
+        raise InputError(f"{where} must hold numbers only; got {dtype}: {NUMBERS_OF_TIMES}.")
     if dtype.kind not in NUMBERS:
         raise InputError(f"{where} must hold numbers only; got {dtype}: encode or drop what is no number.")
     return np.dtype(np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64)
@@ -268,7 +273,7 @@ def check_finite(rows: Rows, name: str) -> bool:
     if infinite.any():
         raise InputError(
             f"{name} must hold finite numbers; got infinity in {entry(rows, infinite)}",
-            remedy=("correct or remove such rows, or leave the column out with ", Setting("drop")),
+            remedy=("correct or remove such rows, or leave the column out with ", Setting("drop"), OF_TABLES),
         )
     return bool(np.isnan(values).any())
 

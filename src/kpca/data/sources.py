@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from kpca._base.errors import InputError
-from kpca._base.validation import check_finite
+from kpca._base.validation import check_finite, check_loaded
 from kpca.data.arrays import MatrixReader, NumbersReader, SlicedReader
 from kpca.data.formats import BY_NAME, by_name, format_of, unknown_suffix
 from kpca.data.frames import FrameReader, is_any_frame
@@ -81,6 +81,7 @@ def as_source(X: Any) -> Source:
     """
     if isinstance(X, Source):
         return X
+    check_loaded(X)
     if isinstance(X, (list, tuple)) and not X:
         raise InputError("X must have at least one row; got an empty list.")
     if isinstance(X, (list, tuple)) and in_memory(X):  # rows that are lists of numbers
@@ -118,6 +119,7 @@ def _reader(X: Any) -> Reader:
         return FrameReader(X)
     if _is_reader_material(X):
         return SlicedReader(X)
+    check_loaded(X, "A chunk")
     raise InputError(f"A chunk must be a 2-D array, a sparse matrix, a data frame or a path; got {type(X).__name__}.")
 
 

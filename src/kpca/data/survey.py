@@ -19,7 +19,19 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, Rob
 from kpca._base.errors import InputError, Setting
 from kpca._base.progress import row_monitor
 from kpca.data.roles import as_texts, inputs_of
-from kpca.data.rows import Rows, Table, Texts, check_finite, digest_of_rows, entry, listed, part, place, quoted
+from kpca.data.rows import (
+    OF_TABLES,
+    Rows,
+    Table,
+    Texts,
+    check_finite,
+    digest_of_rows,
+    entry,
+    listed,
+    part,
+    place,
+    quoted,
+)
 from kpca.data.sources import default_rows, sample_numbers
 
 # -- Documents as numbers: which words count, and scikit-learn's TF-IDF of them ----------------------------------------
@@ -71,7 +83,7 @@ class WordCounts:
         else:
             raise InputError(
                 f"The documents in column {quoted(self._column)} must hold words of two letters or more; none does",
-                remedy=("name another column with ", Setting("text")),
+                remedy=("name another column with ", Setting("text"), OF_TABLES),
             )
         found = len(words)
         words = sorted(sorted(words, key=lambda word: (-self._uses[word], word))[: self._most])
@@ -212,8 +224,8 @@ class Survey:
                     f"An encoded column must have at most {self._limit:,} different values; {quoted(column)} of "
                     f"{self.name} has more",
                     remedy=(
-                        *("name it with ", Setting("id"), ", leave it out with ", Setting("drop")),
-                        ", or raise max_categories",
+                        *("name it with ", Setting("id"), ", leave it out with ", Setting("drop"), OF_TABLES),
+                        *(", or raise ", Setting("max_categories")),
                     ),
                 )
         if self._words is not None and rows.documents is not None:
@@ -248,9 +260,10 @@ def check_uncoded(table: Table) -> None:
         told.append(f"{quoted(column)} ({least}{count:,} different value{'' if count == 1 else 's'})")
     raise InputError(
         f"{table.name} must hold numbers, or be told what to do with the other columns; {listed(told, 20, raw=True)} "
-        f"hold{'s' if len(told) == 1 else ''} texts",
+        f"hold{'s' if len(told) == 1 else ''} texts or dates",
         remedy=(
-            *("name one with ", Setting("label"), " or ", Setting("id"), ", leave some out with ", Setting("drop")),
+            *("name one with ", Setting("label"), " or ", Setting("id"), ", leave some out with "),
+            *(Setting("drop"), OF_TABLES),
             *(", or use ", Setting("encode", "onehot")),
         ),
     )
